@@ -1,0 +1,94 @@
+"""Checks at the door: every public function turns its arguments into plain arrays here."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+
+def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
+    """Return scores as a C-contiguous float64 array of shape (n,) or (n, k).
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,) or (n, k)
+        Any real numbers. float32 is widened, so that calibration and new scores compare alike.
+    name : str
+        What the error message calls the argument.
+
+    Raises
+    ------
+    ValueError
+        If a score is NaN or infinite, or the shape is neither (n,) nor (n, k).
+    """
+    array = np.asarray(scores)
+    if array.dtype.kind not in "fiub":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must be numbers, got {array.dtype}") from None
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} must have shape (n,) or (n, k), got {array.shape}")
+    finite = np.isfinite(array)
+    if not finite.all():
+        at = tuple(int(i) for i in np.argwhere(~finite)[0])
+        value = "NaN" if np.isnan(array[at]) else "inf"
+        raise ValueError(f"{name} must be finite, got {value} at position {at[0]}")
+    return array
+
+
+def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntArray, NDArray[Any]]:
+    """Return each label's index in the sorted classes, and the classes.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any dtype.
+    classes : array-like of shape (k,), optional
+        Every class, when some may be missing from ``y``; kept in sorted order.
+
+    Raises
+    ------
+    ValueError
+        If ``y`` is no vector of class labels, or holds a label that ``classes`` lacks.
+    """
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    if classes is None:
+        found, codes = np.unique(y, return_inverse=True)
+        return codes.astype(np.intp), found
+    named = np.unique(np.asarray(classes))
+    codes = np.searchsorted(named, y).clip(max=len(named) - 1)
+    unknown = named[codes] != y
+    if unknown.any():
+        raise ValueError(f"y must hold labels of classes {list(named)}, got {y[unknown][0]!r}")
+    return codes.astype(np.intp), named
+
+
+def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
+    """Return weights as float64 of shape (n,), or None where every weight is 1.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative, NaN or infinite, all are zero, or there are not n of them.
+    """
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        wrong = weight[~np.isfinite(weight) | (weight < 0)][0]
+        raise ValueError(f"sample_weight must be finite and not negative, got {wrong}")
+    if n and not weight.any():
+        raise ValueError("sample_weight must hold a weight above zero, got all zeros")
+    return None if (weight == 1).all() else np.ascontiguousarray(weight)

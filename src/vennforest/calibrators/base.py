@@ -1,0 +1,139 @@
+"""What every calibrator shares: checked scores and labels in, class probabilities out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_scores,
+    check_weights,
+    encode_labels,
+)
+
+
+class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Base of all calibrators: from scores and labels to class probabilities.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted; a column of probabilities each.
+    """
+
+    classes_: NDArray[Any]
+
+    def fit(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the map from scores to probabilities.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, k)
+            Calibration scores: of the second class (two classes; from two columns the second is
+            taken), or one column a class in sorted order of the labels.
+        y : array-like of shape (n,)
+            Their labels, of any dtype.
+        sample_weight : array-like of shape (n,), optional
+            Not below zero; a weight of 2 is the observation twice, of 0 its absence.
+        classes : array-like of shape (k,), optional
+            Every class, when some may be missing from ``y``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If scores are NaN or infinite, shapes do not fit, or there are fewer than two classes.
+        """
+        scores = check_scores(scores)
+        check_consistent_length(scores, y)
+        if not len(scores):
+            raise ValueError("scores must hold at least one example, got 0 sample(s)")
+        codes, labels = encode_labels(y, classes)
+        if len(labels) < 2:
+            raise ValueError(
+                "y must hold at least two classes (or name them with classes=), "
+                f"got one class: {labels[0]!r}"
+            )
+        weight = check_weights(sample_weight, len(scores))
+        scores = _columns(scores, len(labels))
+        if weight is not None and (weight == 0).any():
+            scores, codes, weight = scores[weight > 0], codes[weight > 0], weight[weight > 0]
+            weight = check_weights(weight, len(weight))
+        self.classes_ = labels
+        self._fit(scores, codes, weight)
+        return self
+
+    @abstractmethod
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        """Fit to scores (n,) (two classes) or (n, k), class codes, and weights above zero."""
+
+    @abstractmethod
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities (n, k) for scores (n,) (two classes) or (n, k)."""
+
+    def predict_proba(self, scores: ArrayLike) -> FloatArray:
+        """Return calibrated probabilities of every class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, k)
+            New scores, of the kind given to ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            Probabilities in [0, 1]; each row sums to 1.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If scores are NaN or infinite, or have another number of columns than in ``fit``.
+        """
+        return self._predict_proba(self._check_new(scores))
+
+    def predict(self, scores: ArrayLike) -> NDArray[Any]:
+        """Return the most probable label of each new score, shape (n,), the first of equals."""
+        return self.classes_[self.predict_proba(scores).argmax(axis=1)]
+
+    def _check_new(self, scores: ArrayLike) -> FloatArray:
+        check_is_fitted(self, "classes_")
+        return _columns(check_scores(scores), len(self.classes_))
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe to scikit-learn an estimator whose input is one column of scores."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _columns(scores: FloatArray, k: int) -> FloatArray:
+    """Return scores as (n,) for two classes and as (n, k) for more."""
+    if k == 2:
+        if scores.ndim == 1:
+            return scores
+        if scores.shape[1] <= 2:
+            return np.ascontiguousarray(scores[:, -1])
+    elif scores.ndim == 2 and scores.shape[1] == k:
+        return scores
+    raise ValueError(f"scores must have a column for each of {k} classes, got {scores.shape}")

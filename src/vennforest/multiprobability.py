@@ -1,0 +1,175 @@
+"""Lower and upper probabilities of every class, and how they become one probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._validation import FloatArray
+
+Merge = Literal["log", "brier", "midpoint", "smooth"]
+"""How a multiprobability becomes one probability."""
+
+
+@dataclass(frozen=True, eq=False)
+class Multiprobability:
+    """Lower and upper probabilities of every class for n objects.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n, k)
+        Bounds of each class's probability, in [0, 1] and with ``lower <= upper``. For two classes
+        ``lower[:, 1]`` is p0 and ``upper[:, 1]`` is p1 of Vovk & Petej (2014).
+    classes : ndarray of shape (k,)
+        The label of each column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> m = Multiprobability(np.array([[0.1, 0.7]]), np.array([[0.3, 0.9]]), np.array(["no", "yes"]))
+    >>> m.labels()
+    array(['yes'], dtype='<U3')
+    >>> m.merge("log").round(3)
+    array([[0.25, 0.75]])
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    classes: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that do not fit together."""
+        if self.lower.ndim != 2 or self.lower.shape != self.upper.shape:
+            raise ValueError(
+                "lower and upper must have one shape (n, k), "
+                f"got {self.lower.shape} and {self.upper.shape}"
+            )
+        if self.lower.shape[1] != len(self.classes):
+            raise ValueError(
+                f"classes must name the {self.lower.shape[1]} columns, got {len(self.classes)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    def __getitem__(self, rows: Any) -> Multiprobability:
+        """Return the chosen rows; one integer gives a multiprobability of length 1."""
+        if isinstance(rows, int | np.integer):
+            rows = [rows]
+        return Multiprobability(self.lower[rows], self.upper[rows], self.classes)
+
+    @property
+    def width(self) -> FloatArray:
+        """Upper minus lower, shape (n, k), in [0, 1]."""
+        return self.upper - self.lower
+
+    @property
+    def p0(self) -> FloatArray:
+        """Lower probability of the second of two classes, shape (n,)."""
+        return self._second(self.lower)
+
+    @property
+    def p1(self) -> FloatArray:
+        """Upper probability of the second of two classes, shape (n,)."""
+        return self._second(self.upper)
+
+    def _second(self, bounds: FloatArray) -> FloatArray:
+        if len(self.classes) != 2:
+            raise ValueError(
+                f"p0 and p1 must be asked of two classes, got {len(self.classes)}: "
+                "use lower and upper"
+            )
+        return bounds[:, 1]
+
+    def labels(self) -> NDArray[Any]:
+        """Return the label with the largest lower bound, shape (n,), the first of equals.
+
+        Johansson et al. (2018), eq. 5.
+        """
+        return self.classes[self.lower.argmax(axis=1)]
+
+    def of_label(self) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and upper probability of the predicted label, each of shape (n,).
+
+        Johansson et al. (2018), eq. 6.
+        """
+        best = self.lower.argmax(axis=1)[:, None]
+        return (
+            np.take_along_axis(self.lower, best, axis=1)[:, 0],
+            np.take_along_axis(self.upper, best, axis=1)[:, 0],
+        )
+
+    def merge(self, how: Merge = "log", smooth: FloatArray | None = None) -> FloatArray:
+        """Return one probability a class, shape (n, k): rows sum to 1 and stay in the bounds.
+
+        Parameters
+        ----------
+        how : {"log", "brier", "midpoint", "smooth"}
+            ``"log"`` is ``u / (1 - l + u)``, minimax for log loss (Vovk & Petej 2014, eq. 10);
+            ``"brier"`` is ``u + l**2 / 2 - u**2 / 2``, minimax for square loss (eq. 11);
+            ``"midpoint"`` is ``(l + u) / 2`` (Johansson et al. 2018, section 4);
+            ``"smooth"`` is the given estimate, clipped into the bounds.
+        smooth : ndarray of shape (n, k), optional
+            The estimates that ``"smooth"`` clips.
+
+        Raises
+        ------
+        ValueError
+            If ``how`` is none of these, or ``"smooth"`` comes without estimates.
+
+        Notes
+        -----
+        For two classes every formula gives rows that sum to 1. For more, the formula's values
+        are multiplied by the one factor a row for which they sum to 1 once clipped into the bounds.
+        """
+        low, up = self.lower, self.upper
+        if how == "log":
+            p = up / (1 - low + up)
+        elif how == "brier":
+            p = up + (low**2 - up**2) / 2
+        elif how == "midpoint":
+            p = (low + up) / 2
+        elif how == "smooth":
+            if smooth is None:
+                raise ValueError('smooth must be given for merge="smooth", got None')
+            p = np.clip(smooth, low, up)
+        else:
+            raise ValueError(f"merge must be one of {list(get_args(Merge))}, got {how!r}")
+        if len(self.classes) == 2:
+            # The formulas agree on 1 - p for the first class; one subtraction makes sums exact.
+            return np.column_stack([1 - p[:, 1], p[:, 1]])
+        return scale_into_bounds(p, low, up)
+
+
+def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Return ``clip(c * p, lower, upper)`` with the factor c a row that makes it sum to 1.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n, k)
+        Values not below zero.
+    lower, upper : ndarray of shape (n, k)
+        Bounds; where no point of theirs sums to 1 the nearer bound, normalised, is returned.
+    """
+    p = np.maximum(p, np.finfo(float).tiny)
+    total = p.sum(axis=1, keepdims=True)
+    scaled = p / total
+    outside = ((scaled < lower) | (scaled > upper)).any(axis=1)
+    if not outside.any():
+        return scaled
+    q, low, up = p[outside], lower[outside], upper[outside]
+    # sum(clip(c q, low, up)) does not decrease in c and bends only where an entry meets a bound.
+    bends = np.sort(np.concatenate([low / q, up / q], axis=1), axis=1)
+    sums = np.clip(bends[:, :, None] * q[:, None, :], low[:, None], up[:, None]).sum(axis=2)
+    after = (sums < 1).sum(axis=1).clip(1, bends.shape[1] - 1)
+    rows = np.arange(len(q))
+    c0, c1 = bends[rows, after - 1], bends[rows, after]
+    s0, s1 = sums[rows, after - 1], sums[rows, after]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(s1 > s0, (1 - s0) / (s1 - s0), 0.0).clip(0, 1)
+    fitted = np.clip((c0 + share * (c1 - c0))[:, None] * q, low, up)
+    scaled[outside] = fitted / fitted.sum(axis=1, keepdims=True)
+    return scaled
