@@ -1,3 +1,3 @@
-"""Calibrated class probabilities with valid bounds, from forests and any scikit-learn classifier."""
+"""Calibrated class probabilities with valid bounds, from any scikit-learn classifier."""
 
 __version__ = "0.1.0"

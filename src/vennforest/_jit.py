@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import Any, TypeVar, cast
 
 import joblib
 import numba
@@ -19,12 +20,10 @@ def kernel(function: F) -> F:
     IEEE arithmetic is kept (no fastmath), so that results are the same on every machine and for
     any number of threads.
     """
-    options = {"nogil": True, "error_model": "numpy"}
     try:
-        compiled = numba.njit(cache=CACHE, **options)(function)
+        return cast("F", numba.njit(cache=CACHE, nogil=True, error_model="numpy")(function))
     except RuntimeError:  # neither the package's folder nor the user's cache can be written
-        compiled = numba.njit(**options)(function)
-    return compiled  # type: ignore[no-any-return]
+        return cast("F", numba.njit(nogil=True, error_model="numpy")(function))
 
 
 def run_in_blocks(
@@ -42,5 +41,5 @@ def run_in_blocks(
         return
     edges = [n * part // parts for part in range(parts + 1)]
     joblib.Parallel(n_jobs=parts, require="sharedmem")(
-        joblib.delayed(work)(start, stop) for start, stop in zip(edges[:-1], edges[1:], strict=True)
+        joblib.delayed(work)(start, stop) for start, stop in pairwise(edges)
     )

@@ -1,6 +1,6 @@
 """Checks at the door: every public function turns its arguments into plain arrays here."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,7 +58,7 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
     ValueError
         If ``y`` is no vector of class labels, or holds a label that ``classes`` lacks.
     """
-    y = column_or_1d(y, warn=True)
+    y = cast("NDArray[Any]", column_or_1d(y, warn=True))
     check_classification_targets(y)
     if classes is None:
         found, codes = np.unique(y, return_inverse=True)

@@ -29,7 +29,8 @@ class Multiprobability:
     Examples
     --------
     >>> import numpy as np
-    >>> m = Multiprobability(np.array([[0.1, 0.7]]), np.array([[0.3, 0.9]]), np.array(["no", "yes"]))
+    >>> labels = np.array(["no", "yes"])
+    >>> m = Multiprobability(np.array([[0.1, 0.7]]), np.array([[0.3, 0.9]]), labels)
     >>> m.labels()
     array(['yes'], dtype='<U3')
     >>> m.merge("log").round(3)
@@ -89,7 +90,8 @@ class Multiprobability:
 
         Johansson et al. (2018), eq. 5.
         """
-        return self.classes[self.lower.argmax(axis=1)]
+        best: NDArray[Any] = self.classes[self.lower.argmax(axis=1)]
+        return best
 
     def of_label(self) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper probability of the predicted label, each of shape (n,).
@@ -154,22 +156,22 @@ def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> Fl
     lower, upper : ndarray of shape (n, k)
         Bounds; where no point of theirs sums to 1 the nearer bound, normalised, is returned.
     """
-    p = np.maximum(p, np.finfo(float).tiny)
-    total = p.sum(axis=1, keepdims=True)
-    scaled = p / total
+    p = np.maximum(p, 1e-100)  # a zero may have to grow to its lower bound
+    scaled: FloatArray = p / p.sum(axis=1, keepdims=True)
     outside = ((scaled < lower) | (scaled > upper)).any(axis=1)
     if not outside.any():
         return scaled
     q, low, up = p[outside], lower[outside], upper[outside]
-    # sum(clip(c q, low, up)) does not decrease in c and bends only where an entry meets a bound.
+    # sum(clip(c q, low, up)) does not decrease in c and bends only where an entry meets a bound;
+    # between two bends the vector moves on a straight line.
     bends = np.sort(np.concatenate([low / q, up / q], axis=1), axis=1)
-    sums = np.clip(bends[:, :, None] * q[:, None, :], low[:, None], up[:, None]).sum(axis=2)
+    points = np.clip(bends[:, :, None] * q[:, None, :], low[:, None], up[:, None])
+    sums = points.sum(axis=2)
     after = (sums < 1).sum(axis=1).clip(1, bends.shape[1] - 1)
     rows = np.arange(len(q))
-    c0, c1 = bends[rows, after - 1], bends[rows, after]
     s0, s1 = sums[rows, after - 1], sums[rows, after]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(s1 > s0, (1 - s0) / (s1 - s0), 0.0).clip(0, 1)
-    fitted = np.clip((c0 + share * (c1 - c0))[:, None] * q, low, up)
+    rise = np.where(s1 > s0, s1 - s0, 1.0)
+    share = ((1 - s0) / rise).clip(0, 1)[:, None]
+    fitted = points[rows, after - 1] * (1 - share) + points[rows, after] * share
     scaled[outside] = fitted / fitted.sum(axis=1, keepdims=True)
     return scaled

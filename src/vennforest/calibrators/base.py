@@ -20,7 +20,7 @@ from vennforest._validation import (
 )
 
 
-class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     """Base of all calibrators: from scores and labels to class probabilities.
 
     Attributes
@@ -113,7 +113,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """Return the most probable label of each new score, shape (n,), the first of equals."""
-        return self.classes_[self.predict_proba(scores).argmax(axis=1)]
+        labels: NDArray[Any] = self.classes_[self.predict_proba(scores).argmax(axis=1)]
+        return labels
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
         check_is_fitted(self, "classes_")

@@ -74,4 +74,5 @@ def normalise(p: FloatArray, raw: FloatArray) -> FloatArray:
         p, total = p.copy(), total.copy()
         p[empty] = np.where(usable[:, None], fallback, 1.0)
         total[empty] = p[empty].sum(axis=1, keepdims=True)
-    return p / total
+    shares: FloatArray = p / total
+    return shares
