@@ -1,0 +1,173 @@
+"""The inductive Venn–Abers predictor of one column of scores: a step function found once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._jit import run_in_blocks
+from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators import kernels
+
+Int32Array = NDArray[np.int32]
+
+SMALLEST_BLOCK = 20_000
+"""Fewer new scores than this are not worth a thread of their own."""
+
+
+class Steps(NamedTuple):
+    """The runs of places at which a new observation of one label has the same fit."""
+
+    ends: FloatArray  # (n_steps - 1,) scores between runs
+    fits: FloatArray  # (n_steps,) the fit of each run
+    a: Int32Array  # (n_steps,) the touching line's point on the left
+    b: Int32Array  # (n_steps,) and on the right
+
+
+class Hulls(NamedTuple):
+    """A tree of lower hulls over blocks of cumulative points (see ``kernels.hull_tree``)."""
+
+    corners: Int32Array
+    begins: Int32Array
+    levels: Int32Array
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """The calibration examples one by one, for leaving them out."""
+
+    scores: FloatArray  # (n,)
+    labels: NDArray[np.int8]  # (n,) 0 or 1
+    weight: FloatArray  # (n,), or (0,) where every weight is 1
+
+
+class StepTable:
+    """Both isotonic fits of every possible new score.
+
+    Parameters
+    ----------
+    x : ndarray of shape (m,)
+        Distinct calibration scores, increasing.
+    W, Y : ndarray of shape (m + 1,)
+        Cumulative weight and cumulative weight of the positive class, both from 0.
+    examples : Examples, optional
+        What ``left_out`` refers to.
+
+    Notes
+    -----
+    p0 of a score s depends on how many calibration scores are <= s, p1 on how many are < s (see
+    ``kernels``), so each is a short table of steps. Vovk & Petej (2014), Algorithm 2's fits.
+    """
+
+    def __init__(
+        self, x: FloatArray, W: FloatArray, Y: FloatArray, examples: Examples | None = None
+    ) -> None:
+        self.x, self.W, self.Y, self.examples = x, W, Y, examples
+        m = len(x)
+        start, a, b = kernels.insert_ones(W, Y)
+        self.ones = Steps(x[start[1:] - 1], _fit(W, Y, a, b, 1), a, b)
+        # A label 0 is a label 1 seen in the mirror: scores turned round, classes exchanged.
+        start, a, b = kernels.insert_ones(
+            np.ascontiguousarray(W[-1] - W[::-1]),
+            np.ascontiguousarray((W[-1] - W[::-1]) - (Y[-1] - Y[::-1])),
+        )
+        first = np.append(start[1:], m + 1)[::-1]  # each run's first place, from the left
+        a, b = np.ascontiguousarray(m - b[::-1]), np.ascontiguousarray(m - a[::-1])
+        self.zeros = Steps(x[m - first[1:]], _fit(W, Y, a, b, 0), a, b)
+
+    @classmethod
+    def from_examples(
+        cls, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None
+    ) -> Self:
+        """Fit to scores (n,), whether each is of the positive class, and weights above zero."""
+        examples = Examples(
+            scores, positive.view(np.int8), np.empty(0) if weight is None else weight
+        )
+        if weight is None:
+            x, W, Y = kernels.merge_sorted(np.sort(scores[~positive]), np.sort(scores[positive]))
+            return cls(x, W, Y, examples)
+        x, group = np.unique(scores, return_inverse=True)
+        return cls(
+            x,
+            np.append(0.0, np.cumsum(np.bincount(group, weight, len(x)))),
+            np.append(0.0, np.cumsum(np.bincount(group, weight * positive, len(x)))),
+            examples,
+        )
+
+    @cached_property
+    def _removal(self) -> tuple[Hulls, list[tuple[Int32Array, Int32Array]], Int32Array]:
+        """What leaving out needs: hulls, each step's reach, each example's score number.
+
+        It follows from the fit alone and is made at the first use, since most fits never need it.
+        """
+        if self.examples is None:
+            raise ValueError(
+                "left_out must be None after fit_counts, which knows no single examples"
+            )
+        weight = self.examples.weight
+        heaviest = float(weight.max()) if len(weight) else 1.0
+        hulls = Hulls(*kernels.hull_tree(self.W, self.Y))
+        reach = [
+            kernels.reach(self.W, self.Y, *hulls, steps.a, steps.b, label, heaviest)
+            for label, steps in enumerate((self.zeros, self.ones))
+        ]
+        position = np.searchsorted(self.x, self.examples.scores).astype(np.int32)
+        return hulls, reach, position
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "_removal"}
+
+    def read(
+        self, scores: FloatArray, left_out: IntArray | None = None, n_jobs: int | None = 1
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return p0 and p1, each (n,), of scores (n,), each without example ``left_out[i]``."""
+        p0, p1 = np.empty(len(scores)), np.empty(len(scores))
+        zeros, ones = self.zeros, self.ones
+        if left_out is None:
+
+            def look_up(begin: int, stop: int) -> None:
+                kernels.read_steps(
+                    scores, zeros.ends, zeros.fits, ones.ends, ones.fits, p0, p1, begin, stop
+                )
+
+        else:
+            examples = self.examples
+            hulls, reach, position = self._removal
+            assert examples is not None
+
+            def look_up(begin: int, stop: int) -> None:
+                for label, (steps, out) in enumerate(((zeros, p0), (ones, p1))):
+                    kernels.read_left_out(
+                        scores,
+                        left_out,
+                        position,
+                        examples.labels,
+                        examples.weight,
+                        self.x,
+                        self.W,
+                        self.Y,
+                        *hulls,
+                        label,
+                        steps.ends,
+                        steps.a,
+                        steps.b,
+                        *reach[label],
+                        out,
+                        begin,
+                        stop,
+                    )
+
+        if len(scores) < SMALLEST_BLOCK:
+            look_up(0, len(scores))
+        else:
+            run_in_blocks(look_up, len(scores), n_jobs, SMALLEST_BLOCK)
+        return p0, p1
+
+
+def _fit(W: FloatArray, Y: FloatArray, a: Int32Array, b: Int32Array, label: int) -> FloatArray:
+    return (Y[b] + label - Y[a]) / (W[b] + 1 - W[a])
