@@ -77,7 +77,8 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
     Raises
     ------
     ValueError
-        If a weight is negative, NaN or infinite, all are zero, or there are not n of them.
+        If a weight is negative, NaN or infinite, their sum is infinite, all are zero, or there are
+        not n of them.
     """
     if sample_weight is None:
         return None
@@ -91,4 +92,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
         raise ValueError(f"sample_weight must be finite and not negative, got {wrong}")
     if n and not weight.any():
         raise ValueError("sample_weight must hold a weight above zero, got all zeros")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight.sum()):
+            raise ValueError("sample_weight must have a finite sum, got inf")
     return None if (weight == 1).all() else np.ascontiguousarray(weight)

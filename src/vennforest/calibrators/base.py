@@ -30,6 +30,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     """
 
     classes_: NDArray[Any]
+    _n_given: int
+    _row_of: IntArray | None
 
     def fit(
         self,
@@ -74,8 +76,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             )
         weight = check_weights(sample_weight, len(scores))
         scores = _columns(scores, len(labels))
+        self._n_given, self._row_of = len(scores), None
         if weight is not None and (weight == 0).any():
-            scores, codes, weight = scores[weight > 0], codes[weight > 0], weight[weight > 0]
+            kept = weight > 0
+            self._row_of = np.where(kept, np.cumsum(kept) - 1, -1)
+            scores, codes, weight = scores[kept], codes[kept], weight[kept]
             weight = check_weights(weight, len(weight))
         self.classes_ = labels
         self._fit(scores, codes, weight)
@@ -119,6 +124,35 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _check_new(self, scores: ArrayLike) -> FloatArray:
         check_is_fitted(self, "classes_")
         return _columns(check_scores(scores), len(self.classes_))
+
+    def _left_out_rows(self, left_out: ArrayLike | None, m: int) -> IntArray | None:
+        """Return, for each of m new scores, the row given to ``_fit`` that it leaves out.
+
+        ``left_out`` counts the examples as given to ``fit``; those of weight zero never reached
+        ``_fit``, so leaving one out is leaving out none (-1). None stays None.
+
+        Raises
+        ------
+        ValueError
+            If ``left_out`` is no vector of m integers from -1 to n - 1.
+        """
+        if left_out is None:
+            return None
+        rows = np.asarray(left_out)
+        if rows.shape != (m,):
+            raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
+        if rows.dtype.kind not in "iu" and m:
+            raise ValueError(f"left_out must hold integers, got {rows.dtype}")
+        wrong = (rows < -1) | (rows >= self._n_given)
+        if wrong.any():
+            raise ValueError(
+                f"left_out must lie between -1 (none) and {self._n_given - 1} "
+                f"(the last calibration example), got {rows[wrong][0]}"
+            )
+        rows = rows.astype(np.intp)
+        if self._row_of is None:
+            return rows
+        return np.where(rows < 0, -1, self._row_of[rows])
 
     def __sklearn_tags__(self) -> Tags:
         """Describe to scikit-learn an estimator whose input is one column of scores."""
