@@ -20,10 +20,57 @@ from vennforest._jit import kernel
 LEAF = 32
 """Points in the smallest block of the hull tree; a block is looked through one by one."""
 
+LANES = 64
+"""Binary searches that go on side by side, so that their loads overlap."""
+
+DIGIT = 11
+"""Bits of one radix pass: six passes for 64, with counters that stay in the first-level cache."""
+
+
+@kernel
+def radix_sort(bits, spare):
+    """Sort float64 values given as uint64 bits; return the array (of the two) that holds them.
+
+    Flipping the sign bit of positive numbers and all bits of negative ones makes the order of the
+    numbers the order of the bits. A digit that all values share costs no pass.
+    """
+    n = len(bits)
+    mask = np.uint64((1 << DIGIT) - 1)
+    top = np.uint64(1 << 63)
+    counts = np.zeros((6, 1 << DIGIT), np.uint32)
+    for i in range(n):
+        key = bits[i]
+        key ^= (np.uint64(0) - (key >> np.uint64(63))) | top
+        bits[i] = key
+        for digit in range(6):
+            counts[digit, (key >> np.uint64(DIGIT * digit)) & mask] += np.uint32(1)
+    source, target = bits, spare
+    for digit in range(6):
+        shift = np.uint64(DIGIT * digit)
+        places = counts[digit]
+        if places[(source[0] >> shift) & mask] == n:
+            continue
+        total = np.uint32(0)
+        for value in range(1 << DIGIT):
+            total, places[value] = total + places[value], total
+        for i in range(n):
+            key = source[i]
+            at = (key >> shift) & mask
+            target[places[at]] = key
+            places[at] += np.uint32(1)
+        source, target = target, source
+    for i in range(n):
+        key = source[i]
+        target[i] = key ^ (((key >> np.uint64(63)) - np.uint64(1)) | top)
+    return target
+
 
 @kernel
 def merge_sorted(negatives, positives):
-    """Return the distinct scores of two sorted arrays, and the cumulative points W, Y."""
+    """Return the distinct scores of two sorted arrays, and the cumulative points W, Y.
+
+    The three arrays come longer than needed, with the number of distinct scores.
+    """
     n, p = len(negatives), len(positives)
     x = np.empty(n + p, np.float64)
     W = np.empty(n + p + 1, np.float64)
@@ -42,7 +89,19 @@ def merge_sorted(negatives, positives):
             m += 1
         W[m] = i + j
         Y[m] = j
-    return x[:m].copy(), W[: m + 1].copy(), Y[: m + 1].copy()
+    return x, W, Y, m
+
+
+@kernel
+def mirror(W, Y):
+    """Return the points with the scores turned round and the classes exchanged."""
+    m = len(W) - 1
+    V = np.empty(m + 1, np.float64)
+    Z = np.empty(m + 1, np.float64)
+    for i in range(m + 1):
+        V[i] = W[m] - W[m - i]
+        Z[i] = V[i] - (Y[m] - Y[m - i])
+    return V, Z
 
 
 @kernel
@@ -76,9 +135,7 @@ def insert_ones(W, Y):
 
     queue = np.empty(m + 1, np.int32)  # corners of the hull of P_a ... P_k, P_a first
     first, last = 0, -1
-    start = np.empty(m + 1, np.int32)
-    a = np.empty(m + 1, np.int32)
-    b = np.empty(m + 1, np.int32)
+    found = np.empty((3, 1024), np.int32)
     steps = 0
     right = np.int64(0)
     value = -1.0
@@ -112,10 +169,14 @@ def insert_ones(W, Y):
                 moved = True
         fit = (Y[right] + 1 - Y[left]) / (W[right] + 1 - W[left])
         if fit != value:
-            start[steps], a[steps], b[steps] = k, left, right
+            if steps == found.shape[1]:
+                longer = np.empty((3, 4 * steps), np.int32)
+                longer[:, :steps] = found
+                found = longer
+            found[0, steps], found[1, steps], found[2, steps] = k, left, right
             value = fit
             steps += 1
-    return start[:steps].copy(), a[:steps].copy(), b[:steps].copy()
+    return found[0, :steps].copy(), found[1, :steps].copy(), found[2, :steps].copy()
 
 
 @kernel
@@ -141,14 +202,71 @@ def count_up_to(values, x):
 
 
 @kernel
-def read_steps(scores, ends0, fits0, ends1, fits1, p0, p1, begin, stop):
-    """Look up p0 and p1 of scores begin ... stop - 1.
+def guide(values, cells):
+    """Lay a grid of equal cells over sorted values, to shorten the search in them.
 
-    p0 steps up at the scores ``ends0``, p1 just after the scores ``ends1``.
+    Returns
+    -------
+    begins : (cells + 1,) uint32
+        How many values lie in cells before this one.
+    origin, scale : float
+        The cell of s is (s - origin) * scale, cut to 0 ... cells - 1: it does not decrease in s,
+        whatever the rounding, so the value that s is searched for lies in the cell of s.
     """
-    for i in range(begin, stop):
-        p0[i] = fits0[count_up_to(ends0, scores[i])]
-        p1[i] = fits1[count_below(ends1, scores[i])]
+    n = len(values)
+    begins = np.zeros(cells + 1, np.uint32)
+    if n == 0:
+        return begins, 0.0, 0.0
+    span = values[n - 1] - values[0]
+    scale = cells / span if span > 0 else 0.0
+    if not np.isfinite(span) or not np.isfinite(scale):
+        scale = 0.0
+    for i in range(n):
+        begins[cell_of(values[i], values[0], scale, cells) + 1] += np.uint32(1)
+    for cell in range(cells):
+        begins[cell + 1] += begins[cell]
+    return begins, values[0], scale
+
+
+@kernel
+def cell_of(s, origin, scale, cells):
+    """Return the cell of a score in the grid of ``guide``."""
+    if scale == 0.0:
+        return 0
+    return int(min(max((s - origin) * scale, 0.0), cells - 1.0))
+
+
+@kernel
+def read_steps(scores, values, fits, begins, origin, scale, equal, out, begin, stop):
+    """Look up the fits of scores begin ... stop - 1.
+
+    The fit of s is the one whose number is the count of values below s (``equal``: up to s).
+    ``LANES`` searches go on side by side, as long as the longest of them needs.
+    """
+    n = len(values)
+    cells = len(begins) - 1
+    low = np.empty(LANES, np.uint32)
+    for c in range(begin, stop, LANES):
+        width = min(LANES, stop - c)
+        length = 0
+        for i in range(width):
+            cell = cell_of(scores[c + i], origin, scale, cells)
+            low[i] = begins[cell]
+            length = max(length, np.int64(begins[cell + 1]) - np.int64(begins[cell]))
+        for i in range(width):
+            low[i] = min(np.int64(low[i]), n - length)
+        while length > 1:
+            half = length >> 1
+            for i in range(width):
+                value, score = values[low[i] + half - 1], scores[c + i]
+                low[i] += half if (value < score) | (equal & (value == score)) else 0
+            length -= half
+        if length == 1:
+            for i in range(width):
+                value, score = values[low[i]], scores[c + i]
+                low[i] += 1 if (value < score) | (equal & (value == score)) else 0
+        for i in range(width):
+            out[c + i] = fits[low[i]]
 
 
 @kernel
@@ -403,9 +521,7 @@ def reach(W, Y, corners, begins, levels, a, b, v, heaviest):
         line = Y[a[i]] - t * W[a[i]]
         first[i] = min(
             a[i],
-            first_below(
-                W, Y, corners, begins, levels, rise, run, line + heaviest * t + slack
-            ),
+            first_below(W, Y, corners, begins, levels, rise, run, line + heaviest * t + slack),
         )
         last[i] = max(
             b[i],
@@ -468,6 +584,4 @@ def read_left_out(
             continue
         k = count_below(x, scores[i]) if v == 1 else count_up_to(x, scores[i])
         w = 1.0 if len(weight) == 0 else weight[r]
-        out[i] = fit_without(
-            W, Y, corners, begins, levels, k, v, q, float(y), w, rise, run
-        )
+        out[i] = fit_without(W, Y, corners, begins, levels, k, v, q, float(y), w, rise, run)
