@@ -1,1 +1,71 @@
-"""metrics."""
+"""Measures of probability estimates and of intervals that scikit-learn lacks.
+
+Log loss, the two-class Brier score and the area under the ROC curve are scikit-learn's.
+"""
+
+from vennforest.metrics.brier import (
+    BrierDecomposition,
+    brier_decomposition,
+    brier_losses,
+    brier_score,
+)
+from vennforest.metrics.calibration_error import (
+    ErrorInterval,
+    calibration_error,
+    calibration_error_interval,
+)
+from vennforest.metrics.calibration_tests import (
+    CalibrationTest,
+    kolmogorov_smirnov_test,
+    kuiper_test,
+    spiegelhalter_test,
+)
+from vennforest.metrics.confidence import (
+    confidence_errors,
+    confidence_minus_accuracy,
+    weighted_auc,
+)
+from vennforest.metrics.corp import CorpDecomposition, corp_decomposition
+from vennforest.metrics.curves import (
+    LearningCurve,
+    ReliabilityCurve,
+    learning_curve,
+    reliability_curve,
+)
+from vennforest.metrics.intervals import (
+    IntervalCurve,
+    IntervalSummary,
+    IntervalTable,
+    interval_curve,
+    interval_summary,
+    interval_table,
+)
+
+__all__ = [
+    "BrierDecomposition",
+    "CalibrationTest",
+    "CorpDecomposition",
+    "ErrorInterval",
+    "IntervalCurve",
+    "IntervalSummary",
+    "IntervalTable",
+    "LearningCurve",
+    "ReliabilityCurve",
+    "brier_decomposition",
+    "brier_losses",
+    "brier_score",
+    "calibration_error",
+    "calibration_error_interval",
+    "confidence_errors",
+    "confidence_minus_accuracy",
+    "corp_decomposition",
+    "interval_curve",
+    "interval_summary",
+    "interval_table",
+    "kolmogorov_smirnov_test",
+    "kuiper_test",
+    "learning_curve",
+    "reliability_curve",
+    "spiegelhalter_test",
+    "weighted_auc",
+]

@@ -1,0 +1,193 @@
+"""Labels, estimates and weights of every measure, checked once and turned into arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length
+
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_scores,
+    check_weights,
+    encode_labels,
+)
+
+SLACK = 1e-9  # what adding up votes may put above 1 or below 0
+SUM_SLACK = 1e-5  # what float32 rows may be off a sum of 1
+
+
+class Problem(NamedTuple):
+    """Estimates of one event and whether it happened.
+
+    ``outcome`` (n,) in {0.0, 1.0}, ``p`` (n,) in [0, 1], ``weight`` (n,) above zero.
+    """
+
+    outcome: FloatArray
+    p: FloatArray
+    weight: FloatArray
+
+
+class Estimates(NamedTuple):
+    """Checked estimates of every class.
+
+    ``codes`` (n,) is each label's column, ``p`` (n, k) has a column a class, ``weight`` (n,) is
+    above zero, ``positive`` is the column of the positive class (None: more than two classes and
+    no ``pos_label``).
+    """
+
+    codes: IntArray
+    p: FloatArray
+    weight: FloatArray
+    positive: int | None
+
+    def of_column(self, j: int) -> Problem:
+        """Return the two-class problem of class j against the rest."""
+        column = np.ascontiguousarray(self.p[:, j])
+        return Problem((self.codes == j).astype(np.float64), column, self.weight)
+
+    def one_vs_rest(self) -> Iterator[Problem]:
+        """Yield the two-class problem of every class against the rest."""
+        return (self.of_column(j) for j in range(self.p.shape[1]))
+
+    def predicted(self) -> IntArray:
+        """Return the column of the largest estimate, the first of equals, shape (n,)."""
+        return self.p.argmax(axis=1).astype(np.intp)
+
+    def of_predicted(self) -> Problem:
+        """Return the problem "is the predicted label right", with the confidence in it."""
+        predicted = self.predicted()
+        confidence = np.take_along_axis(self.p, predicted[:, None], axis=1)[:, 0]
+        return Problem((predicted == self.codes).astype(np.float64), confidence, self.weight)
+
+    def main(self) -> Problem:
+        """Return the positive class's problem, or that of the predicted label without one."""
+        return self.of_predicted() if self.positive is None else self.of_column(self.positive)
+
+    def additive(self) -> list[Problem]:
+        """Return the problems whose measures add up: the positive class's, or every class's."""
+        if self.positive is not None:
+            return [self.of_column(self.positive)]
+        return list(self.one_vs_rest())
+
+
+def check_estimates(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Estimates:
+    """Return labels, estimates and weights that fit together; rows of weight 0 are left out.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any dtype.
+    p : array-like of shape (n,) or (n, k)
+        In [0, 1]: the probability of the positive class, or of every class in sorted order.
+    sample_weight : array-like of shape (n,), optional
+        Not below zero; a weight of 2 is the observation twice.
+    classes : array-like of shape (k,), optional
+        Every class, when some may be missing from ``y``.
+    pos_label : label, optional
+        The positive class; by default the second of two.
+
+    Raises
+    ------
+    ValueError
+        If estimates are NaN, outside [0, 1] or (rows of a matrix) do not sum to 1, if shapes or
+        weights do not fit, or if it is not clear which class an estimate is of.
+    """
+    estimates = check_probabilities(p)
+    check_consistent_length(estimates, y)
+    if not len(estimates):
+        raise ValueError("p must hold at least one estimate, got 0 sample(s)")
+    codes, labels = encode_labels(y, classes)
+    weight = check_weights(sample_weight, len(estimates))
+    codes, labels, positive = _positive(codes, labels, pos_label, estimates)
+    if estimates.ndim == 1:
+        pair = [1 - estimates, estimates]
+        estimates = np.column_stack(pair if positive == 1 else pair[::-1])
+    if weight is None:
+        return Estimates(codes, estimates, np.ones(len(estimates)), positive)
+    kept = weight > 0
+    return Estimates(codes[kept], estimates[kept], weight[kept], positive)
+
+
+def check_probabilities(p: ArrayLike) -> FloatArray:
+    """Return probabilities (n,) or (n, k) as float64, clipped where rounding left [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If one is NaN or outside [0, 1], or a row of a matrix does not sum to 1.
+    """
+    array = check_scores(p, "p")
+    outside = (array < -SLACK) | (array > 1 + SLACK)
+    if outside.any():
+        raise ValueError(
+            f"p must lie in [0, 1], got {array[outside][0]}: calibrate scores that are no "
+            "probabilities first"
+        )
+    if array.ndim == 2:
+        if array.shape[1] < 2:
+            raise ValueError(
+                f"p must have shape (n,) or a column for each class, got {array.shape}"
+            )
+        sums = array.sum(axis=1)
+        wrong = np.abs(sums - 1) > SUM_SLACK
+        if wrong.any():
+            raise ValueError(f"p must have rows that sum to 1, got a sum of {sums[wrong][0]}")
+    return np.clip(array, 0.0, 1.0)
+
+
+def _positive(
+    codes: IntArray, labels: NDArray[Any], pos_label: Any, p: FloatArray
+) -> tuple[IntArray, NDArray[Any], int | None]:
+    """Return codes and classes that fit the columns of p, and the positive column."""
+    if len(labels) == 1 and (p.ndim == 1 or p.shape[1] == 2):
+        codes, labels = _second_class(codes, labels, pos_label)
+    k = len(labels)
+    column = None
+    if pos_label is not None:
+        column = next((j for j, label in enumerate(labels) if label == pos_label), None)
+        if column is None:
+            raise ValueError(f"pos_label must be one of {list(labels)}, got {pos_label!r}")
+    if p.ndim == 1:
+        if k == 2:
+            return codes, labels, 1 if column is None else column
+        if column is None:
+            raise ValueError(
+                f"p must have a column for each of {k} classes, got {p.shape}: or name the class "
+                "whose probability it is with pos_label="
+            )
+        return (codes == column).astype(np.intp), labels, 1
+    if p.shape[1] != k:
+        raise ValueError(
+            f"p must have a column for each of {k} classes, got {p.shape}: name classes that are "
+            "missing from y with classes="
+        )
+    return codes, labels, 1 if k == 2 and column is None else column
+
+
+def _second_class(
+    codes: IntArray, labels: NDArray[Any], pos_label: Any
+) -> tuple[IntArray, NDArray[Any]]:
+    """Return codes and two classes where y holds one: the other one is known or asked for."""
+    only = labels[0]
+    if labels.dtype.kind in "biuf" and only in (0, 1) and pos_label in (None, 0, 1):
+        return np.full_like(codes, int(only)), np.array([0, 1]).astype(labels.dtype)
+    if pos_label is None:
+        raise ValueError(
+            "y must hold at least two classes (or name them with classes=), "
+            f"got one class: {only!r}"
+        )
+    if only == pos_label:
+        return np.ones_like(codes), np.array([None, only], dtype=object)
+    return np.zeros_like(codes), np.array([only, pos_label], dtype=object)

@@ -1,0 +1,219 @@
+"""The Brier score and Murphy's decomposition of it into reliability, resolution, uncertainty."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vennforest._validation import FloatArray
+from vennforest.metrics._binning import Bins, Strategy, binned
+from vennforest.metrics._inputs import Estimates, Problem, check_estimates
+
+
+@dataclass(frozen=True)
+class BrierDecomposition:
+    """Murphy's decomposition of the Brier score.
+
+    Attributes
+    ----------
+    reliability : float
+        How far the mean estimates of the bins lie from the observed shares; 0 is best.
+    resolution : float
+        How far the observed shares of the bins lie from the overall one; the larger the better.
+    uncertainty : float
+        The score of always estimating the overall share.
+    sharpness : float
+        Variance of the estimates.
+    brier : float
+        The Brier score: of the positive class with two classes (in [0, 1]), over vectors with more
+        (in [0, 2]).
+    """
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    sharpness: float
+    brier: float
+
+    @property
+    def within_bins(self) -> float:
+        """What the three terms leave of the Brier score: variation within bins.
+
+        It is 0 where every estimate in a bin is the same (Stephenson, Coelho & Jolliffe 2008).
+        """
+        return self.brier - (self.reliability - self.resolution + self.uncertainty)
+
+
+def brier_decomposition(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    bins: Bins = 100,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> BrierDecomposition:
+    """Split the Brier score into reliability, resolution and uncertainty.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any dtype.
+    p : array-like of shape (n,) or (n, k)
+        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    bins : int, array-like of edges, or "distinct"
+        How many bins; or their edges in [0, 1], increasing; or a bin for every distinct estimate.
+        Bins are closed to the right.
+    strategy : {"uniform", "quantile"}
+        Bins of equal width, or of equal count (equal estimates stay together).
+    sample_weight : array-like of shape (n,), optional
+        Not below zero; a weight of 2 is the observation twice.
+    classes : array-like of shape (k,), optional
+        Every class, when some may be missing from ``y``.
+    pos_label : label, optional
+        The positive class; by default the second of two. With more than two classes and no
+        ``pos_label`` every term is the sum over the classes, each against the rest, and ``brier``
+        is the score over vectors.
+
+    Returns
+    -------
+    BrierDecomposition
+
+    Raises
+    ------
+    ValueError
+        If estimates are NaN, outside [0, 1] or (rows of a matrix) do not sum to 1, if shapes,
+        bins or weights are not as above, or if ``y`` holds one class and the other is not known.
+
+    Notes
+    -----
+    With n_k of N observations in bin k, r_k their mean estimate, φ_k the share of positives among
+    them and ȳ the overall share (Murphy 1973; Johansson et al. 2018, eq. 13):
+    reliability Σ n_k (r_k − φ_k)² / N, resolution Σ n_k (φ_k − ȳ)² / N, uncertainty ȳ (1 − ȳ).
+
+    Reliability minus resolution plus uncertainty is the Brier score only where all estimates in a
+    bin are equal. And binning is biased: φ_k is an average of n_k labels, so that its variance
+    φ_k (1 − φ_k) / n_k raises reliability and resolution alike, the more so the fewer observations
+    a bin has (Bröcker 2012; Ferro & Fricker 2012). Compare only numbers with the same bins and the
+    same n; ``corp_decomposition`` needs no bins.
+
+    Examples
+    --------
+    >>> brier_decomposition(["no", "no", "yes", "yes"], [0.2, 0.2, 0.2, 0.8])
+    BrierDecomposition(reliability=0.0233..., resolution=0.0833..., uncertainty=0.25, ...)
+    """
+    estimates = check_estimates(
+        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
+    )
+    terms = [_decompose(problem, bins, strategy) for problem in estimates.additive()]
+    return BrierDecomposition(*(float(sum(term)) for term in zip(*terms, strict=True)))
+
+
+def _decompose(problem: Problem, bins: Bins, strategy: Strategy) -> tuple[float, ...]:
+    share = problem.weight / problem.weight.sum()
+    base = float(share @ problem.outcome)
+    mean = float(share @ problem.p)
+    n_k, r_k, phi_k = binned(problem, bins, strategy)
+    n_k = n_k / n_k.sum()
+    return astuple(
+        BrierDecomposition(
+            reliability=float(n_k @ (r_k - phi_k) ** 2),
+            resolution=float(n_k @ (phi_k - base) ** 2),
+            uncertainty=base * (1 - base),
+            sharpness=float(share @ (problem.p - mean) ** 2),
+            brier=float(share @ (problem.outcome - problem.p) ** 2),
+        )
+    )
+
+
+def brier_losses(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    scale_by_half: bool = False,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> FloatArray:
+    """Return every observation's squared distance between the label's and the estimated vector.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any dtype.
+    p : array-like of shape (n,) or (n, k)
+        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    scale_by_half : bool
+        Whether to halve it, which for two classes is ``(y - p)**2`` of the positive class.
+    classes, pos_label
+        As in ``brier_decomposition``.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        In [0, 2], halved in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        As ``brier_decomposition``.
+    """
+    estimates = check_estimates(y, p, classes=classes, pos_label=pos_label)
+    return _losses(estimates) / (2 if scale_by_half else 1)
+
+
+def brier_score(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    scale_by_half: bool = False,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return the Brier score over vectors: the mean of the ``brier_losses``.
+
+    Boström (2008) and Brier (1950): mean over observations of the squared distance between the
+    vectors, in [0, 2]; for two classes that is twice the mean of (y − p)² over the positive class,
+    which Johansson et al. (2018, eq. 12) sum. ``scale_by_half=True`` gives the latter's mean. It is
+    scikit-learn's ``brier_score_loss(..., scale_by_half=False)``, and takes a class that is
+    missing from ``y``.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any dtype.
+    p : array-like of shape (n,) or (n, k)
+        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    scale_by_half : bool
+        Whether to halve it.
+    sample_weight : array-like of shape (n,), optional
+        Not below zero; a weight of 2 is the observation twice.
+    classes, pos_label
+        As in ``brier_decomposition``.
+
+    Returns
+    -------
+    float
+        In [0, 2], halved in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        As ``brier_decomposition``.
+    """
+    estimates = check_estimates(
+        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
+    )
+    mean = float(np.average(_losses(estimates), weights=estimates.weight))
+    return mean / 2 if scale_by_half else mean
+
+
+def _losses(estimates: Estimates) -> FloatArray:
+    distance = estimates.p.copy()
+    distance[np.arange(len(distance)), estimates.codes] -= 1
+    losses: FloatArray = np.einsum("ij,ij->i", distance, distance)
+    return losses

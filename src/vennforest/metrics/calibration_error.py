@@ -1,0 +1,246 @@
+"""Calibration errors: binned in several ways, and smooth; each with a bootstrap interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vennforest._validation import FloatArray
+from vennforest.metrics._binning import Binner, Bins, Strategy, cells
+from vennforest.metrics._inputs import Estimates, Problem, check_estimates
+from vennforest.metrics.smooth import smooth_error
+
+Kind = Literal[
+    "expected",
+    "adaptive",
+    "maximum",
+    "root-mean-square",
+    "confidence",
+    "classwise",
+    "top-label",
+    "smooth",
+]
+"""How the gaps between estimates and observed shares become one number."""
+
+Statistic = Callable[[FloatArray], float]
+
+
+class ErrorInterval(NamedTuple):
+    """A calibration error and the ends of its bootstrap interval, all in [0, 1]."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def calibration_error(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    kind: Kind = "expected",
+    bins: Bins = 15,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return how far estimated probabilities lie from observed shares.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any dtype.
+    p : array-like of shape (n,) or (n, k)
+        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    kind : str
+        With r_k the mean estimate, φ_k the observed share and n_k the count of bin k:
+
+        - ``"expected"`` (ECE): Σ n_k |r_k − φ_k| / N;
+        - ``"adaptive"``: the same over bins of equal count;
+        - ``"maximum"``: max |r_k − φ_k|;
+        - ``"root-mean-square"``: √(Σ n_k (r_k − φ_k)² / N);
+        - ``"confidence"``: ECE of the confidence in the predicted label (Guo et al. 2017);
+        - ``"top-label"``: the same within the objects of each predicted label, averaged by their
+          number (Gupta & Ramdas 2022);
+        - ``"classwise"``: mean over the classes of the ECE of each against the rest (Kull et al.
+          2019);
+        - ``"smooth"``: smooth ECE, which has no bins (Błasiok & Nakkiran 2023).
+
+        The first four and ``"smooth"`` look at the positive class; with more than two classes and
+        no ``pos_label``, at the confidence in the predicted label.
+    bins : int, array-like of edges, or "distinct"
+        As in ``brier_decomposition``; of no account for ``"smooth"``.
+    strategy : {"uniform", "quantile"}
+        Bins of equal width, or of equal count; ``"adaptive"`` always takes the latter.
+    sample_weight : array-like of shape (n,), optional
+        Not below zero; a weight of 2 is the observation twice.
+    classes : array-like of shape (k,), optional
+        Every class, when some may be missing from ``y``.
+    pos_label : label, optional
+        The positive class; by default the second of two.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If ``kind`` is unknown, or as ``brier_decomposition``.
+
+    Notes
+    -----
+    A binned error is biased upwards: of perfect estimates, too, the shares in finite bins differ
+    from the estimates, the more so the more bins. Compare numbers with the same bins and n only.
+
+    Examples
+    --------
+    >>> calibration_error([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75])
+    0.25
+    """
+    estimates = check_estimates(
+        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
+    )
+    return _statistic(estimates, kind, bins, strategy)(estimates.weight)
+
+
+def calibration_error_interval(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    kind: Kind = "expected",
+    bins: Bins = 15,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: int | np.random.Generator | None = None,
+) -> ErrorInterval:
+    """Return a calibration error with a bootstrap confidence interval.
+
+    Parameters
+    ----------
+    y, p, kind, bins, strategy, sample_weight, classes, pos_label
+        As in ``calibration_error``. The bootstrap draws as many observations as the weights sum to
+        (rounded, at least 1), since weights are repeated observations.
+    confidence_level : float
+        In (0, 1).
+    n_resamples : int
+        How many bootstrap samples are drawn.
+    random_state : int, Generator or None
+        The seed of the draws.
+
+    Returns
+    -------
+    ErrorInterval
+        ``(estimate, low, high)`` in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        As ``calibration_error``; or if ``confidence_level`` or ``n_resamples`` is out of range.
+
+    Notes
+    -----
+    The basic bootstrap interval [2 T − q₁₋ₐ, 2 T − qₐ], cut to [0, 1], with q the quantiles of the
+    resampled errors: a resample has an upward bias over the sample much as the sample has over the
+    truth, which reflecting at T takes off. (Quantiles taken as they are would keep both.) The
+    interval may therefore lie below the estimate: then most of the estimate is bias.
+    """
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must lie in (0, 1), got {confidence_level}")
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
+    estimates = check_estimates(
+        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
+    )
+    statistic = _statistic(estimates, kind, bins, strategy)
+    estimate = statistic(estimates.weight)
+    rng = np.random.default_rng(random_state)
+    drawn = [statistic(counts) for counts in _bootstrap(estimates.weight, n_resamples, rng)]
+    tail = (1 - confidence_level) / 2
+    low, high = 2 * estimate - np.quantile(drawn, [1 - tail, tail])
+    return ErrorInterval(estimate, float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1)))
+
+
+def _bootstrap(
+    weight: FloatArray, n_resamples: int, rng: np.random.Generator
+) -> Iterator[FloatArray]:
+    """Yield how often each observation (n,) is drawn, for each resample."""
+    n = len(weight)
+    if (weight == 1).all():
+        for _ in range(n_resamples):
+            yield np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
+        return
+    size = max(1, round(float(weight.sum())))
+    share = weight / weight.sum()
+    for _ in range(n_resamples):
+        yield rng.multinomial(size, share).astype(np.float64)
+
+
+def _statistic(estimates: Estimates, kind: Kind, bins: Bins, strategy: Strategy) -> Statistic:
+    """Return the error as a function of the observations' weights (n,)."""
+    if kind == "smooth":
+        main = estimates.main()
+        return lambda weight: smooth_error(main.outcome, main.p, weight)
+    if kind == "confidence":
+        return _binned(estimates.of_predicted(), bins, strategy, _mean_gap)
+    if kind == "top-label":
+        return _top_label(estimates, bins, strategy)
+    if kind == "classwise":
+        each = [_binned(one, bins, strategy, _mean_gap) for one in estimates.one_vs_rest()]
+        return lambda weight: float(np.mean([one(weight) for one in each]))
+    if kind == "adaptive":
+        return _binned(estimates.main(), bins, "quantile", _mean_gap)
+    if kind == "expected":
+        return _binned(estimates.main(), bins, strategy, _mean_gap)
+    if kind == "maximum":
+        return _binned(estimates.main(), bins, strategy, lambda share, gap: float(gap.max()))
+    if kind == "root-mean-square":
+        return _binned(
+            estimates.main(), bins, strategy, lambda share, gap: float(np.sqrt(share @ gap**2))
+        )
+    raise ValueError(f"kind must be one of {list(get_args(Kind))}, got {kind!r}")
+
+
+def _mean_gap(share: FloatArray, gap: FloatArray) -> float:
+    return float(share @ gap)
+
+
+def _binned(
+    problem: Problem,
+    bins: Bins,
+    strategy: Strategy,
+    summary: Callable[[FloatArray, FloatArray], float],
+) -> Statistic:
+    """Return ``summary(shares, gaps)`` over the bins, as a function of the weights."""
+    binner = Binner(problem.p, bins, strategy)
+
+    def statistic(weight: FloatArray) -> float:
+        n_k, r_k, phi_k = cells(binner(weight), problem, weight)
+        return summary(n_k / n_k.sum(), np.abs(r_k - phi_k))
+
+    return statistic
+
+
+def _top_label(estimates: Estimates, bins: Bins, strategy: Strategy) -> Statistic:
+    predicted = estimates.predicted()
+    problem = estimates.of_predicted()
+    groups = [predicted == label for label in np.unique(predicted)]
+    each = [
+        _binned(Problem(*(part[rows] for part in problem)), bins, strategy, _mean_gap)
+        for rows in groups
+    ]
+
+    def statistic(weight: FloatArray) -> float:
+        parts = [(weight[rows], one) for rows, one in zip(groups, each, strict=True)]
+        total = sum(w.sum() * one(w) for w, one in parts if w.any())
+        return float(total / weight.sum())
+
+    return statistic

@@ -1,0 +1,266 @@
+"""What reliability diagrams and learning curves show, computed for the plots to draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import isotonic_regression
+
+from vennforest._validation import FloatArray, IntArray, check_scores
+from vennforest.metrics._binning import Binner, Bins, Strategy, cells
+from vennforest.metrics._inputs import Problem, check_estimates
+from vennforest.metrics.corp import Recalibration, recalibrate
+
+MAX_LEVELS = 2000
+"""At how many levels, at most, calibrated labels are drawn for a consistency band."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Observed shares against estimates: binned, by isotonic recalibration, with a band.
+
+    Attributes
+    ----------
+    bin_estimate, bin_share, bin_weight : ndarray of shape (b,)
+        Mean estimate, observed share and number of observations of the non-empty bins.
+    bin_low, bin_high : ndarray of shape (b,)
+        Where the share of each bin would lie if the estimates were calibrated.
+    corp_estimate, corp_share : ndarray of shape (c,)
+        Corners of the CORP curve: the ends of each block of the isotonic regression.
+    band_estimate, band_low, band_high : ndarray of shape (g,)
+        Consistency band: where the CORP curve would lie if the estimates were calibrated. Empty
+        when no band was asked for.
+    histogram : ndarray of shape (h,)
+        Share of observations in h equal parts of [0, 1].
+    event : str
+        The class the estimates are of, or ``"predicted label"``.
+    level : float
+        The share of calibrated samples that the band covers at each point.
+    """
+
+    bin_estimate: FloatArray
+    bin_share: FloatArray
+    bin_weight: FloatArray
+    bin_low: FloatArray
+    bin_high: FloatArray
+    corp_estimate: FloatArray
+    corp_share: FloatArray
+    band_estimate: FloatArray
+    band_low: FloatArray
+    band_high: FloatArray
+    histogram: FloatArray
+    event: str
+    level: float
+
+
+def reliability_curve(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    bins: Bins = 10,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+    level: float = 0.9,
+    n_resamples: int = 200,
+    histogram_bins: int = 25,
+    random_state: int | np.random.Generator | None = 0,
+) -> ReliabilityCurve:
+    """Return what a reliability diagram shows.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any dtype.
+    p : array-like of shape (n,) or (n, k)
+        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    bins : int, array-like of edges, or "distinct"
+        As in ``brier_decomposition``.
+    strategy : {"uniform", "quantile"}
+        Bins of equal width, or of equal count.
+    sample_weight : array-like of shape (n,), optional
+        Not below zero; a weight of 2 is the observation twice.
+    classes : array-like of shape (k,), optional
+        Every class, when some may be missing from ``y``.
+    pos_label : label, optional
+        The positive class; by default the second of two. With more than two classes and no
+        ``pos_label`` the curve is that of the confidence in the predicted label.
+    level : float
+        Pointwise level of the consistency band, in (0, 1).
+    n_resamples : int
+        Calibrated samples drawn for the band; 0 for no band.
+    histogram_bins : int
+        Number of equal parts of [0, 1] for the histogram.
+    random_state : int, Generator or None
+        The seed of these draws.
+
+    Returns
+    -------
+    ReliabilityCurve
+
+    Raises
+    ------
+    ValueError
+        As ``brier_decomposition``, or if ``level`` or ``n_resamples`` is out of range.
+
+    Notes
+    -----
+    The CORP curve and its band are those of Dimitriadis, Gneiting & Jordan (2021): labels are
+    drawn with the estimates as their probabilities, the isotonic regression of each sample is read
+    at the estimates, and quantiles are taken point by point. Of more than 2,000 distinct estimates
+    neighbours are drawn together, with their mean as the probability.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie in (0, 1), got {level}")
+    if n_resamples < 0:
+        raise ValueError(f"n_resamples must not be negative, got {n_resamples}")
+    estimates = check_estimates(
+        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
+    )
+    problem = estimates.main()
+    fit = recalibrate(problem)
+    points = Problem(fit.observed, fit.p, fit.weight)
+    codes = Binner(fit.p, bins, strategy)(fit.weight)
+    n_k, r_k, phi_k = cells(codes, points, fit.weight)
+    corners = _corners(fit.fitted)
+    band = _band(fit, codes, level, n_resamples, np.random.default_rng(random_state))
+    counts, _ = np.histogram(fit.p, histogram_bins, (0, 1), weights=fit.weight)
+    return ReliabilityCurve(
+        bin_estimate=r_k,
+        bin_share=phi_k,
+        bin_weight=n_k,
+        corp_estimate=fit.p[corners],
+        corp_share=fit.fitted[corners],
+        histogram=counts / counts.sum(),
+        event=_event(y, classes, pos_label, estimates.positive),
+        level=level,
+        **band,
+    )
+
+
+def _event(y: ArrayLike, classes: ArrayLike | None, pos_label: Any, positive: int | None) -> str:
+    if positive is None:
+        return "predicted label"
+    if pos_label is not None:
+        return str(pos_label)
+    named = np.unique(np.asarray(y if classes is None else classes))
+    return str(named[1] if len(named) > 1 else 1)
+
+
+def _corners(fitted: FloatArray) -> IntArray:
+    """Return the places (c,) at which a block of equal values begins or ends."""
+    changes = np.flatnonzero(np.diff(fitted) > 0)
+    places = np.unique(np.concatenate([[0], changes, changes + 1, [len(fitted) - 1]]))
+    return places.astype(np.intp)
+
+
+def _levels(fit: Recalibration, codes: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return few estimates (g,), how many observations each stands for, and where a bin begins.
+
+    At most MAX_LEVELS and one a bin more; none stands for estimates of two bins.
+    """
+    part = np.arange(len(fit.p))
+    if len(part) > MAX_LEVELS:
+        reached = np.cumsum(fit.weight)
+        part = np.ceil(reached / reached[-1] * MAX_LEVELS - 1e-9).astype(np.intp)
+    starts = np.flatnonzero(np.diff(part, prepend=-1) | np.diff(codes, prepend=-1))
+    weight = np.add.reduceat(fit.weight, starts)
+    p = np.add.reduceat(fit.weight * fit.p, starts) / weight
+    return p.clip(0, 1), weight, np.flatnonzero(np.diff(codes[starts], prepend=-1))
+
+
+def _band(
+    fit: Recalibration, codes: IntArray, level: float, n_resamples: int, rng: np.random.Generator
+) -> dict[str, FloatArray]:
+    """Return where calibrated labels put the isotonic fit and the shares of the bins."""
+    names = ("band_estimate", "band_low", "band_high", "bin_low", "bin_high")
+    if not n_resamples:
+        return dict.fromkeys(names, np.empty(0))
+    p, weight, bins = _levels(fit, codes)
+    n = np.maximum(1, np.rint(weight)).astype(np.int64)
+    positives = rng.binomial(n, p, size=(n_resamples, len(p)))
+    fits = np.array([isotonic_regression(row / n, weights=n).x for row in positives])
+    shares = np.add.reduceat(positives, bins, axis=1) / np.add.reduceat(n, bins)
+    tail = [(1 - level) / 2, (1 + level) / 2]
+    return dict(
+        zip(
+            names,
+            (p, *np.quantile(fits, tail, axis=0), *np.quantile(shares, tail, axis=0)),
+            strict=True,
+        )
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """Mean and spread of repeated values over sizes, each of shape (s,).
+
+    Attributes
+    ----------
+    sizes : ndarray
+        For instance numbers of training examples; increasing.
+    mean, low, high : ndarray
+        Mean over the repetitions, and the ends of the error bars.
+    """
+
+    sizes: FloatArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+Spread = Literal["standard-error", "standard-deviation", "range"]
+"""What error bars show."""
+
+
+def learning_curve(
+    sizes: ArrayLike, values: ArrayLike, spread: Spread = "standard-error"
+) -> LearningCurve:
+    """Return mean and error bars of repeated values over sizes.
+
+    Parameters
+    ----------
+    sizes : array-like of shape (s,)
+        Any order.
+    values : array-like of shape (s,) or (s, r)
+        A value a size, or one a size and repetition (a fold, a seed). NaN: not run.
+    spread : {"standard-error", "standard-deviation", "range"}
+        Half-width of the bars, the standard error of the mean or the standard deviation of the
+        repetitions (both with r − 1), or their smallest and largest value. One repetition has no
+        bar.
+
+    Returns
+    -------
+    LearningCurve
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a size has no value, or ``spread`` is unknown.
+    """
+    at = check_scores(sizes, "sizes")
+    table = np.asarray(values, dtype=np.float64)
+    table = table[:, None] if table.ndim == 1 else table
+    if at.ndim != 1 or table.ndim != 2 or len(at) != len(table):
+        raise ValueError(f"values must have a row for each of {len(at)} sizes, got {table.shape}")
+    run = ~np.isnan(table)
+    n = run.sum(axis=1)
+    if not n.all():
+        raise ValueError(f"values must hold a number for every size, got none at {at[n == 0][0]:g}")
+    mean = np.where(run, table, 0).sum(axis=1) / n
+    if spread == "range":
+        low = np.where(run, table, np.inf).min(axis=1)
+        high = np.where(run, table, -np.inf).max(axis=1)
+    elif spread in ("standard-error", "standard-deviation"):
+        square = np.where(run, (table - mean[:, None]) ** 2, 0).sum(axis=1)
+        half = np.sqrt(square / np.maximum(1, n - 1))
+        half = half / np.sqrt(n) if spread == "standard-error" else half
+        low, high = mean - half, mean + half
+    else:
+        raise ValueError(f"spread must be one of {list(get_args(Spread))}, got {spread!r}")
+    order = np.argsort(at, kind="stable")
+    return LearningCurve(at[order], mean[order], low[order], high[order])

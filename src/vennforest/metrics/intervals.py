@@ -1,0 +1,289 @@
+"""What the intervals of a multiprobability say beside what was observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length
+
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_scores,
+    check_weights,
+    encode_labels,
+)
+from vennforest.metrics._binning import Binner, Bins, Strategy
+from vennforest.multiprobability import Multiprobability
+
+
+@dataclass(frozen=True)
+class IntervalSummary:
+    """The mean interval of the predicted label beside the observed accuracy.
+
+    Attributes
+    ----------
+    low, high : float
+        Mean lower and upper probability of the predicted label, in [0, 1].
+    size : float
+        Mean of upper minus lower.
+    accuracy : float
+        Share of objects whose predicted label is the observed one.
+    inside : bool
+        Whether ``low <= accuracy <= high``.
+    """
+
+    low: float
+    high: float
+    size: float
+    accuracy: float
+    inside: bool
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalTable:
+    """The same by level of confidence: b non-empty bins, each array of shape (b,).
+
+    Attributes
+    ----------
+    n : ndarray
+        Number of objects (sum of their weights).
+    confidence : ndarray
+        Mean midpoint of the predicted label's interval.
+    low, high, size, accuracy : ndarray
+        As in ``IntervalSummary``.
+    inside : ndarray of bool
+        As in ``IntervalSummary``.
+    """
+
+    n: FloatArray
+    confidence: FloatArray
+    low: FloatArray
+    high: FloatArray
+    size: FloatArray
+    accuracy: FloatArray
+    inside: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalCurve:
+    """Intervals of one event in the order of the scores or of the probabilities.
+
+    Attributes
+    ----------
+    x : ndarray of shape (m,)
+        Score of each object, or its rank from 1 to n; not decreasing.
+    low, high, p : ndarray of shape (m,)
+        Lower and upper probability, and the one probability between them.
+    outcome : ndarray of shape (m,), or None
+        1.0 where the event happened, 0.0 where not.
+    event : str
+        The class the probabilities are of, or ``"predicted label"``.
+    n : int
+        How many objects there were.
+    by_score : bool
+        Whether ``x`` holds scores.
+    """
+
+    x: FloatArray
+    low: FloatArray
+    high: FloatArray
+    p: FloatArray
+    outcome: FloatArray | None
+    event: str
+    n: int
+    by_score: bool
+
+
+def interval_summary(
+    m: Multiprobability, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> IntervalSummary:
+    """Return the mean interval of the predicted labels and the observed accuracy.
+
+    Parameters
+    ----------
+    m : Multiprobability
+        Lower and upper probabilities of n objects.
+    y : array-like of shape (n,)
+        Their labels, among ``m.classes``.
+    sample_weight : array-like of shape (n,), optional
+        Not below zero; a weight of 2 is the object twice.
+
+    Returns
+    -------
+    IntervalSummary
+
+    Raises
+    ------
+    ValueError
+        If lengths do not fit, or ``y`` holds a label that is none of ``m.classes``.
+
+    Notes
+    -----
+    Predicted label and interval are eqs. 5 and 6 of Johansson et al. (2018), whose Table 4 lists
+    these means. A valid predictor's accuracy lies in the mean interval but for chance: the smaller
+    n, the more often it falls outside.
+    """
+    table = interval_table(m, y, bins=1, sample_weight=sample_weight)
+    return IntervalSummary(
+        low=float(table.low[0]),
+        high=float(table.high[0]),
+        size=float(table.size[0]),
+        accuracy=float(table.accuracy[0]),
+        inside=bool(table.inside[0]),
+    )
+
+
+def interval_table(
+    m: Multiprobability,
+    y: ArrayLike,
+    *,
+    bins: Bins = 10,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+) -> IntervalTable:
+    """Return mean intervals and accuracy by confidence, the midpoint of the label's interval.
+
+    Parameters
+    ----------
+    m, y, sample_weight
+        As in ``interval_summary``.
+    bins : int, array-like of edges, or "distinct"
+        Bins of the confidence in [0, 1], closed to the right; empty ones are left out.
+    strategy : {"uniform", "quantile"}
+        Bins of equal width, or of equal count.
+
+    Returns
+    -------
+    IntervalTable
+
+    Raises
+    ------
+    ValueError
+        As ``interval_summary``, or if ``bins`` are none.
+    """
+    correct, weight = _check(m, y, sample_weight)
+    kept = weight > 0
+    low, high = (bound[kept] for bound in m.of_label())
+    correct, weight = correct[kept], weight[kept]
+    middle = (low + high) / 2
+    codes: IntArray = Binner(middle, bins, strategy)(weight)
+    n = np.bincount(codes, weights=weight).astype(np.float64)
+    filled = n > 0
+
+    def mean(values: FloatArray) -> FloatArray:
+        means: FloatArray = np.bincount(codes, weights=weight * values)[filled] / n[filled]
+        return means
+
+    mean_low, mean_high, accuracy = mean(low), mean(high), mean(correct)
+    slack = 1e-12  # rounding of means
+    inside = (mean_low - slack <= accuracy) & (accuracy <= mean_high + slack)
+    return IntervalTable(
+        n[filled], mean(middle), mean_low, mean_high, mean(high - low), accuracy, inside
+    )
+
+
+def interval_curve(
+    m: Multiprobability,
+    *,
+    scores: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    p: FloatArray | None = None,
+    pos_label: Any = None,
+    max_points: int = 2000,
+) -> IntervalCurve:
+    """Return the intervals of one class in the order of the scores or of the probabilities.
+
+    Parameters
+    ----------
+    m : Multiprobability
+        Lower and upper probabilities of n objects.
+    scores : array-like of shape (n,), optional
+        What to sort by; without them the probabilities.
+    y : array-like of shape (n,), optional
+        The observed labels.
+    p : ndarray of shape (n, k), optional
+        The one probability a class; by default the middle of its interval.
+    pos_label : label, optional
+        The class; by default the second of two, and the predicted label of more.
+    max_points : int
+        Of more objects than this, so many are taken, evenly over the order.
+
+    Returns
+    -------
+    IntervalCurve
+
+    Raises
+    ------
+    ValueError
+        If lengths do not fit, labels are none of ``m.classes``, or there are no objects.
+    """
+    if not len(m):
+        raise ValueError("m must hold at least one object, got 0")
+    if max_points < 2:
+        raise ValueError(f"max_points must be at least 2, got {max_points}")
+    classes = list(m.classes)
+    if pos_label is not None and pos_label not in classes:
+        raise ValueError(f"pos_label must be one of {classes}, got {pos_label!r}")
+    middle = (m.lower + m.upper) / 2 if p is None else check_scores(p, "p")
+    if middle.shape != m.lower.shape:
+        raise ValueError(f"p must have shape {m.lower.shape}, got {middle.shape}")
+    if pos_label is None and len(classes) > 2:
+        column = m.lower.argmax(axis=1)
+        event = "predicted label"
+    else:
+        at = 1 if pos_label is None else classes.index(pos_label)
+        column = np.full(len(m), at)
+        event = str(classes[at])
+    low, high, middle = (
+        np.take_along_axis(table, column[:, None], axis=1)[:, 0]
+        for table in (m.lower, m.upper, middle)
+    )
+    outcome = None
+    if y is not None:
+        check_consistent_length(m.lower, y)
+        encode_labels(y, m.classes)
+        outcome = (m.classes[column] == np.asarray(y)).astype(np.float64)
+    if scores is None:
+        order = np.lexsort((high, low, middle))
+        x = np.arange(1.0, len(m) + 1)
+    else:
+        values = check_scores(scores)
+        check_consistent_length(m.lower, values)
+        if values.ndim != 1:
+            raise ValueError(f"scores must have shape (n,) to sort by, got {values.shape}")
+        order = np.lexsort((middle, values))
+        x = values[order]
+    n = len(m)
+    if n > max_points:
+        taken = np.linspace(0, n - 1, max_points).round().astype(np.intp)
+        order, x = order[taken], x[taken]
+    return IntervalCurve(
+        x,
+        low[order],
+        high[order],
+        middle[order],
+        None if outcome is None else outcome[order],
+        event,
+        n,
+        scores is not None,
+    )
+
+
+def _check(
+    m: Multiprobability, y: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return whether each predicted label is right (n,), and weights (n,)."""
+    check_consistent_length(m.lower, y)
+    if not len(m):
+        raise ValueError("m must hold at least one object, got 0")
+    encode_labels(y, m.classes)
+    weight = check_weights(sample_weight, len(m))
+    correct = (m.labels() == np.asarray(y).reshape(-1)).astype(np.float64)
+    return correct, np.ones(len(m)) if weight is None else weight
