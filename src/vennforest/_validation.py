@@ -1,6 +1,6 @@
 """Checks at the door: every public function turns its arguments into plain arrays here."""
 
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,7 +71,9 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
     return codes.astype(np.intp), named
 
 
-def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
+def check_weights(
+    sample_weight: ArrayLike | None, n: int, name: str = "sample_weight"
+) -> FloatArray | None:
     """Return weights as float64 of shape (n,), or None where every weight is 1.
 
     Raises
@@ -86,13 +88,26 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}")
+        raise ValueError(f"{name} must have shape ({n},), got {weight.shape}")
     if not np.isfinite(weight).all() or (weight < 0).any():
         wrong = weight[~np.isfinite(weight) | (weight < 0)][0]
-        raise ValueError(f"sample_weight must be finite and not negative, got {wrong}")
+        raise ValueError(f"{name} must be finite and not negative, got {wrong}")
     if n and not weight.any():
-        raise ValueError("sample_weight must hold a weight above zero, got all zeros")
+        raise ValueError(f"{name} must hold a weight above zero, got all zeros")
     with np.errstate(over="ignore"):
         if not np.isfinite(weight.sum()):
-            raise ValueError("sample_weight must have a finite sum, got inf")
+            raise ValueError(f"{name} must have a finite sum, got inf")
     return None if (weight == 1).all() else np.ascontiguousarray(weight)
+
+
+def check_option(value: object, options: object, name: str) -> None:
+    """Refuse a value that is none of a ``Literal``'s options.
+
+    Raises
+    ------
+    ValueError
+        Naming the options.
+    """
+    allowed = get_args(options)
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")

@@ -30,6 +30,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     """
 
     classes_: NDArray[Any]
+    _keeps_columns = False
+    """Whether two columns of two classes reach ``_fit`` as they came."""
     _n_given: int
     _row_of: IntArray | None
 
@@ -75,7 +77,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 f"got one class: {labels[0]!r}"
             )
         weight = check_weights(sample_weight, len(scores))
-        scores = _columns(scores, len(labels))
+        scores = _columns(scores, len(labels), self._keeps_columns)
         self._n_given, self._row_of = len(scores), None
         if weight is not None and (weight == 0).any():
             kept = weight > 0
@@ -122,8 +124,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return labels
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
-        check_is_fitted(self, "classes_")
-        return _columns(check_scores(scores), len(self.classes_))
+        if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
+            check_is_fitted(self, "classes_")
+        return _columns(check_scores(scores), len(self.classes_), self._keeps_columns)
 
     def _left_out_rows(self, left_out: ArrayLike | None, m: int) -> IntArray | None:
         """Return, for each of m new scores, the row given to ``_fit`` that it leaves out.
@@ -162,10 +165,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
 
-def _columns(scores: FloatArray, k: int) -> FloatArray:
-    """Return scores as (n,) for two classes and as (n, k) for more."""
+def _columns(scores: FloatArray, k: int, keep: bool) -> FloatArray:
+    """Return scores as (n,) for two classes (unless both are to be kept), as (n, k) for more."""
     if k == 2:
-        if scores.ndim == 1:
+        if scores.ndim == 1 or (keep and scores.shape[1] == 2):
             return scores
         if scores.shape[1] <= 2:
             return np.ascontiguousarray(scores[:, -1])

@@ -76,3 +76,60 @@ def normalise(p: FloatArray, raw: FloatArray) -> FloatArray:
         total[empty] = p[empty].sum(axis=1, keepdims=True)
     shares: FloatArray = p / total
     return shares
+
+
+def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of every class that hold before and after normalisation.
+
+    Parameters
+    ----------
+    p0, p1 : ndarray of shape (n, k)
+        One-vs-rest bounds of every class, in [0, 1], p0 < p1.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (n, k)
+        In [0, 1]; each row of ``lower`` sums to at most 1 and of ``upper`` to at least 1.
+
+    Notes
+    -----
+    The interval from p0 to p1 carries the guarantee, for each class against the rest. Probabilities
+    taken from these intervals and divided by their sum reach from ``p0_j / (p0_j + sum of the other
+    p1)`` to ``p1_j / (p1_j + sum of the other p0)``. What is returned is the smallest interval that
+    contains both: the guarantee stays, and every normalised probability lies inside.
+    """
+    others0 = p0.sum(axis=1, keepdims=True) - p0
+    others1 = p1.sum(axis=1, keepdims=True) - p1
+    lower: FloatArray = np.minimum(p0, p0 / (p0 + others1))
+    upper: FloatArray = np.maximum(p1, p1 / (p1 + others0))
+    return lower, upper
+
+
+def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of each class's probability that hold before and after normalisation.
+
+    Parameters
+    ----------
+    p0, p1 : ndarray of shape (n, k)
+        Lower and upper probability of each class against the rest, in [0, 1], ``p0 <= p1``.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (n, k)
+        In [0, 1], with ``lower <= p0`` and ``upper >= p1``; every row of ``lower`` sums to at most
+        1 and every row of ``upper`` to at least 1, so that probabilities lie between them.
+
+    Notes
+    -----
+    The guarantee of Venn prediction is that of the one-vs-rest interval [p0_j, p1_j] of each class.
+    Probabilities are points of the box of all k intervals divided by their sums, and these lie
+    between ``p0_j / (p0_j + sum of the other p1)`` and ``p1_j / (p1_j + sum of the other p0)``.
+    The hull of the two intervals keeps both. Where 0 is divided by 0, the lower bound is 0 and the
+    upper bound 1.
+    """
+    least = p0 + (p1.sum(axis=1, keepdims=True) - p1)
+    most = p1 + (p0.sum(axis=1, keepdims=True) - p0)
+    zeros, ones = np.zeros_like(p0), np.ones_like(p1)
+    lower = np.minimum(p0, np.divide(p0, least, out=zeros, where=least > 0))
+    upper = np.maximum(p1, np.divide(p1, most, out=ones, where=most > 0))
+    return lower, np.minimum(upper, 1.0)

@@ -1,0 +1,245 @@
+"""Venn–Abers predictors: two isotonic fits, one for each label the new object might have."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_option,
+    check_scores,
+    check_weights,
+)
+from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.one_vs_rest import normalise, normalised_bounds
+from vennforest.calibrators.platt import PlattMap, fit_platt
+from vennforest.calibrators.step_table import StepTable
+from vennforest.multiprobability import Merge, Multiprobability
+
+
+class VennAbers(Calibrator):
+    """Inductive Venn–Abers predictor: probabilities with bounds that carry a validity guarantee.
+
+    For a new score s, p0 is the isotonic fit to the calibration pairs plus (s, 0), read at s, and
+    p1 the same with (s, 1); always p0 < p1 (Vovk & Petej 2014, section 3; Johansson et al. 2018,
+    eqs. 7-9). Both are found for every possible s at ``fit``, so that a new score is a look-up.
+
+    Parameters
+    ----------
+    merge : {"smooth", "log", "brier", "midpoint"}, default="smooth"
+        How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
+        ``"smooth"`` clips into the bounds what Platt scaling gives on the log-odds of the
+        calibration scores, or on the scores themselves where these are no probabilities.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    tables_ : list of StepTable
+        The fitted step function of the second class's score (two classes), or one a class.
+    smooth_ : list of PlattMap
+        The smooth estimates that belong to them; empty unless ``merge="smooth"``.
+
+    Notes
+    -----
+    *More than two classes*: one class against the rest. The probabilities are normalised, and so
+    are the bounds, in a way that keeps both what the guarantee speaks of and what normalisation
+    gives: see `normalised_bounds`.
+
+    *Validity*: where calibration and new examples are exchangeable, one of p0 and p1 (that of the
+    true label) is perfectly calibrated (Vovk & Petej 2014, Theorem 1). The single probability
+    lies between the two and has no guarantee of its own.
+
+    *Weights* count as so many observations, the new object as one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores, y = np.array([0.1, 0.3, 0.4, 0.8, 0.9]), np.array([0, 0, 1, 0, 1])
+    >>> m = VennAbers().fit(scores, y).predict_multiprobability([0.2, 0.85])
+    >>> m.p0.round(3), m.p1.round(3)
+    (array([0.   , 0.333]), array([0.5, 1. ]))
+    """
+
+    tables_: list[StepTable]
+    smooth_: list[PlattMap]
+
+    def __init__(self, merge: Merge = "smooth") -> None:
+        self.merge = merge
+
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        check_option(self.merge, Merge, "merge")
+        self.tables_, self.smooth_ = [], []
+        if scores.ndim == 1:
+            self._fit_class(scores, codes == 1, weight)
+        else:
+            for j in range(scores.shape[1]):
+                self._fit_class(np.ascontiguousarray(scores[:, j]), codes == j, weight)
+
+    def _fit_class(
+        self, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None
+    ) -> None:
+        self.tables_.append(StepTable.from_examples(scores, positive, weight))
+        if self.merge == "smooth":
+            self.smooth_.append(_fit_smooth(scores, positive.astype(np.float64), weight))
+
+    def fit_counts(
+        self,
+        scores: ArrayLike,
+        negatives: ArrayLike,
+        positives: ArrayLike,
+        *,
+        classes: ArrayLike = (0, 1),
+    ) -> Self:
+        """Fit from counts at scores: the form in which fits of parts of a data set add up.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,)
+            Scores, in any order; counts at equal scores are added.
+        negatives, positives : array-like of shape (m,)
+            How many calibration examples of the first and of the second class have that score
+            (or their weights), not below zero.
+        classes : array-like of shape (2,), default=(0, 1)
+            The two labels, the negative one first; like everywhere they are sorted.
+
+        Returns
+        -------
+        self
+            Which knows no single examples, so that ``left_out`` must be None.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit, scores are not finite, counts are negative or all zero, or the
+            classes are not two, the smaller one first.
+        """
+        check_option(self.merge, Merge, "merge")
+        score = check_scores(scores)
+        if score.ndim != 1:
+            raise ValueError(f"scores must have shape (m,), got {score.shape}")
+        labels = np.asarray(classes)
+        if len(labels) != 2 or not labels[0] < labels[1]:
+            raise ValueError(f"classes must be two labels in sorted order, got {list(labels)}")
+        m = len(score)
+        counts = np.concatenate([np.asarray(c, np.float64) for c in (negatives, positives)])
+        if counts.shape != (2 * m,):
+            raise ValueError(
+                f"negatives and positives must have shape ({m},), got {len(counts)} counts in all"
+            )
+        checked = check_weights(counts, 2 * m, "negatives and positives")
+        counts = np.ones(2 * m) if checked is None else checked
+        x, group = np.unique(score, return_inverse=True)
+        negative = np.bincount(group, counts[:m], len(x))
+        positive = np.bincount(group, counts[m:], len(x))
+        there = negative + positive > 0
+        x, negative, positive = x[there], negative[there], positive[there]
+        self.classes_ = labels
+        self._n_given, self._row_of = 0, None
+        self.tables_ = [
+            StepTable(
+                x,
+                np.append(0.0, np.cumsum(negative + positive)),
+                np.append(0.0, np.cumsum(positive)),
+            )
+        ]
+        self.smooth_ = []
+        if self.merge == "smooth":
+            both = np.concatenate([negative, positive])
+            used = both > 0
+            self.smooth_ = [
+                _fit_smooth(
+                    np.tile(x, 2)[used], np.repeat([0.0, 1.0], len(x))[used], both[used]
+                )
+            ]
+        return self
+
+    def predict_multiprobability(
+        self, scores: ArrayLike, left_out: ArrayLike | None = None
+    ) -> Multiprobability:
+        """Return lower and upper probabilities of every class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,) or (m, k)
+            New scores, of the kind given to ``fit``.
+        left_out : array-like of int of shape (m,), optional
+            For each new score the calibration example, numbered as given to ``fit``, that leaves
+            the calibration set for it (exactly, as if fitted without it); -1: none.
+
+        Returns
+        -------
+        Multiprobability
+            Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If scores are NaN or infinite or have another number of columns than in ``fit``, or
+            ``left_out`` does not hold m numbers from -1 to n - 1.
+        """
+        new = self._check_new(scores)
+        rows = self._left_out_rows(left_out, len(new))
+        if new.ndim == 1:
+            p0, p1 = self.tables_[0].read(new, rows)
+            lower, upper = np.empty((len(new), 2)), np.empty((len(new), 2))
+            lower[:, 1], upper[:, 1] = p0, p1
+            np.subtract(1, p1, out=lower[:, 0])
+            np.subtract(1, p0, out=upper[:, 0])
+            return Multiprobability(lower, upper, self.classes_)
+        both = [
+            table.read(np.ascontiguousarray(new[:, j]), rows)
+            for j, table in enumerate(self.tables_)
+        ]
+        lower, upper = normalised_bounds(
+            np.column_stack([p0 for p0, _ in both]), np.column_stack([p1 for _, p1 in both])
+        )
+        return Multiprobability(lower, upper, self.classes_)
+
+    def predict_smooth(self, scores: ArrayLike) -> FloatArray:
+        """Return the smooth estimates that ``merge="smooth"`` clips into the bounds.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,) or (m, k)
+            New scores, of the kind given to ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            Platt estimates in [0, 1]; rows sum to 1.
+
+        Raises
+        ------
+        ValueError
+            If ``merge`` was not ``"smooth"`` at ``fit``.
+        """
+        new = self._check_new(scores)
+        if not self.smooth_:
+            raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
+        if new.ndim == 1:
+            p = _read_smooth(self.smooth_[0], new)
+            return np.column_stack([1 - p, p])
+        columns = [_read_smooth(one, new[:, j]) for j, one in enumerate(self.smooth_)]
+        return normalise(np.column_stack(columns), new)
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        smooth = self.predict_smooth(scores) if self.merge == "smooth" else None
+        return self.predict_multiprobability(scores).merge(self.merge, smooth)
+
+
+def _fit_smooth(scores: FloatArray, positive: FloatArray, weight: FloatArray | None) -> PlattMap:
+    """Fit Platt scaling on log-odds, or on scores that are no probabilities."""
+    probabilities = scores.min() >= 0 and scores.max() <= 1
+    return fit_platt(scores, positive, weight, on="logit" if probabilities else "score")
+
+
+def _read_smooth(smooth: PlattMap, scores: FloatArray) -> FloatArray:
+    """Return smooth estimates; beyond [0, 1] the log-odds are those of the nearer end."""
+    return smooth(scores if smooth.interior is None else np.clip(scores, 0.0, 1.0))
