@@ -1,4 +1,4 @@
-"""Find a named data set in a local folder, in the cache or at OpenML, and give its columns types."""
+"""Find a named data set in a folder, in the cache or at OpenML; give its columns their types."""
 
 from __future__ import annotations
 
@@ -234,9 +234,7 @@ def _guess_nominal(X: Any) -> frozenset[str]:
     )
 
 
-def _download(
-    name: str, entry: Entry | None, data_dir: str | os.PathLike[str] | None
-) -> Dataset:
+def _download(name: str, entry: Entry | None, data_dir: str | os.PathLike[str] | None) -> Dataset:
     folder, cache = _folder(data_dir), _cache()
     if entry is None or entry.openml is None:
         reason = "no data set of this name has a number there"

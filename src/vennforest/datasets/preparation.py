@@ -229,11 +229,10 @@ def _fill(X: pd.DataFrame) -> pd.DataFrame:
     return filled
 
 
-def _without_duplicates(
-    X: pd.DataFrame, y: NDArray[Any]
-) -> tuple[pd.DataFrame, NDArray[Any]]:
+def _without_duplicates(X: pd.DataFrame, y: NDArray[Any]) -> tuple[pd.DataFrame, NDArray[Any]]:
     first = ~X.duplicated().to_numpy()
-    return X[first].reset_index(drop=True), y[first]
+    kept = X.loc[first].reset_index(drop=True)
+    return kept, y[first]
 
 
 def _johansson(
@@ -245,7 +244,7 @@ def _johansson(
             X = X.iloc[:, 8:]
         elif dataset.name == "spect":
             order = np.r_[80 : len(y), 1:80]
-            X, y = X.iloc[order], y[order]
+            X, y = X.take(order), y[order]
         elif dataset.name == "vote":
             return _vote_as_published(X, y, load("tictactoe", data_dir))
     X, y = _without_duplicates(X, y)
@@ -284,7 +283,7 @@ def _niculescu(dataset: Dataset, problem: str | None) -> tuple[pd.DataFrame, NDA
         raise ValueError(f"problem must be one of {fitting} for {dataset.name}, got {problem!r}")
     X, y = dataset.X, dataset.y
     complete = X.notna().all(axis=1).to_numpy()
-    X = X[complete].reset_index(drop=True)
+    X = X.loc[complete].reset_index(drop=True)
     for name in X.columns:
         if X[name].dtype == "category":
             X[name] = X[name].cat.remove_unused_categories()
