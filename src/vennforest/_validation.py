@@ -61,8 +61,8 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
     y = cast("NDArray[Any]", column_or_1d(y, warn=True))
     check_classification_targets(y)
     if classes is None:
-        found, codes = np.unique(y, return_inverse=True)
-        return codes.astype(np.intp), found
+        found = np.unique(y)
+        return np.searchsorted(found, y).astype(np.intp), found
     named = np.unique(np.asarray(classes))
     codes = np.searchsorted(named, y).clip(max=len(named) - 1)
     unknown = named[codes] != y

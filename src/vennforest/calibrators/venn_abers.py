@@ -15,8 +15,8 @@ from vennforest._validation import (
     check_weights,
 )
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.one_vs_rest import normalise, normalised_bounds
-from vennforest.calibrators.platt import PlattMap, fit_platt
+from vennforest.calibrators.one_vs_rest import normalised_bounds
+from vennforest.calibrators.smooth import SmoothEstimate
 from vennforest.calibrators.step_table import StepTable
 from vennforest.multiprobability import Merge, Multiprobability
 
@@ -41,8 +41,8 @@ class VennAbers(Calibrator):
         The labels, sorted.
     tables_ : list of StepTable
         The fitted step function of the second class's score (two classes), or one a class.
-    smooth_ : list of PlattMap
-        The smooth estimates that belong to them; empty unless ``merge="smooth"``.
+    smooth_ : SmoothEstimate or None
+        The smooth estimates that belong to them; None unless ``merge="smooth"``.
 
     Notes
     -----
@@ -56,6 +56,9 @@ class VennAbers(Calibrator):
 
     *Weights* count as so many observations, the new object as one.
 
+    *The smooth estimate* is fitted to counts at distinct scores; from 65,536 of them on to groups
+    of near-equal ones, which moves it by less than 1e-6.
+
     Examples
     --------
     >>> import numpy as np
@@ -66,26 +69,27 @@ class VennAbers(Calibrator):
     """
 
     tables_: list[StepTable]
-    smooth_: list[PlattMap]
+    smooth_: SmoothEstimate | None
 
     def __init__(self, merge: Merge = "smooth") -> None:
         self.merge = merge
 
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
         check_option(self.merge, Merge, "merge")
-        self.tables_, self.smooth_ = [], []
-        if scores.ndim == 1:
-            self._fit_class(scores, codes == 1, weight)
-        else:
-            for j in range(scores.shape[1]):
-                self._fit_class(np.ascontiguousarray(scores[:, j]), codes == j, weight)
+        columns = (
+            [(scores, codes == 1)]
+            if scores.ndim == 1
+            else [(np.ascontiguousarray(scores[:, j]), codes == j) for j in range(scores.shape[1])]
+        )
+        self.tables_ = [StepTable.from_examples(s, positive, weight) for s, positive in columns]
+        self._fit_smooth()
 
-    def _fit_class(
-        self, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None
-    ) -> None:
-        self.tables_.append(StepTable.from_examples(scores, positive, weight))
+    def _fit_smooth(self) -> None:
+        self.smooth_ = None
         if self.merge == "smooth":
-            self.smooth_.append(_fit_smooth(scores, positive.astype(np.float64), weight))
+            self.smooth_ = SmoothEstimate.fit(
+                [(table.x, np.diff(table.W), np.diff(table.Y)) for table in self.tables_]
+            )
 
     def fit_counts(
         self,
@@ -147,15 +151,7 @@ class VennAbers(Calibrator):
                 np.append(0.0, np.cumsum(positive)),
             )
         ]
-        self.smooth_ = []
-        if self.merge == "smooth":
-            both = np.concatenate([negative, positive])
-            used = both > 0
-            self.smooth_ = [
-                _fit_smooth(
-                    np.tile(x, 2)[used], np.repeat([0.0, 1.0], len(x))[used], both[used]
-                )
-            ]
+        self._fit_smooth()
         return self
 
     def predict_multiprobability(
@@ -221,25 +217,10 @@ class VennAbers(Calibrator):
             If ``merge`` was not ``"smooth"`` at ``fit``.
         """
         new = self._check_new(scores)
-        if not self.smooth_:
+        if self.smooth_ is None:
             raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
-        if new.ndim == 1:
-            p = _read_smooth(self.smooth_[0], new)
-            return np.column_stack([1 - p, p])
-        columns = [_read_smooth(one, new[:, j]) for j, one in enumerate(self.smooth_)]
-        return normalise(np.column_stack(columns), new)
+        return self.smooth_.predict(new)
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        smooth = self.predict_smooth(scores) if self.merge == "smooth" else None
+        smooth = self.smooth_.predict(scores) if self.smooth_ is not None else None
         return self.predict_multiprobability(scores).merge(self.merge, smooth)
-
-
-def _fit_smooth(scores: FloatArray, positive: FloatArray, weight: FloatArray | None) -> PlattMap:
-    """Fit Platt scaling on log-odds, or on scores that are no probabilities."""
-    probabilities = scores.min() >= 0 and scores.max() <= 1
-    return fit_platt(scores, positive, weight, on="logit" if probabilities else "score")
-
-
-def _read_smooth(smooth: PlattMap, scores: FloatArray) -> FloatArray:
-    """Return smooth estimates; beyond [0, 1] the log-odds are those of the nearer end."""
-    return smooth(scores if smooth.interior is None else np.clip(scores, 0.0, 1.0))
