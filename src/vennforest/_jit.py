@@ -3,27 +3,25 @@
 import os
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import joblib
 import numba
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 CACHE = os.environ.get("VENNFOREST_CACHE", "1") != "0"
 """Whether compiled kernels are kept on disk (set ``VENNFOREST_CACHE=0`` to compile anew)."""
 
 
-def kernel(function: F) -> F:
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` at its first call; it runs without Python's global lock.
 
     IEEE arithmetic is kept (no fastmath), so that results are the same on every machine and for
     any number of threads.
     """
     try:
-        return cast("F", numba.njit(cache=CACHE, nogil=True, error_model="numpy")(function))
+        return numba.njit(cache=CACHE, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # neither the package's folder nor the user's cache can be written
-        return cast("F", numba.njit(nogil=True, error_model="numpy")(function))
+        return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def run_in_blocks(

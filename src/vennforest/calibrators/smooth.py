@@ -72,8 +72,9 @@ def _group(
     cell = ((z - low) / (high - low) * FINEST).astype(np.intp)
     total = np.bincount(cell, weight)
     there = total > 0
-    mean = np.bincount(cell, x * weight)[there] / total[there]
-    return np.clip(mean, x.min(), x.max()), total[there], np.bincount(cell, positive)[there]
+    mean: FloatArray = np.bincount(cell, x * weight)[there] / total[there]
+    share: FloatArray = np.bincount(cell, positive)[there].astype(np.float64)
+    return np.clip(mean, x.min(), x.max()), total[there].astype(np.float64), share
 
 
 def _read_map(smooth: PlattMap, scores: FloatArray) -> FloatArray:

@@ -1,0 +1,119 @@
+"""Sources that score with a whole model: a held-out part, folds, the training set, a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from vennforest._validation import IntArray
+from vennforest.sources.base import ModelScorer, Part, TrainingData, model_scores
+
+
+def holdout(
+    estimator: Any, data: TrainingData, size: float | int, random_state: np.random.RandomState
+) -> list[Part]:
+    """Train on one part of the data and calibrate on the rest.
+
+    The split is stratified where every class has two examples or more. Johansson et al. (2018)
+    and Niculescu-Mizil & Caruana (2005) calibrate like this.
+
+    Parameters
+    ----------
+    size : float or int
+        Share (0 to 1) or number of the examples held out.
+
+    Raises
+    ------
+    ValueError
+        If a part would be empty.
+    """
+    index = np.arange(len(data))
+    smallest = np.bincount(data.codes, minlength=len(data.classes)).min()
+    stratify = data.codes if smallest >= 2 else None
+    try:
+        split = train_test_split(
+            index, test_size=size, stratify=stratify, random_state=random_state
+        )
+    except ValueError:  # fewer places than classes in one part
+        split = train_test_split(index, test_size=size, random_state=random_state)
+    train, held = np.sort(split[0]), np.sort(split[1])
+    return [_part(data.rows(train).fit(estimator), data.rows(held))]
+
+
+def training(estimator: Any, data: TrainingData) -> list[Part]:
+    """Train on all the data and calibrate on the same data.
+
+    The simplified Venn–Abers predictor and the direct method (Vovk & Petej 2014, sections 3 and
+    5). Scores of examples that were trained on are better than those of new ones: no guarantee
+    holds (their Proposition 2).
+    """
+    return [_part(data.fit(estimator), data)]
+
+
+def frozen(model: Any, data: TrainingData) -> list[Part]:
+    """Calibrate an already fitted model, which is not touched, on all the data."""
+    return [_part(model, data)]
+
+
+def folds(
+    estimator: Any,
+    data: TrainingData,
+    splits: Iterable[tuple[IntArray, IntArray]],
+    ensemble: bool,
+    n_jobs: int | None,
+) -> list[Part]:
+    """Train a model a fold and score the examples left out of it.
+
+    Parameters
+    ----------
+    splits : iterable of (train, test) index arrays
+    ensemble : bool
+        True: a model and a calibration set a fold. False: the scores of all folds make one
+        calibration set, and one model is trained on all the data.
+    n_jobs : int or None
+        Folds fitted at once.
+
+    Raises
+    ------
+    ValueError
+        If the folds leave nobody out, or without ``ensemble`` somebody twice.
+    """
+    pairs = [(np.asarray(train), np.asarray(test)) for train, test in splits]
+    tested = np.concatenate([test for _, test in pairs]) if pairs else np.empty(0, np.intp)
+    if not len(tested):
+        raise ValueError("cv must leave examples out, got no test indices")
+    if not ensemble and len(np.unique(tested)) < len(tested):
+        raise ValueError(
+            "cv must leave each example out at most once with ensemble=False, "
+            "got a splitter that repeats some: use ensemble=True"
+        )
+    tasks = [data.rows(train) for train, _ in pairs] + ([] if ensemble else [data])
+    models = joblib.Parallel(n_jobs=n_jobs)(
+        joblib.delayed(task.fit)(estimator) for task in tasks
+    )
+    parts = [
+        _part(model, data.rows(test))
+        for model, (_, test) in zip(models[: len(pairs)], pairs, strict=True)
+    ]
+    if ensemble:
+        return parts
+    order = np.argsort(tested, kind="stable")
+    pooled = data.rows(tested[order])
+    return [
+        Part(
+            models[-1],
+            np.concatenate([part.scores for part in parts])[order],
+            pooled.codes,
+            pooled.weight,
+            ModelScorer(models[-1], data.classes),
+        )
+    ]
+
+
+def _part(model: Any, data: TrainingData) -> Part:
+    scores = model_scores(model, data.X, data.classes)
+    return Part(model, scores, data.codes, data.weight, ModelScorer(model, data.classes))
