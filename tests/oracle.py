@@ -5,7 +5,13 @@ Nothing here is fast or clever on purpose: what the library computes is compared
 
 from __future__ import annotations
 
+import decimal
+import math
+from decimal import Decimal
 from fractions import Fraction
+from itertools import combinations, permutations
+
+import scipy.optimize
 
 # --- Venn–Abers ------------------------------------------------------------------------------
 
@@ -178,8 +184,224 @@ def transductive_venn(make_estimator, X, y, x, n_classes, category):
 
 # --- Platt, isotonic, Boström, beta, temperature ---------------------------------------------
 
+
+def platt_targets(labels, weights=None, targets="smoothed"):
+    """Niculescu-Mizil & Caruana (2005), eq. 4, or the labels themselves."""
+    weights = [1.0] * len(labels) if weights is None else weights
+    if targets == "hard":
+        return [float(y) for y in labels]
+    n1 = sum(w for w, y in zip(weights, labels, strict=True) if y == 1)
+    n0 = sum(w for w, y in zip(weights, labels, strict=True) if y == 0)
+    return [(n1 + 1) / (n1 + 2) if y == 1 else 1 / (n0 + 2) for y in labels]
+
+
+def logistic_fit(columns, targets, weights=None, intercept=True, steps=100):
+    """Maximum likelihood coefficients and intercept, by halved Newton steps with 60 digits.
+
+    ``columns`` are lists, one (or two, with or without intercept) a feature; the maximum must be
+    finite.
+    """
+    with decimal.localcontext(prec=60):
+        rows = [[Decimal(float(v)) for v in row] for row in zip(*columns, strict=True)]
+        if intercept:
+            rows = [[*row, Decimal(1)] for row in rows]
+        targets = [Decimal(float(t)) for t in targets]
+        weights = [Decimal(1)] * len(rows) if weights is None else [*map(Decimal, map(float, weights))]
+        d = len(rows[0])
+        theta = [Decimal(0)] * d
+
+        def value(theta, row):
+            return sum((c * v for c, v in zip(theta, row, strict=True)), Decimal(0))
+
+        def loss(theta):
+            return sum(
+                w * ((1 + value(theta, row).exp()).ln() - t * value(theta, row))
+                for row, t, w in zip(rows, targets, weights, strict=True)
+            )
+
+        for _ in range(steps):
+            # The equations (hessian | gradient), solved by elimination.
+            system = [[Decimal(0)] * (d + 1) for _ in range(d)]
+            for row, t, w in zip(rows, targets, weights, strict=True):
+                p = 1 / (1 + (-value(theta, row)).exp())
+                for j in range(d):
+                    for k in range(d):
+                        system[j][k] += w * p * (1 - p) * row[j] * row[k]
+                    system[j][d] += w * (p - t) * row[j]
+            for j in range(d):
+                system[j] = [v / system[j][j] for v in system[j]]
+                for i in range(d):
+                    if i != j:
+                        system[i] = [
+                            v - system[i][j] * u for v, u in zip(system[i], system[j], strict=True)
+                        ]
+            step = [system[j][d] for j in range(d)]
+            length, before = Decimal(1), loss(theta)
+            while length > Decimal("1e-30") and before < loss(
+                [c - length * s for c, s in zip(theta, step, strict=True)]
+            ):
+                length /= 2
+            theta = [c - length * s for c, s in zip(theta, step, strict=True)]
+            if max(abs(s) for s in step) < Decimal("1e-25") * (1 + max(abs(c) for c in theta)):
+                return [float(c) for c in theta]
+        raise ArithmeticError("no finite maximum was found")
+
+
+def isotonic_read(fitted, s, between):
+    """Read a fit {score: Fraction} at s by the three rules, in exact arithmetic."""
+    points = sorted(fitted)
+    s = float(s)
+    if s <= points[0]:
+        return fitted[points[0]]
+    if s >= points[-1]:
+        return fitted[points[-1]]
+    high = min(x for x in points if x >= s)
+    low = max(x for x in points if x <= s)
+    if between == "step" or low == high:
+        return fitted[high]
+    to_low, to_high = Fraction(s) - Fraction(low), Fraction(high) - Fraction(s)
+    if between == "nearest":
+        return fitted[low] if to_low <= to_high else fitted[high]
+    return fitted[low] + (fitted[high] - fitted[low]) * to_low / (to_low + to_high)
+
+
+def bostrom_correct(p, A, B):
+    """Boström (2008), section 2.3.2, of one vector, with r = 1 / (1 + exp(B - A max p))."""
+    winner = max(range(len(p)), key=lambda j: (p[j], -j))
+    r = 1 / (1 + math.exp(B - A * p[winner]))
+    return [v + r * (1 - v) if j == winner else v * (1 - r) for j, v in enumerate(p)]
+
+
+def bostrom_losses(vectors, codes, weights=None):
+    """Calibration-set Brier score over vectors of each A, B in 0 ... 50: {(A, B): score}."""
+    weights = [1.0] * len(codes) if weights is None else weights
+    losses = {}
+    for A in range(51):
+        for B in range(51):
+            total = 0.0
+            for p, code, w in zip(vectors, codes, weights, strict=True):
+                corrected = bostrom_correct(p, A, B)
+                total += w * sum((v - (j == code)) ** 2 for j, v in enumerate(corrected))
+            losses[A, B] = total / sum(weights)
+    return losses
+
+
+def temperature_fit(logits, codes, weights=None):
+    """Return the inverse temperature that minimises the log loss, by bounded minimisation."""
+    weights = [1.0] * len(codes) if weights is None else weights
+
+    def loss(log_beta):
+        total = 0.0
+        for row, code, w in zip(logits, codes, weights, strict=True):
+            z = [math.exp(log_beta) * v for v in row]
+            largest = max(z)
+            total += w * (largest + math.log(sum(math.exp(v - largest) for v in z)) - z[code])
+        return total
+
+    found = scipy.optimize.minimize_scalar(
+        loss, bounds=(-8, 8), method="bounded", options={"xatol": 1e-10}
+    )
+    return math.exp(found.x)
+
+
 # --- forests: votes, out-of-bag membership and scores ----------------------------------------
+
+
+def out_of_bag(ensemble, n):
+    """For each example the list of the trees whose training sample lacks it."""
+    samples = [{int(i) for i in drawn} for drawn in ensemble.estimators_samples_]
+    return [[t for t, drawn in enumerate(samples) if i not in drawn] for i in range(n)]
+
+
+def tree_answers(forest, X, votes):
+    """A list of (m, k) arrays, one a tree: class distributions, or one vote a row."""
+    answers = []
+    for tree in forest.estimators_:
+        p = tree.predict_proba(X)
+        if votes == "hard":
+            for i in range(len(p)):
+                winner = 0
+                for j in range(1, p.shape[1]):
+                    if p[i, j] > p[i, winner]:
+                        winner = j
+                p[i] = 0.0
+                p[i, winner] = 1.0
+        answers.append(p)
+    return answers
+
+
+def forest_scores(forest, X, trees_of_row, votes):
+    """Mean answer, (m, k), of the trees that are named for each row; NaN where none is."""
+    answers = tree_answers(forest, X, votes)
+    means = []
+    for i, trees in enumerate(trees_of_row):
+        total = [0.0] * answers[0].shape[1]
+        for t in trees:
+            total = [a + float(b) for a, b in zip(total, answers[t][i], strict=True)]
+        means.append([a / len(trees) if trees else float("nan") for a in total])
+    return means
 
 # --- measures --------------------------------------------------------------------------------
 
 # --- comparison of methods over data sets ----------------------------------------------------
+
+
+def rank_row(values, lower_is_better):
+    """Rank of each value: how many are better, plus half of the others that are equal, plus 1."""
+    ranks = []
+    for v in values:
+        better = sum((w < v) if lower_is_better else (w > v) for w in values)
+        equal = sum(w == v for w in values) - 1
+        ranks.append(Fraction(1 + better) + Fraction(equal, 2))
+    return ranks
+
+
+def friedman(table, lower_is_better):
+    """Friedman's chi-square, exactly: spread of the rank sums over the spread of the ranks."""
+    ranks = [rank_row(row, lower_is_better) for row in table]
+    n, k = len(ranks), len(ranks[0])
+    middle = Fraction(k + 1, 2)
+    sums = [sum(row[j] for row in ranks) for j in range(k)]
+    between = sum((s - n * middle) ** 2 for s in sums)
+    within = sum((r - middle) ** 2 for row in ranks for r in row)
+    return Fraction(0) if within == 0 else (k - 1) * between / within
+
+
+def exhaustive_sets(k):
+    """Every non-empty set of pairs of k methods that can be exactly the true equalities.
+
+    From all sets of pairs those are kept in which whatever follows is there too.
+    """
+    pairs = list(combinations(range(k), 2))
+    found = []
+    for size in range(1, len(pairs) + 1):
+        for chosen in map(set, combinations(pairs, size)):
+            closed = all(
+                (a, c) in chosen
+                for a, b, c in permutations(range(k), 3)
+                if a < c
+                and (min(a, b), max(a, b)) in chosen
+                and (min(b, c), max(b, c)) in chosen
+            )
+            if closed:
+                found.append(chosen)
+    return found
+
+
+def bergmann_hommel(p, k, sets=None):
+    """Adjusted p-value of every pair: largest size times smallest p over exhaustive sets."""
+    sets = exhaustive_sets(k) if sets is None else sets
+    adjusted = {}
+    for pair in combinations(range(k), 2):
+        values = [len(i) * min(p[q] for q in i) for i in sets if pair in i]
+        adjusted[pair] = min(1.0, max(values))
+    return adjusted
+
+
+def bergmann_hommel_rejected(p, k, alpha):
+    """Pairs outside the acceptance set: the union of I with min p > alpha / |I|."""
+    accepted = set()
+    for i in exhaustive_sets(k):
+        if min(p[q] for q in i) > alpha / len(i):
+            accepted |= i
+    return set(combinations(range(k), 2)) - accepted
