@@ -9,6 +9,8 @@ import decimal
 import math
 from decimal import Decimal
 from fractions import Fraction
+
+import numpy as np
 from itertools import combinations, permutations
 
 import scipy.optimize
@@ -342,6 +344,155 @@ def forest_scores(forest, X, trees_of_row, votes):
     return means
 
 # --- measures --------------------------------------------------------------------------------
+
+
+def _bin_of(value, bins):
+    """Bin of one estimate: edges are (k/K, (k+1)/K], the first one with 0; or (edge, next edge]."""
+    if bins == "distinct":
+        return value
+    edges = [Fraction(k, bins) for k in range(1, bins)] if isinstance(bins, int) else list(bins)
+    return sum(value > float(edge) for edge in edges)
+
+
+def quantile_bins(p, n_bins, weights=None):
+    """Bin of every estimate: how many of the quantiles of order b/K lie below it."""
+    weights = [1] * len(p) if weights is None else weights
+    total = sum(Fraction(w) for w in weights)
+    quantiles = []
+    for b in range(1, n_bins):
+        for value in sorted(set(p)):
+            below = sum(Fraction(w) for v, w in zip(p, weights, strict=True) if v <= value)
+            if below >= total * b / n_bins:
+                quantiles.append(value)
+                break
+    return [sum(q < value for q in quantiles) for value in p]
+
+
+def _means_of_bins(outcome, p, codes, weights):
+    """[(n_k, r_k, φ_k)] of the non-empty bins."""
+    found = []
+    for code in sorted(set(codes)):
+        rows = [i for i, c in enumerate(codes) if c == code and weights[i] > 0]
+        n_k = math.fsum(weights[i] for i in rows)
+        if rows:
+            r_k = math.fsum(weights[i] * p[i] for i in rows) / n_k
+            phi_k = math.fsum(weights[i] * outcome[i] for i in rows) / n_k
+            found.append((n_k, r_k, phi_k))
+    return found
+
+
+def brier_decomposition(outcome, p, bins, weights=None):
+    """(reliability, resolution, uncertainty, sharpness, Brier), Johansson et al. (2018), eq. 13."""
+    weights = [1] * len(p) if weights is None else weights
+    n = math.fsum(weights)
+    base = math.fsum(w * y for w, y in zip(weights, outcome, strict=True)) / n
+    mean = math.fsum(w * q for w, q in zip(weights, p, strict=True)) / n
+    means = _means_of_bins(outcome, p, [_bin_of(q, bins) for q in p], weights)
+    reliability = math.fsum(n_k * (r_k - phi_k) ** 2 for n_k, r_k, phi_k in means) / n
+    resolution = math.fsum(n_k * (phi_k - base) ** 2 for n_k, _, phi_k in means) / n
+    sharpness = math.fsum(w * (q - mean) ** 2 for w, q in zip(weights, p, strict=True)) / n
+    brier = math.fsum(w * (y - q) ** 2 for w, y, q in zip(weights, outcome, p, strict=True)) / n
+    return reliability, resolution, base * (1 - base), sharpness, brier
+
+
+def calibration_gaps(outcome, p, codes, weights=None):
+    """[(share of observations, |r_k − φ_k|)] of the non-empty bins."""
+    weights = [1] * len(p) if weights is None else weights
+    means = _means_of_bins(outcome, p, codes, weights)
+    return [(n_k / math.fsum(weights), abs(r_k - phi_k)) for n_k, r_k, phi_k in means]
+
+
+def expected_calibration_error(outcome, p, bins=15, weights=None):
+    """ECE over bins of equal width."""
+    gaps = calibration_gaps(outcome, p, [_bin_of(q, bins) for q in p], weights)
+    return math.fsum(share * gap for share, gap in gaps)
+
+
+def corp(outcome, p, loss, weights=None):
+    """(MCB, DSC, UNC, score) with the exact isotonic fit; loss(y, p) of one observation."""
+    weights = [1] * len(p) if weights is None else weights
+    fitted = isotonic_max_min(p, outcome, weights)
+    n = math.fsum(weights)
+    base = math.fsum(w * y for w, y in zip(weights, outcome, strict=True)) / n
+
+    def mean_loss(estimates):
+        rows = zip(weights, outcome, estimates, strict=True)
+        return math.fsum(w * loss(y, q) for w, y, q in rows if w > 0) / n
+
+    score, uncertainty = mean_loss(p), mean_loss([base] * len(p))
+    recalibrated = mean_loss([float(fitted.get(q, 0)) for q in p])
+    return score - recalibrated, uncertainty - recalibrated, uncertainty, score
+
+
+def smooth_calibration_error(outcome, p, weights=None, points=20001, images=6):
+    """Smooth ECE: mirror images of the Gaussian one by one, a fine grid, halving for the width."""
+    weights = np.ones(len(p)) if weights is None else np.asarray(weights, dtype=float)
+    t = np.linspace(0, 1, points)
+
+    def error(width):
+        smoothed = np.zeros(points)
+        for y, q, w in zip(outcome, p, weights, strict=True):
+            kernel = np.zeros(points)
+            for k in range(-images, images + 1):
+                for place in (2 * k + q, 2 * k - q):
+                    kernel += np.exp(-(((t - place) / width) ** 2) / 2)
+            smoothed += w / weights.sum() * (y - q) * kernel / (width * math.sqrt(2 * math.pi))
+        absolute = np.abs(smoothed)
+        return (absolute.sum() - (absolute[0] + absolute[-1]) / 2) / (points - 1)
+
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if error(middle) > middle else (low, middle)
+    return (low + high) / 2
+
+
+def spiegelhalter_z(codes, p):
+    """Brier score over vectors minus its mean under p, over its standard deviation; p (n, k)."""
+    excess = variance = 0.0
+    for code, row in zip(codes, p, strict=True):
+        scores = [sum((q - (j == label)) ** 2 for j, q in enumerate(row)) for label in range(len(row))]
+        mean = math.fsum(q * s for q, s in zip(row, scores, strict=True))
+        excess += scores[code] - mean
+        variance += math.fsum(q * (s - mean) ** 2 for q, s in zip(row, scores, strict=True))
+    return excess / math.sqrt(variance)
+
+
+def cumulative_differences(outcome, p):
+    """(largest |C_k| / σ, range of C_k / σ) with C_k summed at every change of the estimate."""
+    walk = [0.0]
+    for value in sorted(set(p)):
+        rows = [i for i, q in enumerate(p) if q <= value]
+        walk.append(math.fsum(outcome[i] - p[i] for i in rows))
+    sigma = math.sqrt(math.fsum(q * (1 - q) for q in p))
+    return max(abs(c) for c in walk) / sigma, (max(walk) - min(walk)) / sigma
+
+
+def interval_summary(lower, upper, classes, y, rows=None):
+    """(low, high, size, accuracy) of the predicted labels of the given rows, eqs. 5 and 6."""
+    rows = range(len(y)) if rows is None else rows
+    low, high, right = [], [], []
+    for i in rows:
+        best = max(range(len(classes)), key=lambda j: (lower[i][j], -j))
+        low.append(lower[i][best])
+        high.append(upper[i][best])
+        right.append(classes[best] == y[i])
+    n = len(low)
+    accuracy = sum(right) / n
+    return math.fsum(low) / n, math.fsum(high) / n, (math.fsum(high) - math.fsum(low)) / n, accuracy
+
+
+def area_under_roc(outcome, score):
+    """Share of pairs (positive, negative) in which the positive scores higher; equals count half."""
+    pairs = [
+        (a > b) + (a == b) / 2
+        for a, y in zip(score, outcome, strict=True)
+        if y
+        for b, z in zip(score, outcome, strict=True)
+        if not z
+    ]
+    return math.fsum(pairs) / len(pairs)
+
 
 # --- comparison of methods over data sets ----------------------------------------------------
 

@@ -56,7 +56,8 @@ class Estimates(NamedTuple):
 
     def predicted(self) -> IntArray:
         """Return the column of the largest estimate, the first of equals, shape (n,)."""
-        return self.p.argmax(axis=1).astype(np.intp)
+        columns: IntArray = self.p.argmax(axis=1)
+        return columns
 
     def of_predicted(self) -> Problem:
         """Return the problem "is the predicted label right", with the confidence in it."""
