@@ -1,0 +1,353 @@
+"""Every tree of a forest in one flat array, and the scores that chosen trees give to rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from vennforest._jit import run_in_blocks
+from vennforest._validation import FloatArray
+from vennforest.forest import kernels
+from vennforest.forest.membership import Membership
+
+Votes = Literal["soft", "hard"]
+"""What a tree answers: its leaf's class distribution, or one vote."""
+
+ROWS = 16384
+"""Rows that are walked together; fewer of them where they are long, see ``CELLS``."""
+
+CELLS = 1 << 22
+"""Numbers in the rows that are walked together, unless fewer than 1,024 rows would be left."""
+
+FIRST_STEPS = 8
+"""Steps before the kernel first looks who is at a leaf."""
+
+WALKS_A_THREAD = 1 << 16
+"""Fewer walks from a root to a leaf than this are not worth a thread."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked rows: float32, dense or CSR."""
+
+    table: Any
+
+
+class PackedForest:
+    """A fitted forest of classification trees, 16 bytes a node.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_nodes, 4), uint32
+        Threshold, feature, place of the first child and value of every node, tree after tree and
+        breadth-first in each, as ``vennforest.forest.kernels`` describes.
+    roots : ndarray of shape (n_trees,), uint32
+        Where each tree begins in the flattened ``nodes``.
+    distributions : ndarray of shape (n_distinct, k)
+        The distinct class distributions of the leaves.
+    classes_ : ndarray of shape (k,)
+        The label of each column.
+    depth : int
+        The depth of the deepest tree.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(random_state=0).fit(X, y)
+    >>> packed = PackedForest.from_forest(forest)
+    >>> bool((packed.scores(X) == forest.predict_proba(X)[:, 1]).all())
+    True
+    >>> membership = Membership.from_forest(forest, len(X))
+    >>> packed.scores(X[:3], membership, [0, 1, 2]).round(2)  # out-of-bag scores
+    array([0.06, 0.03, 0.  ])
+    """
+
+    def __init__(
+        self,
+        nodes: NDArray[np.uint32],
+        roots: NDArray[np.uint32],
+        distributions: FloatArray,
+        classes: NDArray[Any],
+        depth: int,
+        unfitted: Any,
+        allow_nan: bool,
+    ) -> None:
+        self.nodes = nodes
+        self.roots = roots
+        self.distributions = distributions
+        self.classes_ = classes
+        self.depth = depth
+        self._unfitted = unfitted
+        self._allow_nan = allow_nan
+        self._tables: dict[str, FloatArray] = {}
+
+    @classmethod
+    def from_forest(cls, forest: Any) -> Self:
+        """Pack a fitted forest.
+
+        Parameters
+        ----------
+        forest : RandomForestClassifier or ExtraTreesClassifier
+            Fitted to one column of labels, two classes or more.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If it is another estimator, or has several outputs, or 2**30 nodes.
+        """
+        if not isinstance(forest, RandomForestClassifier | ExtraTreesClassifier):
+            raise ValueError(
+                "forest must be a RandomForestClassifier or an ExtraTreesClassifier, "
+                f"got {type(forest).__name__}"
+            )
+        check_is_fitted(forest)
+        if forest.n_outputs_ != 1:
+            raise ValueError(
+                f"forest must have one output, got {forest.n_outputs_}: fit one forest an output"
+            )
+        trees = [estimator.tree_ for estimator in forest.estimators_]
+        first = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])])
+        if first[-1] >= 1 << 30:
+            raise ValueError(f"forest must have less than 2**30 nodes, got {first[-1]}")
+        nodes = np.empty((first[-1], 4), dtype=np.uint32)
+        table = _Table(len(forest.classes_))
+        for tree, offset in zip(trees, first[:-1], strict=True):
+            table.reserve(tree.node_count // 2 + 1)
+            table.n = kernels.pack_tree(
+                tree.children_left,
+                tree.children_right,
+                tree.feature,
+                tree.threshold,
+                tree.missing_go_to_left,
+                np.ascontiguousarray(tree.value[:, 0]).view(np.uint64),
+                int(offset),
+                nodes.reshape(-1),
+                table.rows,
+                table.slots,
+                table.n,
+            )
+        unfitted = clone(forest)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(forest, name):
+                setattr(unfitted, name, getattr(forest, name))
+        return cls(
+            nodes,
+            (4 * first[:-1]).astype(np.uint32),
+            table.rows[: table.n].view(np.float64).copy(),
+            forest.classes_,
+            max(tree.max_depth for tree in trees),
+            unfitted,
+            bool(get_tags(forest.estimators_[0]).input_tags.allow_nan),
+        )
+
+    def __len__(self) -> int:
+        """Return the number of trees."""
+        return len(self.roots)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is derived from the rest."""
+        return {**self.__dict__, "_tables": {}}
+
+    def scores(
+        self,
+        X: Any,
+        membership: Membership | None = None,
+        examples: ArrayLike | None = None,
+        *,
+        votes: Votes = "soft",
+        n_jobs: int | None = None,
+    ) -> FloatArray:
+        """Return the mean answer of the trees, of all of them or of those an example allows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, n_features)
+            Rows, as the forest's own ``predict_proba`` takes them.
+        membership : Membership, optional
+            Which tree may score which of n examples; goes with ``examples``.
+        examples : array-like of shape (m,), int, optional
+            In [-1, n): row i is scored by the trees that may score example ``examples[i]``; -1
+            means all trees.
+        votes : {"soft", "hard"}
+            ``"soft"``: mean of the leaves' class distributions (probability estimation trees);
+            ``"hard"``: share of the trees whose leaf's most frequent class it is, the first of
+            equals (classification trees). Boström (2008), section 2.1.
+        n_jobs : int, optional
+            Threads; the result does not depend on it.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, k)
+            The second class's score for two classes, else a column a class; in [0, 1]. Rows that
+            no tree may score are NaN. With all trees and soft votes it is the forest's
+            ``predict_proba``, to the last bit.
+
+        Raises
+        ------
+        ValueError
+            If the forest refuses ``X``, or ``membership`` and ``examples`` do not fit.
+        """
+        table = self._table(votes)
+        rows = self.check_rows(X).table
+        chosen = self._check_examples(membership, examples, rows.shape[0])
+        bits = np.zeros((len(self), 1), np.uint64) if membership is None else membership.bits
+        means = np.zeros((rows.shape[0], table.shape[1]))
+        no_leaves = np.empty((0, 0), dtype=np.uint32)
+        self._walk(rows, bits, chosen, table, means, no_leaves, n_jobs)
+        return means[:, 0] if len(self.classes_) == 2 else means
+
+    def tree_scores(
+        self, X: Any, *, votes: Votes = "soft", n_jobs: int | None = None
+    ) -> FloatArray:
+        """Return each tree's answer.
+
+        Parameters
+        ----------
+        X, votes, n_jobs
+            As for ``scores``.
+
+        Returns
+        -------
+        ndarray of shape (m, n_trees) or (m, n_trees, k)
+            The second class's score for two classes, else one value a class; in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If the forest refuses ``X``.
+        """
+        table = self._table(votes)
+        rows = self.check_rows(X).table
+        leaves = np.empty((rows.shape[0], len(self)), dtype=np.uint32)
+        chosen = np.full(rows.shape[0], -1)
+        bits = np.zeros((len(self), 1), np.uint64)
+        self._walk(rows, bits, chosen, table, np.empty((0, 0)), leaves, n_jobs)
+        answers: FloatArray = table[leaves]
+        return answers[:, :, 0] if len(self.classes_) == 2 else answers
+
+    def _walk(
+        self,
+        rows: Any,
+        bits: NDArray[np.uint64],
+        examples: NDArray[np.int64],
+        table: FloatArray,
+        means: FloatArray,
+        leaves: NDArray[np.uint32],
+        n_jobs: int | None,
+    ) -> None:
+        """Fill ``means`` or ``leaves``, whichever is not empty, block by block."""
+        size = min(ROWS, max(1024, CELLS // rows.shape[1]))
+        nodes = self.nodes.reshape(-1)
+        steps = min(FIRST_STEPS, self.depth)
+        sparse: bool = issparse(rows)
+
+        def work(start: int, stop: int) -> None:
+            for first in range(start, stop, size):
+                part = slice(first, min(first + size, stop))
+                dense = rows[part].toarray() if sparse else rows[part]
+                numbers = np.require(dense, np.float32, ["C", "W"]).view(np.uint32)
+                kernels.score_rows(
+                    nodes,
+                    self.roots,
+                    numbers,
+                    bits,
+                    examples[part],
+                    table,
+                    steps,
+                    means[part],
+                    leaves[part],
+                )
+
+        run_in_blocks(work, rows.shape[0], n_jobs, max(1, WALKS_A_THREAD // len(self)))
+
+    def _table(self, votes: Votes) -> FloatArray:
+        """Return what each distribution answers, shape (n_distinct, 1) or (n_distinct, k)."""
+        if votes not in get_args(Votes):
+            raise ValueError(f"votes must be one of {list(get_args(Votes))}, got {votes!r}")
+        if votes not in self._tables:
+            answers = self.distributions
+            if votes == "hard":
+                answers = np.eye(answers.shape[1])[answers.argmax(axis=1)]
+            columns = slice(1, None) if len(self.classes_) == 2 else slice(None)
+            self._tables[votes] = np.ascontiguousarray(answers[:, columns])
+        return self._tables[votes]
+
+    def check_rows(self, X: Any) -> Rows:
+        """Return rows as the trees see them, or refuse them as the forest would.
+
+        What is returned is taken instead of ``X`` everywhere here, and not checked again.
+
+        Raises
+        ------
+        ValueError
+            If the forest refuses ``X``.
+        """
+        if isinstance(X, Rows):
+            return X
+        return Rows(
+            validate_data(
+                self._unfitted,
+                X,
+                dtype=np.float32,
+                accept_sparse="csr",
+                reset=False,
+                ensure_all_finite="allow-nan" if self._allow_nan and not issparse(X) else True,
+            )
+        )
+
+    def _check_examples(
+        self, membership: Membership | None, examples: ArrayLike | None, m: int
+    ) -> NDArray[np.int64]:
+        """Return the example of every row, -1 for all trees."""
+        if membership is None and examples is None:
+            return np.full(m, -1)
+        if membership is None or examples is None:
+            missing = "membership" if membership is None else "examples"
+            raise ValueError(
+                f"{missing} must be given, got None: membership and examples go together"
+            )
+        if len(membership) != len(self):
+            raise ValueError(
+                f"membership must be of the forest's {len(self)} trees, got {len(membership)}"
+            )
+        chosen = np.asarray(examples)
+        if chosen.shape != (m,) or chosen.dtype.kind not in "iu":
+            raise ValueError(
+                f"examples must be integers of shape ({m},), got {chosen.dtype} of {chosen.shape}"
+            )
+        outside = (chosen < -1) | (chosen >= membership.n)
+        if outside.any():
+            raise ValueError(f"examples must be in [-1, {membership.n}), got {chosen[outside][0]}")
+        return np.require(chosen, np.int64, ["C", "W"])
+
+
+class _Table:
+    """Distinct rows of k float64 numbers, as uint64 bits, with the hash table that finds them."""
+
+    def __init__(self, k: int) -> None:
+        self.n = 0
+        self.rows = np.empty((256, k), dtype=np.uint64)
+        self.slots = np.zeros(512, dtype=np.int64)
+
+    def reserve(self, n: int) -> None:
+        """Make room for n more rows, and keep half of the slots empty."""
+        if self.n + n <= len(self.rows):
+            return
+        capacity = 1 << (self.n + n - 1).bit_length() + 1
+        rows = np.empty((capacity, self.rows.shape[1]), dtype=np.uint64)
+        rows[: self.n] = self.rows[: self.n]
+        self.rows = rows
+        self.slots = np.zeros(2 * capacity, dtype=np.int64)
+        kernels.fill_slots(self.rows, self.n, self.slots)

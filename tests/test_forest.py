@@ -1,0 +1,466 @@
+"""Packed forests and out-of-bag membership against scikit-learn's trees, to the last bit."""
+
+import copy
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.exceptions import NotFittedError
+
+import oracle
+from vennforest.forest import Membership, PackedForest, kernels, packed
+
+# scikit-learn's own: it sums a column of the largest float32 numbers to see whether all are finite,
+# and finds the drawn bootstrap samples small.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:invalid value encountered in reduce:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:Using the fractional value max_samples"),
+]
+
+
+def draw_case(seed):
+    """A small fitted forest of drawn kind, its training rows, and rows to score."""
+    rng = np.random.default_rng(seed)
+    n, n_features = int(rng.integers(2, 70)), int(rng.integers(1, 6))
+    k = int(rng.integers(2, 7))
+    X = rng.normal(size=(n, n_features)) * 10.0 ** rng.integers(-3, 4)
+    if rng.random() < 0.4:
+        X = X.round()
+    if rng.random() < 0.3:
+        X[:, 0] = 1.5
+    with_missing = rng.random() < 0.4
+    if with_missing:
+        X[rng.random(X.shape) < 0.25] = np.nan
+    codes = rng.integers(0, k, n)
+    codes[:2] = [0, 1]  # at least two classes
+    y = np.array([f"class {c}" for c in "dacbfe"])[codes] if rng.random() < 0.5 else codes * 3 - 4
+    kind = RandomForestClassifier if rng.random() < 0.6 else ExtraTreesClassifier
+    forest = kind(
+        n_estimators=int(rng.integers(1, 12)),
+        bootstrap=True,
+        criterion=str(rng.choice(["gini", "entropy"])),
+        max_depth=[None, 1, 2, 4][rng.integers(4)],
+        min_samples_leaf=[1, 1, 3, n][rng.integers(4)],
+        max_samples=[None, None, 0.3, max(1, n // 2)][rng.integers(4)],
+        class_weight=[None, "balanced", "balanced_subsample"][rng.integers(3)],
+        random_state=int(seed),
+    )
+    weight = rng.integers(1, 4, n) * 0.7 if rng.random() < 0.3 else None
+    forest.fit(X, y, sample_weight=weight)
+    new = np.concatenate([X, rng.normal(size=(20, n_features)) * np.nanmax(np.abs(X))])
+    if not with_missing or rng.random() < 0.5:
+        new[-5:, rng.integers(n_features)] = np.nan  # also where training had none
+    new[-7:-5] = [0.0], [-0.0]
+    return forest, X, new, rng
+
+
+def expected(forest, X, trees_of_row, votes):
+    means = np.array(oracle.forest_scores(forest, X.astype(np.float32), trees_of_row, votes))
+    return means[:, 1] if means.shape[1] == 2 else means
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_scores_equal_the_trees_own_to_the_last_bit(seed):
+    forest, X, new, rng = draw_case(seed)
+    n = len(X)
+    ours = PackedForest.from_forest(forest)
+    membership = Membership.from_forest(forest, n)
+    out_of_bag = oracle.out_of_bag(forest, n)
+    assert membership.counts().tolist() == [len(trees) for trees in out_of_bag]
+
+    examples = rng.integers(-1, n, len(new))
+    everyone = list(range(len(ours)))
+    chosen = [everyone if e < 0 else out_of_bag[e] for e in examples]
+    for votes in ("soft", "hard"):
+        np.testing.assert_array_equal(
+            ours.scores(new, membership, examples, votes=votes),
+            expected(forest, new, chosen, votes),
+        )
+        np.testing.assert_array_equal(
+            ours.scores(X, membership, np.arange(n), votes=votes),
+            expected(forest, X, out_of_bag, votes),
+        )
+        np.testing.assert_array_equal(
+            ours.scores(new, votes=votes), expected(forest, new, [everyone] * len(new), votes)
+        )
+        answers = np.stack(oracle.tree_answers(forest, new.astype(np.float32), votes), axis=1)
+        if answers.shape[2] == 2:
+            answers = answers[:, :, 1]
+        np.testing.assert_array_equal(ours.tree_scores(new, votes=votes), answers)
+    proba = forest.set_params(n_jobs=1).predict_proba(new)
+    np.testing.assert_array_equal(ours.scores(new), proba[:, 1] if proba.shape[1] == 2 else proba)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_out_of_bag_scores_are_scikit_learns(n_classes):
+    X, y = make_classification(
+        500, 8, n_informative=6, n_classes=n_classes, flip_y=0.2, random_state=1
+    )
+    forest = RandomForestClassifier(60, oob_score=True, random_state=2).fit(X, y)
+    membership = Membership.from_forest(forest, len(X))
+    ours = PackedForest.from_forest(forest).scores(X, membership, np.arange(len(X)))
+    theirs = forest.oob_decision_function_
+    np.testing.assert_array_equal(ours, theirs[:, 1] if n_classes == 2 else theirs)
+
+
+def forest_with_threshold(threshold, missing_left, value=None):
+    """A forest of one tree whose root has this threshold."""
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    forest = RandomForestClassifier(1, bootstrap=False, random_state=0).fit(X, [0, 1, 1, 1])
+    tree = forest.estimators_[0].tree_
+    assert tree.node_count == 3
+    state = tree.__getstate__()
+    state["nodes"] = state["nodes"].copy()
+    state["nodes"]["threshold"][0] = threshold
+    state["nodes"]["missing_go_to_left"][0] = missing_left
+    tree.__setstate__(state)
+    return forest
+
+
+EDGES = [
+    0.0,
+    -0.0,
+    1e-320,
+    -1e-320,
+    1e-45,
+    -1e-45,
+    1e-40,
+    0.1,
+    -0.1,
+    1.0,
+    3.4028235e38,
+    1e39,
+    -1e39,
+]
+EDGES += [np.inf, -np.inf, 1e300, -1e300, 16777217.0, -16777217.0, 0.5 + 2.0**-26, 0.5 - 2.0**-27]
+
+
+def neighbours(value):
+    """float32 numbers around a float64 one, zeros and the largest ones."""
+    largest = np.finfo(np.float32).max
+    smallest = np.float32(1e-45)
+    up, down = np.float32(np.inf), np.float32(-np.inf)
+    with np.errstate(over="ignore", under="ignore"):
+        near = np.float32(value)
+        found = [near, np.nextafter(near, up), np.nextafter(near, down)]
+    found += [np.float32(0.0), np.float32(-0.0), largest, -largest, smallest, -smallest]
+    finite = [x for x in found if np.isfinite(x)]
+    return np.array([*finite, np.float32(np.nan)], dtype=np.float32)
+
+
+@pytest.mark.parametrize("missing_left", [0, 1])
+def test_edge_thresholds_decide_as_the_tree_does(missing_left):
+    for threshold in EDGES:
+        forest = forest_with_threshold(threshold, missing_left)
+        feature = forest.estimators_[0].tree_.feature[0]
+        x = neighbours(threshold)
+        X = np.zeros((len(x), 2), np.float32)
+        X[:, feature] = x
+        ours = PackedForest.from_forest(forest).scores(X)
+        np.testing.assert_array_equal(ours, forest.predict_proba(X)[:, 1], str(threshold))
+        by_hand = np.where(np.isnan(x), not missing_left, x.astype(np.float64) > threshold)
+        np.testing.assert_array_equal(ours > 0.5, by_hand, str(threshold))
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.floats(allow_nan=False),
+    st.lists(st.floats(allow_infinity=False, width=32), min_size=1),
+    st.integers(0, 1),
+)
+def test_any_threshold_and_any_number(threshold, numbers, missing_left):
+    forest = forest_with_threshold(threshold, missing_left)
+    x = np.concatenate([np.array(numbers, dtype=np.float32), neighbours(threshold)])
+    X = np.repeat(x[:, None], 2, axis=1)
+    ours = PackedForest.from_forest(forest).scores(X)
+    np.testing.assert_array_equal(ours, forest.predict_proba(X)[:, 1])
+
+
+def test_leaf_that_every_number_and_nan_reaches():
+    forest = RandomForestClassifier(4, random_state=0).fit(np.ones((6, 3)), [0, 1, 1, 0, 1, 1])
+    ours = PackedForest.from_forest(forest)
+    assert len(ours.nodes) == 4 and ours.depth == 0
+    X = np.array([[np.nan] * 3, [-0.0, 1e38, -1e38]])
+    np.testing.assert_array_equal(ours.scores(X), forest.predict_proba(X)[:, 1])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_and_batches_change_no_bit(monkeypatch, n_classes, n_jobs):
+    X, y = make_classification(700, 7, n_informative=5, n_classes=n_classes, random_state=0)
+    forest = RandomForestClassifier(70, random_state=0).fit(X, y)
+    membership = Membership.from_forest(forest, len(X))
+    ours = PackedForest.from_forest(forest)
+    examples = np.random.default_rng(0).integers(-1, len(X), len(X))
+    whole = ours.scores(X, membership, examples)
+    trees = ours.tree_scores(X)
+    monkeypatch.setattr(packed, "WALKS_A_THREAD", 1000)
+    np.testing.assert_array_equal(ours.scores(X, membership, examples, n_jobs=n_jobs), whole)
+    np.testing.assert_array_equal(ours.tree_scores(X, n_jobs=n_jobs), trees)
+    with joblib.parallel_config("threading", n_jobs=n_jobs):
+        np.testing.assert_array_equal(ours.scores(X, membership, examples), whole)
+    for size in (1, 13, 300):
+        monkeypatch.setattr(packed, "ROWS", size)
+        monkeypatch.setattr(packed, "CELLS", 1)
+        np.testing.assert_array_equal(ours.scores(X, membership, examples), whole)
+        np.testing.assert_array_equal(
+            np.concatenate(
+                [
+                    ours.scores(X[i : i + size], membership, examples[i : i + size])
+                    for i in range(0, len(X), size)
+                ]
+            ),
+            whole,
+        )
+    order = np.random.default_rng(1).permutation(len(X))
+    np.testing.assert_array_equal(ours.scores(X[order], membership, examples[order]), whole[order])
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
+def test_larger_forest_with_many_classes(kind):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(3000, 10))
+    y = (X[:, :3].sum(axis=1) * 6 + rng.normal(size=3000)).round().clip(-13, 12).astype(int)
+    forest = kind(25, bootstrap=True, random_state=0, n_jobs=1).fit(X, y)
+    ours = PackedForest.from_forest(forest)
+    new = rng.normal(size=(20_000, 10))  # more than one block
+    np.testing.assert_array_equal(ours.scores(new), forest.predict_proba(new))
+    assert ours.nodes.nbytes + ours.roots.nbytes <= 16 * len(ours.nodes) + 4 * 25
+    distinct = np.unique(
+        np.concatenate([t.tree_.value[t.tree_.children_left < 0, 0] for t in forest.estimators_]),
+        axis=0,
+    )
+    assert sorted(map(tuple, ours.distributions)) == sorted(map(tuple, distinct))
+
+
+def test_one_class_gives_one_column():
+    forest = RandomForestClassifier(3).fit([[0.0], [1.0]], ["only", "only"])
+    ours = PackedForest.from_forest(forest)
+    np.testing.assert_array_equal(ours.scores([[0.5], [2.0]]), [[1.0], [1.0]])
+    np.testing.assert_array_equal(ours.scores([[0.5]], votes="hard"), [[1.0]])
+
+
+# --- what goes in ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "b", "c"])
+    X[X.abs() < 0.4] = 0.0
+    forest = RandomForestClassifier(9, random_state=0).fit(X, rng.integers(0, 2, 80))
+    return forest, PackedForest.from_forest(forest), X
+
+
+def test_rows_of_any_container(fitted):
+    _, ours, X = fitted
+    values = X.to_numpy()
+    by_values = ours.scores(X)
+    np.testing.assert_array_equal(ours.scores(pl.from_pandas(X)), by_values)
+    with pytest.warns(UserWarning, match="feature names"):
+        np.testing.assert_array_equal(ours.scores(values.tolist()), by_values)
+    nameless = RandomForestClassifier(9, random_state=0).fit(values, X["a"] > 0)
+    ours = PackedForest.from_forest(nameless)
+    by_values = ours.scores(values)
+    np.testing.assert_array_equal(by_values, nameless.predict_proba(values)[:, 1])
+    readonly = values.astype(np.float32)
+    readonly.flags.writeable = False
+    for same in (
+        values.tolist(),
+        np.asfortranarray(values),
+        readonly,
+        values.astype(np.float32)[:, ::1],
+        scipy.sparse.csr_matrix(values),
+        scipy.sparse.csc_array(values),
+        scipy.sparse.coo_array(values),
+    ):
+        np.testing.assert_array_equal(ours.scores(same), by_values)
+    np.testing.assert_array_equal(
+        ours.tree_scores(scipy.sparse.csr_array(values)), ours.tree_scores(values)
+    )
+
+
+BAD_ROWS = {
+    "columns in another order": lambda X: X[["b", "a", "c"]],
+    "another name": lambda X: X.rename(columns={"a": "z"}),
+    "too few columns": lambda X: X[["a", "b"]],
+    "one row as a vector": lambda X: X.to_numpy()[0],
+    "three dimensions": lambda X: X.to_numpy()[None],
+    "no rows": lambda X: X.iloc[:0],
+    "infinite": lambda X: X * np.inf,
+    "beyond float32": lambda X: X * 1e300,
+    "text": lambda X: X.astype(str) + "x",
+    "NaN in sparse": lambda X: scipy.sparse.csr_array(X.where(X != 0, np.nan)),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ROWS)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+def test_rows_are_refused_in_the_forests_words(fitted, name):
+    forest, ours, X = fitted
+    bad = BAD_ROWS[name](X)
+    with pytest.raises(ValueError) as theirs:
+        forest.predict_proba(bad)
+    for method in (ours.scores, ours.tree_scores):
+        with pytest.raises(ValueError) as error:
+            method(bad)
+        assert str(error.value) == str(theirs.value)
+
+
+def test_missing_values_are_refused_where_the_forest_refuses_them():
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    forest = RandomForestClassifier(3, monotonic_cst=[1], random_state=0).fit(X, [0, 0, 1, 1])
+    ours = PackedForest.from_forest(forest)
+    try:
+        theirs = forest.predict_proba([[np.nan]])
+    except ValueError as refusal:
+        with pytest.raises(ValueError) as error:
+            ours.scores([[np.nan]])
+        assert str(error.value) == str(refusal)
+    else:
+        np.testing.assert_array_equal(ours.scores([[np.nan]]), theirs[:, 1])
+    np.testing.assert_array_equal(ours.scores(X), forest.predict_proba(X)[:, 1])
+
+
+def test_arguments_that_do_not_fit(fitted):
+    forest, ours, X = fitted
+    membership = Membership.from_forest(forest, len(X))
+    with pytest.raises(ValueError, match=r"votes must be one of \['soft', 'hard'\], got 'both'"):
+        ours.scores(X, votes="both")
+    with pytest.raises(ValueError, match="examples must be given, got None"):
+        ours.scores(X, membership)
+    with pytest.raises(ValueError, match="membership must be given, got None"):
+        ours.scores(X, examples=np.arange(len(X)))
+    with pytest.raises(ValueError, match=r"examples must be in \[-1, 80\), got 80"):
+        ours.scores(X[:2], membership, [0, 80])
+    with pytest.raises(ValueError, match=r"examples must be in \[-1, 80\), got -2"):
+        ours.scores(X[:2], membership, [-2, 0])
+    with pytest.raises(ValueError, match=r"examples must be integers of shape \(2,\)"):
+        ours.scores(X[:2], membership, [0])
+    with pytest.raises(ValueError, match=r"examples must be integers of shape \(1,\)"):
+        ours.scores(X[:1], membership, [0.5])
+    with pytest.raises(ValueError, match="membership must be of the forest's 9 trees, got 2"):
+        ours.scores(X[:1], Membership.from_dense(np.ones((2, 80), bool)), [0])
+
+
+def test_forests_that_cannot_be_packed():
+    X, y = np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 0, 1])
+    with pytest.raises(NotFittedError):
+        PackedForest.from_forest(RandomForestClassifier())
+    with pytest.raises(ValueError, match="must have one output, got 2"):
+        PackedForest.from_forest(RandomForestClassifier(2).fit(X, np.column_stack([y, y])))
+    for other in (RandomForestRegressor(2).fit(X, y), BaggingClassifier().fit(X, y), "forest"):
+        with pytest.raises(ValueError, match="forest must be a RandomForestClassifier"):
+            PackedForest.from_forest(other)
+
+
+def test_packing_leaves_the_forest_alone_and_pickles(fitted):
+    forest, ours, X = fitted
+    before = pickle.dumps(forest)
+    PackedForest.from_forest(forest).scores(X)
+    Membership.from_forest(forest, len(X))
+    assert pickle.dumps(forest) == before
+    again = pickle.loads(pickle.dumps(ours))
+    np.testing.assert_array_equal(again.scores(X), ours.scores(X))
+    np.testing.assert_array_equal(copy.deepcopy(ours).tree_scores(X), ours.tree_scores(X))
+
+
+# --- membership ------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.integers(1, 200), st.integers(1, 6), st.integers(0, 2**32 - 1), st.floats(0, 1))
+def test_membership_is_its_dense_form(n, n_trees, seed, share):
+    dense = np.random.default_rng(seed).random((n_trees, n)) < share
+    membership = Membership.from_dense(dense)
+    assert membership.bits.dtype == np.uint64
+    assert membership.bits.shape == (n_trees, -(-n // 64))
+    assert len(membership) == n_trees and membership.n == n
+    np.testing.assert_array_equal(membership.dense(), dense)
+    np.testing.assert_array_equal(membership.counts(), dense.sum(axis=0))
+    from_samples = Membership.from_samples([np.flatnonzero(~row) for row in dense], n)
+    np.testing.assert_array_equal(from_samples.bits, membership.bits)
+
+
+@pytest.mark.parametrize("at_once", [1, 170, 10**6])
+@pytest.mark.parametrize(
+    "ensemble",
+    [
+        RandomForestClassifier(7, random_state=0),
+        RandomForestClassifier(7, random_state=0, max_samples=0.2),
+        RandomForestClassifier(7, random_state=0, bootstrap=False),
+        ExtraTreesClassifier(7, random_state=0, bootstrap=True),
+        BaggingClassifier(n_estimators=7, random_state=0),
+        BaggingClassifier(n_estimators=7, random_state=0, max_samples=0.3, bootstrap=False),
+    ],
+    ids=str,
+)
+def test_membership_of_every_ensemble(monkeypatch, ensemble, at_once):
+    X, y = make_classification(83, random_state=0)
+    ensemble = clone(ensemble).fit(X, y)
+    monkeypatch.setattr("vennforest.forest.membership.INDICES_AT_ONCE", at_once)
+    membership = Membership.from_forest(ensemble, 83)
+    for t, trees in enumerate(oracle.out_of_bag(ensemble, 83)):
+        assert np.flatnonzero(membership.dense()[:, t]).tolist() == trees
+    assert len(ensemble.estimators_) == 7
+
+
+def test_membership_of_wrong_indices():
+    with pytest.raises(ValueError, match="samples must be indices of 3 examples, got 3"):
+        Membership.from_samples([[0, 1], [2, 3]], 3)
+    with pytest.raises(ValueError, match="samples must be indices of 3 examples, got -1"):
+        Membership.from_samples([[0, -1]], 3)
+    with pytest.raises(ValueError, match="may_score must be boolean"):
+        Membership.from_dense(np.ones((2, 2)))
+    with pytest.raises(ValueError, match="may_score must be boolean"):
+        Membership.from_dense(np.ones(2, bool))
+    with pytest.raises(NotFittedError):
+        Membership.from_forest(RandomForestClassifier(), 3)
+    forest = RandomForestClassifier(5, random_state=0).fit(np.arange(20.0)[:, None], [0, 1] * 10)
+    with pytest.raises(ValueError, match="samples must be indices of 5 examples"):
+        Membership.from_forest(forest, 5)
+
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+def test_keys_keep_the_order_of_numbers():
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 1 << 32, 20_000, dtype=np.uint32)
+    x = bits.view(np.float32)
+    x = np.concatenate([x, neighbours(0.0), neighbours(1.0), neighbours(1e39)])
+    keys = np.array([kernels.order_key(b) for b in x.view(np.uint32)])
+    missing = np.isnan(x)
+    assert (keys[missing] == 0).all()
+    assert (keys[~missing] > 0).all() and (keys < 2**32 - 1).all()
+    order = np.argsort(x[~missing], kind="stable")
+    steps = np.diff(x[~missing][order]) > 0
+    np.testing.assert_array_equal(np.diff(keys[~missing][order].astype(np.int64)) > 0, steps)
+
+
+def test_equal_hashes_do_not_merge_distributions():
+    rows = np.arange(40, dtype=np.uint64).reshape(20, 2)
+    table = np.empty((64, 2), np.uint64)
+    slots = np.zeros(64, np.int64)  # far more than one in two slots is tried twice
+    n = 0
+    for _ in range(3):
+        for i in range(20):
+            found = kernels.find_row(rows, np.uint64(i), table, slots, n)
+            assert found == i
+            n = max(n, found + 1)
+    assert n == 20
