@@ -120,7 +120,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """Return the most probable label of each new score, shape (n,), the first of equals."""
-        labels: NDArray[Any] = self.classes_[self.predict_proba(scores).argmax(axis=1)]
+        best = self.predict_proba(scores).argmax(axis=1)  # refuses before fit
+        labels: NDArray[Any] = self.classes_[best]
         return labels
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:

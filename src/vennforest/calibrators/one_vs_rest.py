@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -31,7 +32,7 @@ class OneVsRestCalibrator(Calibrator):
         One map of the second class's score (two classes), or one map a class.
     """
 
-    maps_: list[BinaryMap]
+    maps_: Sequence[BinaryMap]
 
     @abstractmethod
     def _fit_map(
@@ -127,8 +128,8 @@ def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, Float
     The hull of the two intervals keeps both. Where 0 is divided by 0, the lower bound is 0 and the
     upper bound 1.
     """
-    least = p0 + (p1.sum(axis=1, keepdims=True) - p1)
-    most = p1 + (p0.sum(axis=1, keepdims=True) - p0)
+    least = p0 + np.maximum(p1.sum(axis=1, keepdims=True) - p1, 0)
+    most = p1 + np.maximum(p0.sum(axis=1, keepdims=True) - p0, 0)
     zeros, ones = np.zeros_like(p0), np.ones_like(p1)
     lower = np.minimum(p0, np.divide(p0, least, out=zeros, where=least > 0))
     upper = np.maximum(p1, np.divide(p1, most, out=ones, where=most > 0))

@@ -1,0 +1,435 @@
+"""Transductive prediction: the estimator is trained anew for every object and tentative label."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
+from scipy.sparse import issparse, vstack
+from scipy.special import expit, softmax
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Tags, _safe_indexing, check_array, check_random_state, get_tags
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
+
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_scores,
+    check_weights,
+    encode_labels,
+)
+from vennforest.calibrators.one_vs_rest import normalised_bounds
+from vennforest.calibrators.taxonomies import Taxonomy, resolve
+from vennforest.calibrators.venn import Venn, VennMerge
+from vennforest.multiprobability import Multiprobability
+
+
+class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Classifier whose bounds come from retraining with each new object under every label.
+
+    For each new object x and each label v a clone of the estimator is trained on the training set
+    plus (x, v), and everybody is scored by that model, x included. All data train and all data
+    calibrate, and the bounds are valid without any part set aside (Vovk & Petej 2014, Theorem 1);
+    the price is one training for every object and class.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        With ``predict_proba`` or ``decision_function``. None: logistic regression on standardised
+        features. The theorem asks for an estimator that treats its training examples alike,
+        whatever their order: logistic regression does so without any randomness.
+    method : {"venn-abers", "venn"} or Venn, default="venn-abers"
+        ``"venn-abers"`` is Algorithm 1 of Vovk & Petej (2014); ``"venn"`` counts labels in the
+        category of x; a `Venn` brings its own taxonomy and merge.
+    taxonomy : str, Taxonomy or callable, default="label"
+        The taxonomy of ``method="venn"``: see `Venn`. It is fitted to the scores of all examples,
+        x included, so that learnt edges do no harm to validity. Where the estimator has no
+        ``predict_proba``, its decision values are first mapped by the logistic function (two
+        classes) or softmax (more).
+    merge : {"auto", "log", "brier", "midpoint"}, default="auto"
+        How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
+        ``"auto"`` is ``"log"`` for Venn-Abers and ``"midpoint"`` for Venn. There is no
+        ``"smooth"``: no two objects share a set of calibration scores.
+    n_jobs : int, default=None
+        How many objects are worked on at a time, as in scikit-learn.
+    random_state : int, RandomState instance or None, default=None
+        Fixes every ``random_state`` of the estimator that is None, once for all trainings, so that
+        models differ by the tentative label alone.
+    verbose : int, default=0
+        Above zero: joblib reports how many objects are done.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    estimator_ : classifier
+        Trained on the training set alone, which checks the data at ``fit``; predictions come from
+        other trainings.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where the training data had some.
+
+    Notes
+    -----
+    Equal rows are given equal scores (that of the first of them): matrix products can differ in
+    the last bit by a row's position, and isotonic regression would keep such rows apart.
+
+    *Venn-Abers, two classes.* The isotonic fit to all n + 1 scores and labels, read at x, is p_v;
+    the lower bound of the second class is the smaller of p_0 and p_1 and the upper one the larger.
+    (As a rule p_0 < p_1; the two come from different models, so that the order can turn.)
+
+    *More classes.* The k models of an object serve all classes: the model trained with (x, v) gives
+    for each class j the isotonic fit of the indicator of j to score column j, with x labelled
+    ``v == j``, read at x. The largest of the k values is the upper bound of j against the
+    rest (as a rule that with v = j), the smallest is the lower one; the one under the true label
+    is calibrated for j. `normalised_bounds` makes bounds of them that also hold after
+    normalisation.
+
+    *Venn.* P^v(j) is the share of label j in the category of x, x counted with label v; bounds are
+    the smallest and the largest over v. Weights are repeated observations, and x weighs 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.arange(12.0)[:, None], np.array([0, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 1])
+    >>> model = TransductiveClassifier().fit(X, y)
+    >>> m = model.predict_multiprobability([[0.5], [9.5]])
+    >>> m.p0.round(3), m.p1.round(3)
+    (array([0. , 0.6]), array([0.333, 1.   ]))
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        method: Literal["venn-abers", "venn"] | Venn = "venn-abers",
+        taxonomy: Any = "label",
+        merge: Literal["auto"] | VennMerge = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.taxonomy = taxonomy
+        self.merge = merge
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Keep the training set, and train the estimator on it once.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, n_features)
+            Whatever the estimator takes.
+        y : array-like of shape (n,)
+            Labels of any dtype, at least two different ones.
+        sample_weight : array-like of shape (n,), optional
+            Not below zero; a weight of 2 is the observation twice, of 0 its absence. Every step of
+            a pipeline that takes weights receives them. A new object weighs 1.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter has none of its values, the data do not fit, there are fewer than two
+            classes, or weights are given to an estimator that takes none.
+        """
+        self._taxonomy, self._merge = self._check_parameters()
+        X, y = validate_data(self, _check_table(X), y, skip_check_array=True)
+        check_consistent_length(X, y)
+        codes, classes = encode_labels(y)
+        weight = check_weights(sample_weight, len(codes))
+        if weight is not None and (weight == 0).any():
+            kept = np.flatnonzero(weight > 0)
+            X, codes, weight = _safe_indexing(X, kept), codes[kept], weight[kept]
+            present, codes = np.unique(codes, return_inverse=True)
+            classes = classes[present]
+        if len(classes) < 2:
+            raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
+        self._template = self._seeded()
+        self._weight = weight
+        self.classes_ = classes
+        self.estimator_ = _train(clone(self._template), X, classes[codes], weight)
+        _score(self.estimator_, _safe_indexing(X, [0]), classes)
+        self._X, self._codes = X, codes
+        return self
+
+    def _check_parameters(self) -> tuple[Taxonomy | None, VennMerge]:
+        """Return the taxonomy (None: Venn-Abers) and the merge that the parameters mean."""
+        merges = ["auto", "log", "brier", "midpoint"]
+        if self.merge not in merges:
+            raise ValueError(f"merge must be one of {merges}, got {self.merge!r}")
+        if isinstance(self.method, Venn):
+            if self.taxonomy != "label":
+                raise ValueError(
+                    "taxonomy must be left out where method is a Venn with its own, "
+                    f"got {self.taxonomy!r}"
+                )
+            merge = self.method.merge if self.merge == "auto" else self.merge
+            return resolve(self.method.taxonomy), merge
+        if self.method == "venn":
+            return resolve(self.taxonomy), "midpoint" if self.merge == "auto" else self.merge
+        if self.method == "venn-abers":
+            return None, "log" if self.merge == "auto" else self.merge
+        raise ValueError(
+            f'method must be "venn-abers", "venn" or a Venn instance, got {self.method!r}'
+        )
+
+    def _given(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        return make_pipeline(StandardScaler(), LogisticRegression())
+
+    def _seeded(self) -> Any:
+        """Return an untrained estimator that is trained the same way every time."""
+        if isinstance(self.estimator, FrozenEstimator):
+            raise ValueError(
+                "estimator must be one that can be trained anew, got a FrozenEstimator: "
+                "use CalibratedClassifier"
+            )
+        estimator = clone(self._given())
+        random = check_random_state(self.random_state)
+        seeds = {
+            name: random.randint(np.iinfo(np.int32).max)
+            for name, value in sorted(estimator.get_params().items())
+            if name.rpartition("__")[2] == "random_state" and value is None
+        }
+        return estimator.set_params(**seeds)
+
+    def predict_multiprobability(self, X: Any) -> Multiprobability:
+        """Return lower and upper probabilities of every class.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, n_features)
+            New objects. Each is predicted by itself: the others play no part.
+
+        Returns
+        -------
+        Multiprobability
+            Bounds of shape (m, k), in [0, 1].
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If the features are not those of ``fit``.
+        """
+        check_is_fitted(self, "estimator_")
+        X = validate_data(self, _check_table(X), reset=False, skip_check_array=True)
+        _score(self.estimator_, X, self.classes_)  # refuses at once what the estimator refuses
+        everything, n = _stack(self._X, X), len(self._codes)
+        first = _first_of_equal_rows(everything)
+        values = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+            delayed(_values_of_object)(
+                self._template,
+                _safe_indexing(everything, [*range(n), row]),
+                self._codes,
+                self.classes_,
+                self._weight,
+                np.append(first[:n], min(first[row], n)),
+                self._taxonomy,
+            )
+            for row in range(n, len(first))
+        )
+        stacked = np.array(values)
+        lower, upper = stacked.min(axis=1), stacked.max(axis=1)
+        if self._taxonomy is None and len(self.classes_) > 2:
+            lower, upper = normalised_bounds(lower, upper)
+        return Multiprobability(lower, upper, self.classes_)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return probabilities of every class, shape (m, k), rows summing to 1: merged bounds.
+
+        Parameters and errors are those of ``predict_multiprobability``.
+        """
+        return self.predict_multiprobability(X).merge(self._merge)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable label of each object, shape (m,), the first of equals.
+
+        Parameters and errors are those of ``predict_multiprobability``.
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe to scikit-learn a classifier that takes what its estimator takes."""
+        tags = super().__sklearn_tags__()
+        given = get_tags(self._given())
+        tags.input_tags.sparse = given.input_tags.sparse
+        tags.input_tags.allow_nan = given.input_tags.allow_nan
+        tags.input_tags.string = given.input_tags.string
+        tags.input_tags.categorical = given.input_tags.categorical
+        return tags
+
+
+def isotonic_value(scores: FloatArray, positive: FloatArray, weight: FloatArray, at: int) -> float:
+    """Return the isotonic fit to labels (n,) at the score number ``at``, in [0, 1].
+
+    Equal scores are one point: their labels are averaged first.
+    """
+    distinct, place = np.unique(scores, return_inverse=True)
+    weights = np.bincount(place, weights=weight, minlength=len(distinct))
+    means = np.bincount(place, weights=weight * positive) / weights
+    return float(isotonic_regression(means, weights=weights).x[place[at]])
+
+
+def _values_of_object(
+    template: Any,
+    X: Any,
+    codes: IntArray,
+    classes: NDArray[Any],
+    weight: FloatArray | None,
+    first: IntArray,
+    taxonomy: Taxonomy | None,
+) -> FloatArray:
+    """Return (k, k): for each tentative label of the last row of X, a probability of each class.
+
+    ``first`` holds for each row of X the first row that is equal to it.
+    """
+    k = len(classes)
+    everybody = np.ones(len(first)) if weight is None else np.append(weight, 1.0)
+    values = np.empty((k, k))
+    for v in range(k):
+        labels = np.append(codes, v)
+        model = _train(clone(template), X, classes[labels], None if weight is None else everybody)
+        scores = _score(model, X, classes, as_shares=taxonomy is not None)[first]
+        if taxonomy is not None:
+            category = clone(taxonomy).fit(scores, k, everybody)(scores)
+            mates = category == category[-1]
+            counts = np.bincount(labels[mates], weights=everybody[mates], minlength=k)
+            values[v] = counts / counts.sum()
+        elif k == 2:
+            p = isotonic_value(scores, labels == 1, everybody, -1)
+            values[v] = 1 - p, p
+        else:
+            for j in range(k):
+                values[v, j] = isotonic_value(scores[:, j], labels == j, everybody, -1)
+    return values
+
+
+def _train(model: Any, X: Any, y: NDArray[Any], weight: FloatArray | None) -> Any:
+    """Train the model; every step of a pipeline that takes weights receives them."""
+    if weight is None:
+        return model.fit(X, y)
+    if get_config()["enable_metadata_routing"] or not isinstance(model, Pipeline):
+        if not has_fit_parameter(model, "sample_weight") and not isinstance(model, Pipeline):
+            raise ValueError(
+                "sample_weight must be None where the estimator takes no weights, "
+                f"got weights for {type(model).__name__}"
+            )
+        return model.fit(X, y, sample_weight=weight)
+    takers = [name for name, step in model.steps if has_fit_parameter(step, "sample_weight")]
+    if model.steps[-1][0] not in takers:
+        raise ValueError(
+            "sample_weight must be None where the estimator takes no weights, "
+            f"got weights for {type(model.steps[-1][1]).__name__}"
+        )
+    return model.fit(X, y, **{f"{name}__sample_weight": weight for name in takers})
+
+
+def _score(model: Any, X: Any, classes: NDArray[Any], as_shares: bool = False) -> FloatArray:
+    """Return scores (n,) of the second of two classes, or (n, k), of a trained model.
+
+    Raises
+    ------
+    ValueError
+        If the model gives no finite score for each of these classes, in their order.
+    """
+    if not np.array_equal(model.classes_, classes):
+        raise ValueError(
+            f"estimator must give its classes in sorted order {list(classes)}, "
+            f"got {list(model.classes_)}"
+        )
+    k, given = len(classes), hasattr(model, "predict_proba")
+    if not given and not hasattr(model, "decision_function"):
+        raise ValueError(
+            "estimator must have predict_proba or decision_function, "
+            f"got {type(model).__name__} with neither"
+        )
+    scores = model.predict_proba(X) if given else model.decision_function(X)
+    scores = check_scores(scores, "scores of the estimator")
+    if k == 2 and scores.ndim == 2 and scores.shape[1] == 2:
+        scores = scores[:, 1]
+    if scores.shape[1:] != (() if k == 2 else (k,)):
+        raise ValueError(
+            f"scores of the estimator must have a column for each of {k} classes, "
+            f"got shape {scores.shape}"
+        )
+    if given or not as_shares:
+        return scores
+    shares: FloatArray = expit(scores) if k == 2 else softmax(scores, axis=1)
+    return shares
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and not isinstance(X, np.ndarray)
+
+
+def _check_table(X: Any) -> Any:
+    """Return frames as they are, sparse matrices by rows, and everything else as an array."""
+    if _is_frame(X):
+        return X
+    if issparse(X):
+        matrix: Any = X
+        return matrix.tocsr()
+    return check_array(X, dtype=None, ensure_all_finite=False)
+
+
+def _stack(above: Any, below: Any) -> Any:
+    """Return the rows of two tables as one."""
+    if issparse(above) or issparse(below):
+        return vstack([above, below], format="csr")
+    if not (_is_frame(above) and _is_frame(below)):
+        return np.concatenate([np.asarray(above), np.asarray(below)])
+    # pandas and polars both have concat; neither has to be installed for this module.
+    library = sys.modules[type(above).__module__.partition(".")[0]]
+    if library.__name__ == "polars":
+        return library.concat([above, below], how="vertical_relaxed")
+    return library.concat([above, below], ignore_index=True)
+
+
+def _first_of_equal_rows(X: Any) -> IntArray:
+    """Return for each row the number of the first row with the same values, shape (n,)."""
+    if issparse(X):
+        matrix: Any = X
+        X = matrix.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        bounds = X.indptr
+        keys: Any = [
+            (X.indices[a:b].tobytes(), X.data[a:b].tobytes())
+            for a, b in zip(bounds[:-1], bounds[1:], strict=True)
+        ]
+    else:
+        table = np.asarray(X)
+        if table.dtype.kind in "fiub":
+            keys = [row.tobytes() for row in table + table.dtype.type(0)]  # -0.0 becomes 0.0
+        else:
+            keys = [repr(row) for row in table.tolist()]
+    seen: dict[Any, int] = {}
+    return np.array([seen.setdefault(key, i) for i, key in enumerate(keys)], np.intp)
