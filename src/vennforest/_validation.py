@@ -4,11 +4,14 @@ from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+CodeArray = NDArray[np.integer[Any]]
+"""Class numbers, in as small a type as they fit."""
 
 
 def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
@@ -26,6 +29,8 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
     ValueError
         If a score is NaN or infinite, or the shape is neither (n,) nor (n, k).
     """
+    if issparse(scores):
+        raise ValueError(f"{name} must be dense, got a sparse array: use its toarray()")
     array = np.asarray(scores)
     if array.dtype.kind not in "fiub":
         try:

@@ -171,7 +171,7 @@ def _columns(scores: FloatArray, k: int, keep: bool) -> FloatArray:
     if k == 2:
         if scores.ndim == 1 or (keep and scores.shape[1] == 2):
             return scores
-        if scores.shape[1] <= 2:
+        if scores.shape[1] in (1, 2):
             return np.ascontiguousarray(scores[:, -1])
     elif scores.ndim == 2 and scores.shape[1] == k:
         return scores
