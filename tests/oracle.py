@@ -9,10 +9,9 @@ import decimal
 import math
 from decimal import Decimal
 from fractions import Fraction
-
-import numpy as np
 from itertools import combinations, permutations
 
+import numpy as np
 import scipy.optimize
 
 # --- Venn–Abers ------------------------------------------------------------------------------
@@ -451,7 +450,8 @@ def spiegelhalter_z(codes, p):
     """Brier score over vectors minus its mean under p, over its standard deviation; p (n, k)."""
     excess = variance = 0.0
     for code, row in zip(codes, p, strict=True):
-        scores = [sum((q - (j == label)) ** 2 for j, q in enumerate(row)) for label in range(len(row))]
+        labels = range(len(row))
+        scores = [sum((q - (j == label)) ** 2 for j, q in enumerate(row)) for label in labels]
         mean = math.fsum(q * s for q, s in zip(row, scores, strict=True))
         excess += scores[code] - mean
         variance += math.fsum(q * (s - mean) ** 2 for q, s in zip(row, scores, strict=True))
@@ -483,7 +483,7 @@ def interval_summary(lower, upper, classes, y, rows=None):
 
 
 def area_under_roc(outcome, score):
-    """Share of pairs (positive, negative) in which the positive scores higher; equals count half."""
+    """Share of pairs in which the positive scores above the negative; equals count half."""
     pairs = [
         (a > b) + (a == b) / 2
         for a, y in zip(score, outcome, strict=True)

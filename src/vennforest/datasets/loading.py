@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -241,14 +244,17 @@ def _download(name: str, entry: Entry | None, data_dir: str | os.PathLike[str] |
         raise FileNotFoundError(_nowhere(name, folder, cache, reason))
     import_pandas()
     try:
-        bunch = fetch_openml(
-            data_id=entry.openml,
-            target_column=entry.openml_target or "default-target",
-            as_frame=True,
-            parser="liac-arff",
-            cache=False,
-        )
-    except OSError as error:
+        with warnings.catch_warnings():
+            # The catalogue asks on purpose for a column that OpenML sets aside.
+            warnings.filterwarnings("ignore", message="target_column=.*is_ignore")
+            bunch = fetch_openml(
+                data_id=entry.openml,
+                target_column=entry.openml_target or "default-target",
+                as_frame=True,
+                parser="liac-arff",
+                cache=False,
+            )
+    except (OSError, HTTPException, ValueError) as error:  # no network, refused, or damaged
         reason = f"number {entry.openml}: {error}"
         raise FileNotFoundError(_nowhere(name, folder, cache, reason)) from error
     dataset = _from_openml(entry, bunch.data, bunch.target)
@@ -306,4 +312,5 @@ def _keep(dataset: Dataset, cache: Path) -> None:
         frame.to_csv(part, index=False, compression="gzip")
         part.replace(cache / f"{dataset.name}.csv.gz")  # never a half-written file under the name
     except OSError:  # a full or read-only disk costs the next call a download, nothing more
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
