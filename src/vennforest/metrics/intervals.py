@@ -196,7 +196,7 @@ def interval_curve(
     y: ArrayLike | None = None,
     p: FloatArray | None = None,
     pos_label: Any = None,
-    max_points: int = 2000,
+    max_points: int | None = None,
 ) -> IntervalCurve:
     """Return the intervals of one class in the order of the scores or of the probabilities.
 
@@ -212,8 +212,9 @@ def interval_curve(
         The one probability a class; by default the middle of its interval.
     pos_label : label, optional
         The class; by default the second of two, and the predicted label of more.
-    max_points : int
-        Of more objects than this, so many are taken, evenly over the order.
+    max_points : int, optional
+        Of more objects than this, so many are taken, evenly over the order; by default 2,000 by
+        score and 400 by probability.
 
     Returns
     -------
@@ -226,6 +227,8 @@ def interval_curve(
     """
     if not len(m):
         raise ValueError("m must hold at least one object, got 0")
+    if max_points is None:
+        max_points = 400 if scores is None else 2000
     if max_points < 2:
         raise ValueError(f"max_points must be at least 2, got {max_points}")
     classes = list(m.classes)

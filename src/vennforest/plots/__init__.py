@@ -1,1 +1,14 @@
-"""plots."""
+"""Pictures of calibration, in scikit-learn's Display conventions; they compute nothing."""
+
+from vennforest.plots.critical_difference import CriticalDifferenceDisplay
+from vennforest.plots.intervals import IntervalDisplay
+from vennforest.plots.learning import LearningCurveDisplay
+from vennforest.plots.reliability import ClassReliabilityDisplay, ReliabilityDisplay
+
+__all__ = [
+    "ClassReliabilityDisplay",
+    "CriticalDifferenceDisplay",
+    "IntervalDisplay",
+    "LearningCurveDisplay",
+    "ReliabilityDisplay",
+]

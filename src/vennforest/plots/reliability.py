@@ -1,0 +1,466 @@
+"""Reliability diagrams: observed shares against estimated probabilities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vennforest.metrics import ReliabilityCurve, reliability_curve
+from vennforest.plots._style import GREY, figure_of, named, new_axes, plain, pyplot, short, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+
+
+UNNAMED = "Estimates"
+
+MOST_INSIDE = 3
+"""Up to so many methods are named inside the diagram."""
+
+
+class ReliabilityDisplay:
+    """Reliability diagram of one or several methods, with the histogram of the estimates below.
+
+    Dots are bins: mean estimate against observed share, their size the number of observations.
+    The line is the CORP curve, the isotonic regression of the outcomes on the estimates. The grey
+    band is where that curve would lie if the (single) method's estimates were calibrated.
+
+    Parameters
+    ----------
+    curves : dict of str to ReliabilityCurve
+        What ``vennforest.metrics.reliability_curve`` returns, by name of the method.
+
+    Attributes
+    ----------
+    ax_ : Axes
+        The diagram.
+    ax_histogram_ : Axes or None
+        The histogram below it.
+    figure_ : Figure
+        The figure of both.
+    line_ : Line2D
+        The CORP curve of the first method.
+    lines_ : list of Line2D
+        That of every method.
+    """
+
+    ax_: Axes
+    ax_histogram_: Axes | None
+    figure_: Figure | SubFigure
+    line_: Line2D
+    lines_: list[Line2D]
+
+    def __init__(self, curves: dict[str, ReliabilityCurve]) -> None:
+        self.curves = curves
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike,
+        p: Any,
+        *,
+        name: str | None = None,
+        ax: Axes | None = None,
+        plot_options: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the diagram of estimates.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels.
+        p : array-like of shape (n,) or (n, k), or dict of str to such
+            Estimates of one method, or of several by name. With more than two classes and no
+            ``pos_label``, the diagram shows the confidence in the predicted label.
+        name : str, optional
+            What one method is called.
+        ax : Axes, optional
+            Where to draw; by default on a new figure.
+        plot_options : dict, optional
+            Passed to ``plot``.
+        **options
+            Passed to ``vennforest.metrics.reliability_curve``.
+
+        Returns
+        -------
+        ReliabilityDisplay
+
+        Raises
+        ------
+        ValueError
+            As ``reliability_curve``.
+        ImportError
+            If matplotlib is not installed.
+        """
+        methods = named(p, name, UNNAMED)
+        curves = {key: reliability_curve(y, value, **options) for key, value in methods.items()}
+        return cls(curves).plot(ax=ax, **(plot_options or {}))
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, name: str | None = None, **options: Any
+    ) -> Self:
+        """Draw the diagram of fitted classifiers.
+
+        Parameters
+        ----------
+        estimator : classifier, or dict of str to classifier
+            Fitted; each has ``predict_proba`` and ``classes_``.
+        X : array-like of shape (n, d)
+            Objects that the classifiers were not trained on.
+        y : array-like of shape (n,)
+            Their labels.
+        name : str, optional
+            What one classifier is called, by default its class's name.
+        **options
+            Passed to ``from_predictions``.
+
+        Returns
+        -------
+        ReliabilityDisplay
+
+        Raises
+        ------
+        ValueError
+            As ``from_predictions``.
+        """
+        models = named(estimator, name, type(estimator).__name__)
+        options.setdefault("classes", next(iter(models.values())).classes_)
+        p = {key: model.predict_proba(X) for key, model in models.items()}
+        return cls.from_predictions(y, p, **options)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        bins: bool = True,
+        curve: bool = True,
+        band: bool | None = None,
+        histogram: bool = True,
+        title: str | None = None,
+    ) -> Self:
+        """Draw the diagram.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; by default on a new figure. A histogram hangs below them, for which a
+            figure with ``layout="constrained"`` makes room.
+        bins, curve : bool
+            Whether to show the binned estimates and the CORP curve.
+        band : bool, optional
+            Whether to show the consistency band; by default for a single method only, because
+            every method has its own.
+        histogram : bool
+            Whether to show how the estimates are distributed.
+        title : str, optional
+            By default the name of a single method.
+
+        Returns
+        -------
+        ReliabilityDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        width = 5.2 if len(self.curves) <= MOST_INSIDE else 8.4
+        ax = new_axes(ax, (width, 6.0 if histogram else 5.0))
+        self.ax_, self.figure_ = ax, figure_of(ax)
+        band = len(self.curves) == 1 if band is None else band
+        ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":", label="Calibrated")
+        self.lines_ = []
+        for i, (key, values) in enumerate(self.curves.items()):
+            look = style(i)
+            if band:
+                self._draw_band(values, "0.75" if len(self.curves) == 1 else look.color)
+            self.lines_ += ax.plot(
+                values.corp_estimate if curve else values.bin_estimate,
+                values.corp_share if curve else values.bin_share,
+                color=look.color,
+                linestyle=look.linestyle,
+                linewidth=1.6,
+                label=short(key),
+                zorder=3,
+            )
+            if bins:
+                self._draw_bins(values, i)
+        self.line_ = self.lines_[0]
+        any_curve = next(iter(self.curves.values()))
+        x_label, y_label = _axis_labels(any_curve.event)
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_label, ylabel=y_label)
+        if not histogram:  # with one below, the layout would lose what hangs over the square
+            ax.set_aspect("equal", adjustable="box")
+        ax.set(xticks=np.linspace(0, 1, 6), yticks=np.linspace(0, 1, 6))
+        plain(ax)
+        only = next(iter(self.curves)) if len(self.curves) == 1 else UNNAMED
+        default = "Reliability diagram" if only == UNNAMED else short(only)
+        ax.set_title(default if title is None else title)
+        self._draw_legend(bins)
+        self.ax_histogram_ = self._draw_histogram(x_label) if histogram else None
+        return self
+
+    def _draw_band(self, values: ReliabilityCurve, color: str) -> None:
+        if not len(values.band_estimate):
+            return
+        self.ax_.fill_between(
+            values.band_estimate,
+            values.band_low,
+            values.band_high,
+            color=color,
+            alpha=0.45,
+            linewidth=0,
+            zorder=1,
+            label=f"{values.level:.0%} if calibrated",
+        )
+
+    def _draw_bins(self, values: ReliabilityCurve, i: int) -> None:
+        look = style(i)
+        share = values.bin_weight / values.bin_weight.sum()
+        self.ax_.scatter(
+            values.bin_estimate,
+            values.bin_share,
+            s=14 + 110 * share,
+            marker=look.marker,
+            facecolor="white",
+            edgecolor=look.color,
+            linewidth=1.4,
+            zorder=4,
+            clip_on=False,
+        )
+
+    def _draw_legend(self, bins: bool) -> None:
+        """Name the methods, with their markers; many of them beside the diagram."""
+        handles, labels = self.ax_.get_legend_handles_labels()
+        if bins:
+            for i, line in enumerate(self.lines_):
+                look = style(i)
+                at = handles.index(line)
+                proxy = pyplot().Line2D(
+                    [],
+                    [],
+                    color=look.color,
+                    linestyle=look.linestyle,
+                    marker=look.marker,
+                    markerfacecolor="white",
+                    markeredgewidth=1.4,
+                )
+                handles[at] = proxy
+        beside = len(self.curves) > MOST_INSIDE
+        self.ax_.legend(
+            handles,
+            labels,
+            loc="upper left",
+            bbox_to_anchor=(1.02, 1) if beside else None,
+            fontsize="small",
+            frameon=not beside,
+            framealpha=0.85,
+            handlelength=3.2,
+        )
+
+    def _draw_histogram(self, label: str) -> Axes:
+        below = self.ax_.inset_axes((0, -0.26, 1, 0.2))
+        for i, values in enumerate(self.curves.values()):
+            look = style(i)
+            edges = np.linspace(0, 1, len(values.histogram) + 1)
+            below.stairs(
+                values.histogram,
+                edges,
+                color=look.color,
+                linestyle=look.linestyle,
+                fill=len(self.curves) == 1,
+                alpha=0.6 if len(self.curves) == 1 else 1.0,
+                linewidth=1.3,
+            )
+        below.set(xlim=self.ax_.get_xlim(), ylim=(0, None), xlabel=label, ylabel="Objects")
+        below.set_xticks(np.linspace(0, 1, 6))
+        below.yaxis.set_major_formatter("{x:.0%}")
+        below.locator_params(axis="y", nbins=3)
+        self.ax_.set_xlabel("")
+        self.ax_.tick_params(labelbottom=False)
+        plain(below)
+        return below
+
+
+def _axis_labels(event: str) -> tuple[str, str]:
+    if event == "predicted label":
+        return "Confidence in the predicted label", "Accuracy"
+    return f"Estimated probability of {short(event)!r}", f"Observed share of {short(event)!r}"
+
+
+class ClassReliabilityDisplay:
+    """Reliability diagrams of every class against the rest, side by side.
+
+    Parameters
+    ----------
+    displays : dict of str to ReliabilityDisplay
+        One diagram a class.
+    n_left_out : int
+        How many classes there were beyond those.
+
+    Attributes
+    ----------
+    axes_ : ndarray of Axes
+        One a class.
+    figure_ : Figure
+        Their figure.
+    """
+
+    axes_: Any
+    figure_: Figure | SubFigure
+
+    def __init__(self, displays: dict[str, ReliabilityDisplay], n_left_out: int = 0) -> None:
+        self.displays = displays
+        self.n_left_out = n_left_out
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike,
+        p: Any,
+        *,
+        classes: ArrayLike | None = None,
+        name: str | None = None,
+        max_classes: int = 12,
+        columns: int = 4,
+        plot_options: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw one diagram a class.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels.
+        p : array-like of shape (n, k), or dict of str to such
+            Estimates of one method, or of several by name.
+        classes : array-like of shape (k,), optional
+            Every class, when some may be missing from ``y``.
+        name : str, optional
+            What one method is called.
+        max_classes : int
+            Of more classes than this, the most frequent are shown.
+        columns : int
+            How many diagrams stand in a row.
+        plot_options : dict, optional
+            Passed to ``ReliabilityDisplay.plot``.
+        **options
+            Passed to ``vennforest.metrics.reliability_curve``.
+
+        Returns
+        -------
+        ClassReliabilityDisplay
+
+        Raises
+        ------
+        ValueError
+            As ``reliability_curve``.
+        ImportError
+            If matplotlib is not installed.
+        """
+        methods = named(p, name, UNNAMED)
+        labels, counts = np.unique(np.asarray(y), return_counts=True)
+        named_classes = labels if classes is None else np.unique(np.asarray(classes))
+        frequency = {label: int(count) for label, count in zip(labels, counts, strict=True)}
+        shown = sorted(named_classes, key=lambda label: -frequency.get(label, 0))[:max_classes]
+        displays = {}
+        for label in (label for label in named_classes if label in shown):
+            curves = {
+                key: reliability_curve(y, value, classes=named_classes, pos_label=label, **options)
+                for key, value in methods.items()
+            }
+            displays[str(label)] = ReliabilityDisplay(curves)
+        new = cls(displays, len(named_classes) - len(displays))
+        return new.plot(columns=columns, **(plot_options or {}))
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> Self:
+        """Draw one diagram a class of a fitted classifier, or of several in a dict by name.
+
+        Parameters
+        ----------
+        estimator : classifier, or dict of str to classifier
+            Fitted; each has ``predict_proba`` and ``classes_``.
+        X : array-like of shape (n, d)
+            Objects that the classifiers were not trained on.
+        y : array-like of shape (n,)
+            Their labels.
+        **options
+            Passed to ``from_predictions``.
+
+        Returns
+        -------
+        ClassReliabilityDisplay
+
+        Raises
+        ------
+        ValueError
+            As ``from_predictions``.
+        """
+        models = named(estimator, options.get("name"), type(estimator).__name__)
+        options.setdefault("classes", next(iter(models.values())).classes_)
+        p = {key: model.predict_proba(X) for key, model in models.items()}
+        return cls.from_predictions(y, p, **options)
+
+    def plot(self, *, ax: Any = None, columns: int = 4, **options: Any) -> Self:
+        """Draw the diagrams.
+
+        Parameters
+        ----------
+        ax : sequence of Axes, optional
+            At least one a class; by default those of a new figure.
+        columns : int
+            How many diagrams stand in a row of a new figure.
+        **options
+            Passed to ``ReliabilityDisplay.plot``; the histogram is left out by default.
+
+        Returns
+        -------
+        ClassReliabilityDisplay
+
+        Raises
+        ------
+        ValueError
+            If there are fewer axes than classes.
+        """
+        n = len(self.displays)
+        if ax is None:
+            columns = min(columns, n)
+            rows = -(-n // columns)
+            figure, grid = pyplot().subplots(
+                rows,
+                columns,
+                figsize=(2.7 * columns, 2.75 * rows + 0.5),
+                layout="constrained",
+                squeeze=False,
+            )
+            for spare in grid.ravel()[n:]:
+                spare.remove()
+            ax = grid.ravel()[:n]
+            self.figure_ = figure
+        axes = np.asarray(ax, dtype=object).ravel()
+        if len(axes) < n:
+            raise ValueError(f"ax must hold an axes for each of {n} classes, got {len(axes)}")
+        self.axes_ = axes[:n]
+        self.figure_ = figure_of(axes[0])
+        options.setdefault("histogram", False)
+        for one, (label, display) in zip(self.axes_, self.displays.items(), strict=True):
+            display.plot(ax=one, title=short(label), **options)
+            one.set(xlabel="", ylabel="", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+            legend = one.get_legend()
+            handles, names = legend.legend_handles, [text.get_text() for text in legend.texts]
+            legend.remove()
+        if hasattr(self.figure_, "supxlabel"):
+            rest = f" ({self.n_left_out} rarer ones not shown)" if self.n_left_out else ""
+            self.figure_.supxlabel(f"Estimated probability of the class{rest}", fontsize="medium")
+            self.figure_.supylabel("Observed share of the class", fontsize="medium")
+        self.figure_.legend(
+            handles, names, loc="outside upper center", ncols=min(4, len(names)), fontsize="small"
+        )
+        return self
