@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -28,14 +29,18 @@ from sklearn.utils.validation import (
 from vennforest._validation import (
     FloatArray,
     IntArray,
+    check_option,
     check_scores,
     check_weights,
     encode_labels,
 )
 from vennforest.calibrators.one_vs_rest import normalised_bounds
 from vennforest.calibrators.taxonomies import Taxonomy, resolve
-from vennforest.calibrators.venn import Venn, VennMerge
-from vennforest.multiprobability import Multiprobability
+from vennforest.calibrators.venn import Venn
+from vennforest.multiprobability import Merge, Multiprobability
+
+TransductiveMerge = Literal["auto", "log", "brier", "midpoint"]
+"""How `TransductiveClassifier` makes one probability of its bounds."""
 
 
 class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -50,8 +55,9 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     ----------
     estimator : classifier, default=None
         With ``predict_proba`` or ``decision_function``. None: logistic regression on standardised
-        features. The theorem asks for an estimator that treats its training examples alike,
-        whatever their order: logistic regression does so without any randomness.
+        features (of sparse data scaled only, so that they stay sparse). The theorem asks for an
+        estimator that treats its training examples alike, whatever their order: logistic
+        regression does so without any randomness.
     method : {"venn-abers", "venn"} or Venn, default="venn-abers"
         ``"venn-abers"`` is Algorithm 1 of Vovk & Petej (2014); ``"venn"`` counts labels in the
         category of x; a `Venn` brings its own taxonomy and merge.
@@ -119,7 +125,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         *,
         method: Literal["venn-abers", "venn"] | Venn = "venn-abers",
         taxonomy: Any = "label",
-        merge: Literal["auto"] | VennMerge = "auto",
+        merge: TransductiveMerge = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -166,8 +172,10 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             present, codes = np.unique(codes, return_inverse=True)
             classes = classes[present]
         if len(classes) < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
-        self._template = self._seeded()
+            raise ValueError(
+                f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}"
+            )
+        self._template = self._seeded(issparse(X))
         self._weight = weight
         self.classes_ = classes
         self.estimator_ = _train(clone(self._template), X, classes[codes], weight)
@@ -175,40 +183,46 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         self._X, self._codes = X, codes
         return self
 
-    def _check_parameters(self) -> tuple[Taxonomy | None, VennMerge]:
+    def _check_parameters(self) -> tuple[Taxonomy | None, Merge]:
         """Return the taxonomy (None: Venn-Abers) and the merge that the parameters mean."""
-        merges = ["auto", "log", "brier", "midpoint"]
-        if self.merge not in merges:
-            raise ValueError(f"merge must be one of {merges}, got {self.merge!r}")
+        check_option(self.merge, TransductiveMerge, "merge")
+        usual: Merge = "midpoint"
         if isinstance(self.method, Venn):
             if self.taxonomy != "label":
                 raise ValueError(
                     "taxonomy must be left out where method is a Venn with its own, "
                     f"got {self.taxonomy!r}"
                 )
-            merge = self.method.merge if self.merge == "auto" else self.merge
-            return resolve(self.method.taxonomy), merge
-        if self.method == "venn":
-            return resolve(self.taxonomy), "midpoint" if self.merge == "auto" else self.merge
-        if self.method == "venn-abers":
-            return None, "log" if self.merge == "auto" else self.merge
-        raise ValueError(
-            f'method must be "venn-abers", "venn" or a Venn instance, got {self.method!r}'
-        )
+            taxonomy, usual = resolve(self.method.taxonomy), self.method.merge
+            check_option(usual, TransductiveMerge, "merge of method")
+        elif self.method == "venn":
+            taxonomy = resolve(self.taxonomy)
+        elif self.method == "venn-abers":
+            taxonomy, usual = None, "log"
+        else:
+            raise ValueError(
+                f'method must be "venn-abers", "venn" or a Venn instance, got {self.method!r}'
+            )
+        return taxonomy, usual if self.merge == "auto" else self.merge
 
-    def _given(self) -> Any:
+    def _given(self, sparse: bool) -> Any:
+        """Return the estimator, or the default one for dense or sparse data."""
         if self.estimator is not None:
             return self.estimator
-        return make_pipeline(StandardScaler(), LogisticRegression())
+        steps = StandardScaler(with_mean=not sparse), LogisticRegression()
+        if get_config()["enable_metadata_routing"]:
+            for step in steps:
+                step.set_fit_request(sample_weight=True)
+        return make_pipeline(*steps)
 
-    def _seeded(self) -> Any:
+    def _seeded(self, sparse: bool) -> Any:
         """Return an untrained estimator that is trained the same way every time."""
         if isinstance(self.estimator, FrozenEstimator):
             raise ValueError(
                 "estimator must be one that can be trained anew, got a FrozenEstimator: "
                 "use CalibratedClassifier"
             )
-        estimator = clone(self._given())
+        estimator = clone(self._given(sparse))
         random = check_random_state(self.random_state)
         seeds = {
             name: random.randint(np.iinfo(np.int32).max)
@@ -279,7 +293,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def __sklearn_tags__(self) -> Tags:
         """Describe to scikit-learn a classifier that takes what its estimator takes."""
         tags = super().__sklearn_tags__()
-        given = get_tags(self._given())
+        given = get_tags(self._given(sparse=True))
         tags.input_tags.sparse = given.input_tags.sparse
         tags.input_tags.allow_nan = given.input_tags.allow_nan
         tags.input_tags.string = given.input_tags.string
@@ -362,7 +376,7 @@ def _score(model: Any, X: Any, classes: NDArray[Any], as_shares: bool = False) -
     """
     if not np.array_equal(model.classes_, classes):
         raise ValueError(
-            f"estimator must give its classes in sorted order {list(classes)}, "
+            f"estimator must give its classes in sorted order {classes.tolist()}, "
             f"got {list(model.classes_)}"
         )
     k, given = len(classes), hasattr(model, "predict_proba")
@@ -421,10 +435,7 @@ def _first_of_equal_rows(X: Any) -> IntArray:
         X.sum_duplicates()
         X.eliminate_zeros()
         bounds = X.indptr
-        keys: Any = [
-            (X.indices[a:b].tobytes(), X.data[a:b].tobytes())
-            for a, b in zip(bounds[:-1], bounds[1:], strict=True)
-        ]
+        keys: Any = [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in pairwise(bounds)]
     else:
         table = np.asarray(X)
         if table.dtype.kind in "fiub":

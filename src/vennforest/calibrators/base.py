@@ -74,7 +74,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if len(labels) < 2:
             raise ValueError(
                 "y must hold at least two classes (or name them with classes=), "
-                f"got one class: {labels[0]!r}"
+                f"got one class: {labels.tolist()[0]!r}"
             )
         weight = check_weights(sample_weight, len(scores))
         scores = _columns(scores, len(labels), self._keeps_columns)

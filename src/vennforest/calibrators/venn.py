@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.taxonomies import Taxonomy, resolve
-from vennforest.multiprobability import Multiprobability
-
-VennMerge = Literal["log", "brier", "midpoint"]
-"""How `Venn` makes one probability of its bounds."""
+from vennforest.calibrators.venn_abers import VennAbers
+from vennforest.multiprobability import Merge, Multiprobability
 
 
 class Venn(Calibrator):
@@ -31,8 +29,9 @@ class Venn(Calibrator):
         ``"confidence-bins"``, ``"confidence-quantiles"``, ``"largest-probability"``,
         ``"second-probability"``, ``"margin"``, ``"nearest"``; a `Taxonomy` with parameters of its
         own; or a function ``scores -> categories`` of any hashable values.
-    merge : {"midpoint", "log", "brier"}, default="midpoint"
+    merge : {"midpoint", "log", "brier", "smooth"}, default="midpoint"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
+        ``"smooth"`` clips the smooth estimates of `VennAbers` on the same scores into them.
 
     Attributes
     ----------
@@ -72,16 +71,13 @@ class Venn(Calibrator):
     def __init__(
         self,
         taxonomy: str | Taxonomy | Callable[[FloatArray], Any] = "label",
-        merge: VennMerge = "midpoint",
+        merge: Merge = "midpoint",
     ) -> None:
         self.taxonomy = taxonomy
         self.merge = merge
 
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        if self.merge not in get_args(VennMerge):
-            raise ValueError(
-                f"merge must be one of {list(get_args(VennMerge))}, got {self.merge!r}"
-            )
+        check_option(self.merge, Merge, "merge")
         k = len(self.classes_)
         self.taxonomy_ = resolve(self.taxonomy).fit(scores, k, weight)
         # Which (category, label) each calibration example counts in, as one number.
@@ -105,6 +101,12 @@ class Venn(Calibrator):
         # The last row is read for categories that no calibration example is in (number -1).
         self._lower = np.vstack([lower, np.zeros(k)])
         self._upper = np.vstack([upper, np.ones(k)])
+        self._smoother: VennAbers | None = None
+        if self.merge == "smooth":
+            labels = self.classes_
+            self._smoother = VennAbers("smooth").fit(
+                scores, labels[codes], sample_weight=weight, classes=labels
+            )
 
     def predict_multiprobability(
         self, scores: ArrayLike, left_out: ArrayLike | None = None
@@ -157,8 +159,32 @@ class Venn(Calibrator):
             return counts
         return np.where(self._heaviest[cell] == rows, self._remainder[cell], counts)
 
+    def predict_smooth(self, scores: ArrayLike) -> FloatArray:
+        """Return the smooth estimates that ``merge="smooth"`` clips into the bounds.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,) or (m, k)
+            New scores, of the kind given to ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            Platt estimates in [0, 1], as `VennAbers.predict_smooth`; rows sum to 1.
+
+        Raises
+        ------
+        ValueError
+            If ``merge`` was not ``"smooth"`` at ``fit``.
+        """
+        new = self._check_new(scores)
+        if self._smoother is None:
+            raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
+        return self._smoother.predict_smooth(new)
+
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        return self.predict_multiprobability(scores).merge(self.merge)
+        smooth = self.predict_smooth(scores) if self.merge == "smooth" else None
+        return self.predict_multiprobability(scores).merge(self.merge, smooth)
 
 
 def _bounds(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
