@@ -1,0 +1,131 @@
+"""Boström's correction against trying all 2,601 pairs, and what it leaves unchanged."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import roc_auc_score
+
+import oracle
+from vennforest.calibrators.bostrom import BostromScaling
+
+
+def drawn(rng, k, n):
+    """Shares of votes: ties within rows, certain rows, equal rows."""
+    votes = rng.choice([1, 2, 4, 16, 64])  # powers of two, so that shares sum to 1 exactly
+    p = rng.dirichlet(np.full(k, rng.choice([0.2, 1.0, 5.0])), n)
+    scores = np.array([rng.multinomial(votes, row) for row in p]) / votes
+    flatter = (p + rng.choice([0.0, 0.1, 1.0])) ** rng.choice([0.5, 1, 3])
+    flatter /= flatter.sum(axis=1, keepdims=True)
+    codes = np.array([rng.choice(k, p=row) for row in flatter])
+    weight = rng.integers(1, 4, n).astype(float) if rng.random() < 0.5 else None
+    return scores, codes, weight
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_the_chosen_pair_is_the_first_with_the_smallest_brier_score(k):
+    rng = np.random.default_rng(k)
+    chosen = set()
+    for _ in range(15):
+        scores, codes, weight = drawn(rng, k, int(rng.integers(1, 25)))
+        losses = oracle.bostrom_losses(scores.tolist(), codes, weight)
+        model = BostromScaling().fit(scores, codes, sample_weight=weight, classes=range(k))
+        smallest = min(losses.values())
+        assert losses[model.A_, model.B_] <= smallest + 1.1e-12
+        before = [
+            loss for pair, loss in losses.items() if pair < (model.A_, model.B_)
+        ]  # pairs are in order of A, then B
+        assert not before or min(before) > smallest + 0.9e-12
+        expected = [oracle.bostrom_correct(p, model.A_, model.B_) for p in scores.tolist()]
+        assert_allclose(model.predict_proba(scores), expected, rtol=0, atol=1e-12)
+        chosen.add((model.A_, model.B_))
+    assert len(chosen) > 5  # the cases were not all of one kind
+
+
+def test_all_equal_takes_the_smallest_pair():
+    certain = BostromScaling().fit([1.0, 1.0, 0.0], [1, 0, 0])  # nothing left to correct
+    assert (certain.A_, certain.B_) == (0, 0)
+
+
+def test_r_does_not_fall_with_the_largest_probability():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        scores, codes, weight = drawn(rng, 2, 40)
+        model = BostromScaling().fit(scores[:, 1], codes, sample_weight=weight, classes=[0, 1])
+        s = np.linspace(0.5, 0.999, 50)
+        r = (model.predict_proba(s)[:, 1] - s)[1:] / (1 - s[1:])
+        assert (np.diff(r) >= -1e-9).all()
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 60))
+def test_sums_winners_and_accuracy_stay(k, seed, n):
+    rng = np.random.default_rng(seed)
+    scores, codes, weight = drawn(rng, k, n)
+    model = BostromScaling().fit(scores, codes, sample_weight=weight, classes=range(k))
+    new = np.concatenate([scores, rng.dirichlet(np.ones(k), 50)])
+    p = model.predict_proba(new)
+    assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+    assert ((p >= 0) & (p <= 1)).all()
+    assert_array_equal(p.argmax(axis=1), new.argmax(axis=1))
+    rows = np.arange(len(new))
+    winner = new.argmax(axis=1)
+    assert (p[rows, winner] >= new[rows, winner] - 1e-15).all()
+    # The others keep their proportions.
+    p[rows, winner] = new[rows, winner] = 0
+    left = p.sum(axis=1) > 0
+    shares = [q[left] / q[left].sum(axis=1, keepdims=True) for q in (p, new)]
+    assert_allclose(*shares, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_the_area_under_the_roc_curve_of_two_classes_stays(seed):
+    rng = np.random.default_rng(seed)
+    scores, codes, weight = drawn(rng, 2, 60)
+    codes[:2] = 0, 1
+    p = BostromScaling().fit(scores, codes, sample_weight=weight).predict_proba(scores)
+    # 1 - p for p near 1 loses digits: the difference of both columns' logarithms does not.
+    with np.errstate(divide="ignore"):
+        ranks = np.unique(np.log(p[:, 1]) - np.log(p[:, 0]), return_inverse=True)[1]
+    assert_allclose(roc_auc_score(codes, ranks), roc_auc_score(codes, scores[:, 1]), rtol=1e-12)
+
+
+def test_one_column_stands_for_both():
+    rng = np.random.default_rng(1)
+    scores, codes, _ = drawn(rng, 2, 50)
+    one, two = BostromScaling().fit(scores[:, 1], codes), BostromScaling().fit(scores, codes)
+    assert (one.A_, one.B_) == (two.A_, two.B_)
+    assert_array_equal(one.predict_proba(scores[:, 1]), two.predict_proba(scores))
+    assert_array_equal(one.predict_proba([0.5])[0].argmax(), 0)  # of equals the first
+
+
+def test_scores_that_are_no_probabilities_are_refused_with_the_way_out():
+    y = [0, 1, 2]
+    good = np.eye(3)
+    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\], got 1.5"):
+        BostromScaling().fit([[1.5, -0.5, 0], [0, 1, 0], [0, 0, 1]], y)
+    message = r"scores must sum to 1 in every row, got 0.5: divide each row by its sum"
+    with pytest.raises(ValueError, match=message):
+        BostromScaling().fit(good / 2, y)
+    with pytest.raises(ValueError, match=message):
+        BostromScaling().fit(good, y).predict_proba(good / 2)
+    with pytest.raises(ValueError, match=message):
+        BostromScaling().fit([[0.2, 0.3], [0.5, 0.5]], [0, 1])
+    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\], got -2.0"):
+        BostromScaling().fit([-2.0, 0.5], [0, 1])
+    # Single precision sums to 1 only roughly, and is taken.
+    rough = np.random.default_rng(0).dirichlet(np.ones(3), 3).astype(np.float32)
+    p = BostromScaling().fit(rough, y).predict_proba(rough)
+    assert_allclose(p.sum(axis=1), 1, atol=1e-14)
+
+
+def test_many_rows_in_bounded_memory():
+    rng = np.random.default_rng(0)
+    scores = np.round(rng.beta(2, 2, 1_000_000), 4)
+    y = rng.random(1_000_000) < np.clip(scores * 1.5 - 0.25, 0, 1)
+    model = BostromScaling().fit(scores, y)
+    p = model.predict_proba(scores)[:, 1]
+    assert np.square(p - y).mean() < np.square(scores - y).mean()

@@ -1,0 +1,135 @@
+"""Isotonic calibration against the max–min formula and its reading in exact fractions."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oracle
+from vennforest.calibrators.isotonic import IsotonicCalibration, fit_isotonic, last_nearest
+
+READINGS = ["step", "nearest", "linear"]
+
+
+def drawn(rng):
+    """Scores of many shapes: ties, constants, one example, ulp neighbours, 1e-300 to 1e300."""
+    n = int(rng.integers(1, 14))
+    shape = rng.integers(0, 7)
+    if shape == 0:
+        scores = rng.normal(size=n)
+    elif shape == 1:
+        scores = rng.integers(0, 4, n) / 4
+    elif shape == 2:
+        scores = np.full(n, rng.normal())
+    elif shape == 3:  # neighbours one ulp apart
+        scores = 1 + np.finfo(float).eps * rng.integers(0, 5, n)
+    elif shape == 4:
+        scores = rng.choice([-1, 1], n) * 10.0 ** rng.integers(-300, 301, n)
+    elif shape == 5:  # the smallest floats
+        scores = 5e-324 * rng.integers(-4, 5, n)
+    else:  # the sum and the difference of two overflow
+        scores = rng.choice([-1, 1], n) * rng.uniform(1.2e308, 1.79e308, n)
+    y = rng.integers(0, 2, n).astype(float)
+    weight = rng.integers(1, 4, n).astype(float) if rng.random() < 0.5 else None
+    return scores, y, weight
+
+
+def between_and_beside(scores, rng):
+    """The scores, their neighbours among floats, the middles of pairs and theirs, and others."""
+    x = np.unique(scores)
+    middles = np.array([float((Fraction(a) + Fraction(b)) / 2) for a, b in itertools.pairwise(x)])
+    places = np.concatenate([x, middles, rng.choice(x, 4) * rng.random(4)])
+    places = np.concatenate([places, np.nextafter(places, -np.inf), np.nextafter(places, np.inf)])
+    return places[np.isfinite(places)]
+
+
+@pytest.mark.parametrize("between", READINGS)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_fit_and_its_reading_agree_with_exact_fractions(between, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(150):
+        scores, y, weight = drawn(rng)
+        fitted = oracle.isotonic_max_min(scores, y, weight)
+        new = between_and_beside(scores, rng)
+        with np.errstate(all="raise"):
+            p = fit_isotonic(scores, y, weight, between)(new)
+        expected = [float(oracle.isotonic_read(fitted, s, between)) for s in new]
+        assert_allclose(p, expected, rtol=0, atol=1e-12)
+
+
+def test_the_last_float_nearest_to_the_lower_of_two_is_found_exactly():
+    rng = np.random.default_rng(9)
+    compared = 0
+    while compared < 3000:
+        scores, *_ = drawn(rng)
+        x = np.unique(np.append(scores, drawn(rng)[0]))
+        if len(x) < 2:
+            continue
+        found = last_nearest(x[:-1], x[1:])
+        for low, high, last in zip(x, x[1:], found, strict=False):
+            after = np.nextafter(last, np.inf)
+            middle = (Fraction(low) + Fraction(high)) / 2
+            assert Fraction(last) <= middle < Fraction(after)
+            compared += 1
+
+
+def test_the_three_readings_of_one_fit():
+    scores, y = [0.0, 1.0, 2.0, 4.0], [0, 1, 0, 1]
+    new = [-1, 0, 0.25, 0.5, 0.75, 1, 2, 2.5, 3, 3.5, 4, 9]
+    expected = {
+        "step": [0, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 1, 1, 1, 1],
+        "nearest": [0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 1, 1],
+        "linear": [0, 0, 0.125, 0.25, 0.375, 0.5, 0.5, 0.625, 0.75, 0.875, 1, 1],
+    }
+    for between, p in expected.items():
+        model = IsotonicCalibration(between=between).fit(scores, y)
+        assert_array_equal(model.predict_proba(new)[:, 1], p)
+
+
+def test_many_classes_are_normalised_and_rows_of_zeros_keep_their_raw_scores():
+    scores = np.array([[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.1, 0.3, 0.6], [0.3, 0.4, 0.3]])
+    y = np.array([0, 1, 2, 1])
+    p = IsotonicCalibration().fit(scores, y).predict_proba(scores)
+    each = np.column_stack(
+        [
+            [float(oracle.isotonic_max_min(scores[:, j], (y == j) * 1)[s]) for s in scores[:, j]]
+            for j in range(3)
+        ]
+    )
+    assert_allclose(p, each / each.sum(axis=1, keepdims=True), atol=1e-12)
+    nothing = np.array([[0.1, 0.15, 0.05]])
+    found = IsotonicCalibration().fit(scores, y).predict_proba(nothing)
+    assert_allclose(found, nothing / nothing.sum())
+
+
+@given(
+    pairs=st.lists(
+        st.tuples(st.integers(-50, 50), st.booleans(), st.integers(1, 3)), min_size=1, max_size=40
+    ),
+    between=st.sampled_from(["step", "nearest"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_an_increasing_transform_changes_no_step(pairs, between):
+    scores, y, weight = map(np.array, zip(*pairs, strict=True))
+    model = IsotonicCalibration(between=between)
+    p = model.fit(scores, y, sample_weight=weight, classes=[False, True]).predict_proba(scores)
+    moved = scores.astype(float) ** 3 * 1e-9
+    q = model.fit(moved, y, sample_weight=weight, classes=[False, True]).predict_proba(moved)
+    assert_array_equal(p, q)
+    # The mean of the estimates is the share of the positive class.
+    assert_allclose(np.average(p[:, 1], weights=weight), np.average(y, weights=weight), atol=1e-12)
+
+
+def test_a_million_scores():
+    rng = np.random.default_rng(0)
+    scores = rng.random(1_000_000)
+    y = rng.random(1_000_000) < scores
+    for between in READINGS:
+        model = IsotonicCalibration(between=between).fit(scores, y)
+        p = model.predict_proba(scores)[:, 1]
+        assert_allclose(p.mean(), y.mean(), atol=1e-10)
+        assert abs(p - scores).mean() < 0.01
