@@ -146,6 +146,31 @@ class Multiprobability:
         return scale_into_bounds(p, low, up)
 
 
+def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArray]) -> FloatArray:
+    """Return one probability a class from the multiprobabilities of several folds, (n, k).
+
+    Parameters
+    ----------
+    folds : list of Multiprobability
+        Of the same n objects and k classes.
+    how : {"log", "brier", "midpoint", "smooth"}
+        ``"log"``: with GM the geometric mean over folds, ``GM(p1) / (GM(1 - p0) + GM(p1))``;
+        anything else: the mean over folds of what each is merged to (Vovk, Petej & Fedorova 2015,
+        section 4, for log loss and square loss).
+    merged : list of ndarray of shape (n, k)
+        What each fold is merged to.
+    """
+    if how != "log" or len(folds) == 1:
+        mean: FloatArray = np.mean(merged, axis=0)
+        return mean
+    with np.errstate(divide="ignore"):
+        up = np.exp(np.mean([np.log(fold.upper) for fold in folds], axis=0))
+        rest = np.exp(np.mean([np.log1p(-fold.lower) for fold in folds], axis=0))
+    p = up / (rest + up)
+    shares: FloatArray = p / p.sum(axis=1, keepdims=True)
+    return shares
+
+
 def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Return ``clip(c * p, lower, upper)`` with the factor c a row that makes it sum to 1.
 

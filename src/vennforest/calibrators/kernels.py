@@ -564,10 +564,7 @@ def read_left_out(
 ):
     """Look up p_v of scores begin ... stop - 1, each without calibration example left_out[i]."""
     for i in range(begin, stop):
-        if v == 1:
-            step = count_below(ends, scores[i])
-        else:
-            step = count_up_to(ends, scores[i])
+        step = count_below(ends, scores[i]) if v == 1 else count_up_to(ends, scores[i])
         rise = Y[b[step]] + v - Y[a[step]]
         run = W[b[step]] + 1 - W[a[step]]
         r = left_out[i]

@@ -80,33 +80,6 @@ def normalise(p: FloatArray, raw: FloatArray) -> FloatArray:
 
 
 def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of every class that hold before and after normalisation.
-
-    Parameters
-    ----------
-    p0, p1 : ndarray of shape (n, k)
-        One-vs-rest bounds of every class, in [0, 1], p0 < p1.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape (n, k)
-        In [0, 1]; each row of ``lower`` sums to at most 1 and of ``upper`` to at least 1.
-
-    Notes
-    -----
-    The interval from p0 to p1 carries the guarantee, for each class against the rest. Probabilities
-    taken from these intervals and divided by their sum reach from ``p0_j / (p0_j + sum of the other
-    p1)`` to ``p1_j / (p1_j + sum of the other p0)``. What is returned is the smallest interval that
-    contains both: the guarantee stays, and every normalised probability lies inside.
-    """
-    others0 = p0.sum(axis=1, keepdims=True) - p0
-    others1 = p1.sum(axis=1, keepdims=True) - p1
-    lower: FloatArray = np.minimum(p0, p0 / (p0 + others1))
-    upper: FloatArray = np.maximum(p1, p1 / (p1 + others0))
-    return lower, upper
-
-
-def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return bounds of each class's probability that hold before and after normalisation.
 
     Parameters

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import CodeArray, FloatArray, IntArray
 
 
 class Draw(NamedTuple):
@@ -55,7 +55,7 @@ class Part:
 
     estimator: Any
     scores: FloatArray
-    codes: IntArray
+    codes: CodeArray
     weight: FloatArray | None
     scorer: Scorer
 
@@ -84,7 +84,7 @@ class TrainingData:
 
     X: Any
     y: NDArray[Any]
-    codes: IntArray
+    codes: CodeArray
     classes: NDArray[Any]
     weight: FloatArray | None = None
     fit_params: Mapping[str, Any] = field(default_factory=dict)
@@ -177,8 +177,7 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         missing = scores.min(axis=1, keepdims=True)
     else:
         raise TypeError(
-            "estimator must have predict_proba or decision_function, "
-            f"got {type(model).__name__}"
+            f"estimator must have predict_proba or decision_function, got {type(model).__name__}"
         )
     if len(known) != len(classes):
         column = {label: j for j, label in enumerate(known)}

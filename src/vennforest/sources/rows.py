@@ -30,7 +30,7 @@ def words_of_table(X: Any) -> NDArray[np.uint32]:
     Numbers count by their float64 value; rows with anything else by what Python prints of them.
     """
     if sparse.issparse(X):
-        X = X.tocsr()
+        X = sparse.csr_array(X)
         out = np.empty((X.shape[0], 4), np.uint32)
         for i in range(X.shape[0]):
             row = X[[i]].tocoo()
@@ -56,9 +56,7 @@ def _digest(text: bytes) -> NDArray[np.uint32]:
     return np.frombuffer(hashlib.blake2b(text, digest_size=16).digest(), np.uint32)
 
 
-def draw_examples(
-    words: NDArray[np.uint32], seed: int, n_draws: int, n_examples: int
-) -> IntArray:
+def draw_examples(words: NDArray[np.uint32], seed: int, n_draws: int, n_examples: int) -> IntArray:
     """Draw calibration examples for every row from a hash of its bits and the seed.
 
     Returns

@@ -1,4 +1,4 @@
-"""Sources that score with a whole model: a held-out part, folds, the training set, a fitted model."""
+"""Sources that score with a whole model: holdout, folds, the training set, a fitted model."""
 
 from __future__ import annotations
 
@@ -92,9 +92,7 @@ def folds(
             "got a splitter that repeats some: use ensemble=True"
         )
     tasks = [data.rows(train) for train, _ in pairs] + ([] if ensemble else [data])
-    models = joblib.Parallel(n_jobs=n_jobs)(
-        joblib.delayed(task.fit)(estimator) for task in tasks
-    )
+    models = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(task.fit)(estimator) for task in tasks)
     parts = [
         _part(model, data.rows(test))
         for model, (_, test) in zip(models[: len(pairs)], pairs, strict=True)

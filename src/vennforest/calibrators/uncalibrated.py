@@ -1,0 +1,30 @@
+"""No calibration: the scores are the probabilities."""
+
+from __future__ import annotations
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators._probabilities import check_probabilities
+from vennforest.calibrators.base import Calibrator
+
+WAY_OUT = ' for method="none" (other methods take any scores)'
+
+
+class Uncalibrated(Calibrator):
+    """The raw scores as probabilities, for comparison with what calibration makes of them.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+
+    Raises
+    ------
+    ValueError
+        From ``fit`` and ``predict_proba``, if scores are no probabilities.
+    """
+
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        check_probabilities(scores, WAY_OUT)
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        return check_probabilities(scores, WAY_OUT)

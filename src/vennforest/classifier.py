@@ -1,0 +1,469 @@
+"""The front door: a source of calibration scores joined with a calibrator."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags, check_random_state, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
+
+from vennforest._validation import FloatArray, check_option, check_weights, encode_labels
+from vennforest.calibrators import METHODS, Calibrator, Method, Venn, VennAbers
+from vennforest.forest.packed import Votes
+from vennforest.multiprobability import Merge, Multiprobability, merge_folds
+from vennforest.sources import (
+    Part,
+    Subforest,
+    TrainingData,
+    folds,
+    frozen,
+    holdout,
+    is_bagged,
+    out_of_bag,
+    training,
+    with_seed,
+)
+
+CalibrateOn = Literal["auto", "oob", "holdout", "cv", "training"]
+"""Where the calibration scores come from."""
+
+
+def _has_bounds(model: CalibratedClassifier) -> bool:
+    method = model.method
+    return method in ("venn-abers", "venn") or isinstance(method, Venn | VennAbers)
+
+
+class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A classifier whose probabilities are calibrated, with bounds where the method gives them.
+
+    By default a random forest whose trees are calibrated out of bag by Venn–Abers prediction: all
+    data trains, all data calibrates, and the bounds carry a validity guarantee.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        Any scikit-learn classifier with ``predict_proba`` or ``decision_function``; None:
+        ``RandomForestClassifier(n_estimators=300)``. A ``FrozenEstimator`` is never refitted: the
+        data given to ``fit`` only calibrates. A ``Pipeline`` that ends in a forest counts as that
+        forest behind its transformers.
+    method : str or calibrator, default="venn-abers"
+        ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
+        ``"temperature"``, ``"none"``, or an instance from ``vennforest.calibrators``.
+    calibrate_on : {"auto", "oob", "holdout", "cv", "training"}, default="auto"
+        Where calibration scores come from. ``"oob"``: each training example is scored by the
+        members of the bagged ensemble that did not see it; ``"holdout"``: a part of the data that
+        is not trained on; ``"cv"``: folds; ``"training"``: the training data itself, which has no
+        guarantee (Vovk & Petej 2014, Proposition 2: the bounds may miss even on average);
+        ``"auto"``: ``"oob"`` for bagged ensembles, else ``"cv"``.
+    subforest : {"exchangeable", "random", "all"}, default="exchangeable"
+        With ``"oob"``, which trees score a new object: the out-of-bag trees of a random
+        calibration example, which then leaves the calibration set (the guarantee needs this), as
+        many trees picked at random, or every tree.
+    votes : {"soft", "hard"}, default="soft"
+        With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
+    holdout_size : float or int, default=1/3
+        With ``"holdout"``: share or number of the examples held out.
+    cv : int, splitter or iterable, default=5
+        With ``"cv"``: as everywhere in scikit-learn.
+    ensemble : bool, default=True
+        With ``"cv"``. True: one model and one calibrator a fold, merged (cross Venn–Abers); False:
+        the pooled scores of all folds calibrate one model that is trained on all the data.
+    merge : {"auto", "log", "brier", "midpoint", "smooth"}, default="auto"
+        How a multiprobability becomes one probability, see `Multiprobability.merge`. ``"auto"``:
+        ``"smooth"`` for Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
+    n_draws : int or "all", default=1
+        With ``subforest="exchangeable"``: over how many left-out examples an answer is averaged;
+        ``"all"``: over every one, without randomness. The guarantee is that of a single draw.
+    n_jobs : int, default=None
+        Threads of the forest walk, and folds fitted at once.
+    random_state : int, RandomState or None, default=None
+        Seeds the draws of calibration examples, the holdout split, and every ``random_state`` of
+        the estimator that is None.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    estimator_ : classifier
+        The fitted model; with several (``"cv"`` and ``ensemble=True``) there is ``estimators_``.
+    calibrator_ : Calibrator
+        The fitted calibrator; with several there is ``calibrators_``.
+    calibration_scores_ : ndarray of shape (n_calibration,) or (n_calibration, k)
+        The calibration scores: of the second of two classes, or a column a class.
+    calibration_y_ : ndarray of shape (n_calibration,)
+        Their labels.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn, where the estimator has them.
+
+    Notes
+    -----
+    A row's prediction depends on that row and ``random_state`` alone: the calibration example
+    whose trees score it is drawn from a hash of the row and the seed (Johansson et al. 2018,
+    section 3.2, draws it anew each time).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
+    >>> model.predict_proba(X[400:402]).round(2)
+    array([[0.99, 0.01],
+           [0.03, 0.97]])
+    >>> m = model.predict_multiprobability(X[400:402])
+    >>> m.lower[:, 1].round(2), m.upper[:, 1].round(2)
+    (array([0.  , 0.97]), array([0.01, 1.  ]))
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        method: Method | Calibrator = "venn-abers",
+        calibrate_on: CalibrateOn = "auto",
+        subforest: Subforest = "exchangeable",
+        votes: Votes = "soft",
+        holdout_size: float | int = 1 / 3,
+        cv: Any = 5,
+        ensemble: bool = True,
+        merge: Merge | Literal["auto"] = "auto",
+        n_draws: int | Literal["all"] = 1,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.calibrate_on = calibrate_on
+        self.subforest = subforest
+        self.votes = votes
+        self.holdout_size = holdout_size
+        self.cv = cv
+        self.ensemble = ensemble
+        self.merge = merge
+        self.n_draws = n_draws
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Train and calibrate.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            What the estimator takes.
+        y : array-like of shape (n,)
+            Labels of any dtype.
+        sample_weight : array-like of shape (n,), optional
+            For the estimator and the calibrator; a weight of 2 is the observation twice.
+        **fit_params
+            Passed to the estimator's ``fit``, and ``groups`` to the splitter; with metadata
+            routing, to whoever requests them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter has no such value, there is one class only, or nobody is left to
+            calibrate on.
+        """
+        self._check_parameters()
+        X, y = indexable(X, y)
+        check_consistent_length(X, y)
+        random_state = check_random_state(self.random_state)
+        estimator = self._get_estimator()
+        known = None
+        if isinstance(estimator, FrozenEstimator):
+            check_is_fitted(estimator)
+            known = estimator.classes_
+        codes, classes = encode_labels(y, known)
+        if len(classes) < 2:
+            raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
+        weight = check_weights(sample_weight, len(codes))
+        routed = self._route(estimator, weight, fit_params)
+        small = codes.astype(np.min_scalar_type(len(classes) - 1))
+        labels = np.asarray(y).ravel()
+        data = TrainingData(X, labels, small, classes, weight, routed["fit"], routed["weight"])
+        calibrator = self._get_calibrator()
+        self.classes_ = classes
+        self._parts = self._score(estimator, data, routed["split"], random_state)
+        self._calibrators = [
+            clone(calibrator).fit(
+                part.scores,
+                classes[part.codes],
+                sample_weight=part.weight,
+                classes=classes,
+            )
+            for part in self._parts
+        ]
+        first = self._parts[0].estimator
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(first, name):
+                setattr(self, name, getattr(first, name))
+        return self
+
+    def _score(
+        self,
+        estimator: Any,
+        data: TrainingData,
+        split_params: dict[str, Any],
+        random_state: np.random.RandomState,
+    ) -> list[Part]:
+        """Fit the models and score the calibration examples."""
+        if isinstance(estimator, FrozenEstimator):
+            return frozen(estimator, data)
+        estimator = with_seed(estimator, random_state)
+        seed = int(random_state.randint(2**31 - 1))
+        calibrate_on = self.calibrate_on
+        if calibrate_on == "auto":
+            calibrate_on = "oob" if is_bagged(estimator) else "cv"
+        if calibrate_on == "oob":
+            return out_of_bag(
+                estimator,
+                data,
+                subforest=self.subforest,
+                votes=self.votes,
+                n_draws=self.n_draws,
+                seed=seed,
+                n_jobs=self.n_jobs,
+            )
+        if calibrate_on == "holdout":
+            return holdout(estimator, data, self.holdout_size, random_state)
+        if calibrate_on == "training":
+            return training(estimator, data)
+        splitter = check_cv(self.cv, data.codes, classifier=True)
+        splits = splitter.split(data.X, data.codes, **split_params)
+        return folds(estimator, data, splits, self.ensemble, self.n_jobs)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows as the estimator takes them.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            In [0, 1], a column a class in the order of ``classes_``; rows sum to 1.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        """
+        return self._predict(X)[1]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable label of each row, shape (n,), the first of equals."""
+        best = self.predict_proba(X).argmax(axis=1)  # refuses before fit
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    @available_if(_has_bounds)
+    def predict_multiprobability(self, X: Any) -> Multiprobability:
+        """Return lower and upper probabilities; for ``"venn-abers"`` and ``"venn"``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows as the estimator takes them.
+
+        Returns
+        -------
+        Multiprobability
+            Bounds of shape (n, k). Where several draws or folds are merged they are the means of
+            theirs, widened where needed to hold what ``predict_proba`` returns.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        """
+        bounds, _ = self._predict(X)
+        assert bounds is not None
+        return bounds
+
+    def _predict(self, X: Any) -> tuple[Multiprobability | None, FloatArray]:
+        """Return bounds, where the method has them, and probabilities."""
+        check_is_fitted(self, "classes_")
+        results = [
+            self._predict_part(part, calibrator, X)
+            for part, calibrator in zip(self._parts, self._calibrators, strict=True)
+        ]
+        if len(results) == 1:
+            return results[0]
+        merged = [p for _, p in results]
+        every = [bounds for bounds, _ in results if bounds is not None]
+        if not every:
+            return None, cast("FloatArray", np.mean(merged, axis=0))
+        p = merge_folds(every, self._calibrators[0].merge, merged)
+        lower = np.minimum(np.mean([bounds.lower for bounds in every], axis=0), p)
+        upper = np.maximum(np.mean([bounds.upper for bounds in every], axis=0), p)
+        return Multiprobability(lower, upper, self.classes_), p
+
+    def _predict_part(
+        self, part: Part, calibrator: Any, X: Any
+    ) -> tuple[Multiprobability | None, FloatArray]:
+        """Return the means of bounds and probabilities over the draws of one part."""
+        total = 0
+        sums: list[FloatArray] = []
+        for scores, left_out, draws in part.scorer.draws(X):
+            if isinstance(calibrator, Venn | VennAbers):
+                bounds = calibrator.predict_multiprobability(scores, left_out)
+                smooth = calibrator.predict_smooth(scores) if calibrator.merge == "smooth" else None
+                answer = [bounds.merge(calibrator.merge, smooth), bounds.lower, bounds.upper]
+            else:
+                answer = [calibrator.predict_proba(scores)]
+            if draws > 1:
+                answer = [a.reshape(draws, -1, a.shape[1]).sum(axis=0) for a in answer]
+            sums = answer if not sums else [s + a for s, a in zip(sums, answer, strict=True)]
+            total += draws
+        p, *both = sums if total == 1 else [s / total for s in sums]
+        return (Multiprobability(*both, self.classes_) if both else None), p
+
+    def _get_estimator(self) -> Any:
+        if self.estimator is None:
+            return RandomForestClassifier(n_estimators=300, n_jobs=self.n_jobs)
+        return self.estimator
+
+    def _get_calibrator(self) -> Calibrator:
+        if isinstance(self.method, Calibrator):
+            calibrator = clone(self.method)
+        else:
+            calibrator = METHODS[self.method]()
+        if self.merge != "auto" and hasattr(calibrator, "merge"):
+            calibrator.set_params(merge=self.merge)
+        return cast("Calibrator", calibrator)
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.method, Calibrator):
+            check_option(self.method, Method, "method")
+        check_option(self.calibrate_on, CalibrateOn, "calibrate_on")
+        check_option(self.subforest, Subforest, "subforest")
+        check_option(self.votes, Votes, "votes")
+        if self.merge != "auto":
+            check_option(self.merge, Merge, "merge")
+        draws = self.n_draws
+        if draws != "all" and not (isinstance(draws, Integral) and draws >= 1):
+            raise ValueError(f'n_draws must be a whole number from 1 on or "all", got {draws!r}')
+        size = self.holdout_size
+        share = isinstance(size, Real) and not isinstance(size, Integral) and 0 < size < 1
+        if not share and not (isinstance(size, Integral) and size >= 1):
+            raise ValueError(
+                "holdout_size must be a share between 0 and 1 or a number of examples, "
+                f"got {size!r}"
+            )
+
+    def _route(
+        self, estimator: Any, weight: FloatArray | None, fit_params: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Say what goes to the estimator's fit, weights under which name, and to the splitter."""
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=weight, **fit_params)
+            given = {key: v for key, v in routed.estimator.fit.items() if v is not None}
+            return {"fit": given, "weight": None, "split": dict(routed.splitter.split)}
+        params = dict(fit_params)
+        split = {"groups": params.pop("groups")} if "groups" in params else {}
+        name, last = "sample_weight", estimator
+        while isinstance(last, Pipeline):
+            step, last = last.steps[-1]
+            name = f"{step}__sample_weight" if name == "sample_weight" else f"{step}__{name}"
+        takes = has_fit_parameter(last, "sample_weight")
+        if weight is not None and not takes and not isinstance(estimator, FrozenEstimator):
+            warnings.warn(
+                f"{type(last).__name__} takes no sample_weight: "
+                "the weights are used for calibration alone",
+                UserWarning,
+                stacklevel=3,
+            )
+        return {"fit": params, "weight": name if takes else None, "split": split}
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return who may be given which metadata: the estimator's fit, the splitter's split."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=self._get_estimator(),
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+            .add(
+                splitter=self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+        )
+
+    @property
+    def estimator_(self) -> Any:
+        """The fitted model."""
+        return self._only("estimator", [part.estimator for part in self._fitted()])
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The fitted models, one a fold."""
+        return [part.estimator for part in self._fitted()]
+
+    @property
+    def calibrator_(self) -> Calibrator:
+        """The fitted calibrator."""
+        self._fitted()
+        return cast("Calibrator", self._only("calibrator", self._calibrators))
+
+    @property
+    def calibrators_(self) -> list[Calibrator]:
+        """The fitted calibrators, one a fold."""
+        self._fitted()
+        return self._calibrators
+
+    @property
+    def calibration_scores_(self) -> FloatArray:
+        """The calibration scores, (n_calibration,) or (n_calibration, k), fold after fold."""
+        parts = self._fitted()
+        return parts[0].scores if len(parts) == 1 else np.concatenate([p.scores for p in parts])
+
+    @property
+    def calibration_y_(self) -> NDArray[Any]:
+        """The labels of the calibration examples, (n_calibration,), fold after fold."""
+        labels: NDArray[Any] = self.classes_[np.concatenate([p.codes for p in self._fitted()])]
+        return labels
+
+    def _fitted(self) -> list[Part]:
+        if "_parts" not in self.__dict__:
+            raise AttributeError("a CalibratedClassifier has this after fit")
+        return self._parts
+
+    def _only(self, name: str, things: list[Any]) -> Any:
+        if len(things) != 1:
+            raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
+        return things[0]
+
+    def __sklearn_tags__(self) -> Tags:
+        """Take what the estimator takes."""
+        tags = super().__sklearn_tags__()
+        own = get_tags(self._get_estimator())
+        tags.input_tags.sparse = own.input_tags.sparse
+        tags.input_tags.allow_nan = own.input_tags.allow_nan
+        tags.input_tags.categorical = own.input_tags.categorical
+        tags.input_tags.string = own.input_tags.string
+        return tags
