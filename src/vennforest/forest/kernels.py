@@ -27,7 +27,7 @@ Integer = Any
 LEAF = np.uint32(0xFFFFFFFF)
 NAN_KEY = np.uint32(0)
 ZERO_KEY = np.uint32(0x80000000)
-ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+ZERO, ONE, TWO, THREE, FOUR = (np.uint64(i) for i in range(5))
 
 MORE_STEPS = 4
 """Steps between two looks at who has arrived, after the first of them."""
@@ -44,9 +44,8 @@ def order_key(bits: Word) -> Word:
         return NAN_KEY
     if size == np.uint32(0):
         return ZERO_KEY  # of -0.0 too
-    if bits != size:
-        return np.uint32(~bits)
-    return np.uint32(bits | ZERO_KEY)
+    # All bits of a negative number change, of a positive one the sign; its branch would be a guess.
+    return np.uint32(bits ^ (np.uint32(0) - (bits >> np.uint32(31)) | ZERO_KEY))
 
 
 @kernel
@@ -69,35 +68,44 @@ def pack_tree(
     shape (n_nodes, k) and as uint64 bits. ``table`` (capacity, k) holds the ``n`` distinct leaf
     distributions met so far, and ``slots`` is the hash table that finds them: row + 1, or 0.
     """
-    rounded = np.empty(left.size, np.float32)
-    for i in range(left.size):
+    size = left.size
+    rounded = np.empty(size, np.float32)
+    keys, features = np.empty(size, np.uint32), np.empty(size, np.uint32)
+    shifts, children = np.empty(size, np.uint32), np.empty((size, 2), np.uint32)
+    leaves = np.empty(size, np.uint32)
+    n_leaves = ZERO
+    # Whether a node is a leaf is a coin toss for the processor: no loop branches on it.
+    for i in range(size):
         rounded[i] = threshold[i]
+        features[i] = max(feature[i], 0)
+        children[i, 0], children[i, 1] = left[i], right[i]
+        leaves[n_leaves] = i
+        n_leaves += np.uint64(left[i] < 0)
     bits = rounded.view(np.uint32)
-    queue = np.empty(left.size, np.uint32)
-    queue[0] = 0
-    tail = ONE
-    start = np.uint64(offset)
-    for i in range(left.size):
-        old = np.uint64(queue[np.uint64(i)])
-        at = FOUR * (start + np.uint64(i))
-        if left[old] < 0:
-            row = find_row(values, old, table, slots, n)
-            n += row == n
-            nodes[at] = LEAF
-            nodes[at + ONE] = 0
-            nodes[at + TWO] = at
-            nodes[at + THREE] = row
-            continue
+    for i in range(size):
         # Rounded down, so that the same float32 numbers are not above the threshold.
-        key = order_key(bits[old]) - np.uint32(rounded[old] > threshold[old])
-        missing_right = np.uint32(not missing_left[old])
-        nodes[at] = key - missing_right
-        nodes[at + ONE] = feature[old]
-        nodes[at + TWO] = FOUR * (start + tail)
-        nodes[at + THREE] = -missing_right
-        queue[tail] = left[old]
-        queue[tail + ONE] = right[old]
-        tail += TWO
+        missing_right = np.uint32(missing_left[i] == 0)
+        down = np.uint32(np.float64(rounded[i]) > threshold[i])
+        keys[i] = order_key(bits[i]) - down - missing_right
+        shifts[i] = np.uint32(0) - missing_right
+    for i in range(n_leaves):
+        leaf = np.uint64(leaves[i])
+        row = find_row(values, leaf, table, slots, n)
+        n += row == n
+        keys[leaf], shifts[leaf] = LEAF, row
+    queue = np.zeros(size + 2, np.uint32)
+    tail, start = ONE, np.uint64(offset)
+    for i in range(size):
+        here = np.uint64(i)
+        old = np.uint64(queue[here])
+        at = FOUR * (start + here)
+        inner = np.uint64(keys[old] != LEAF)
+        nodes[at] = keys[old]
+        nodes[at + ONE] = features[old]
+        nodes[at + TWO] = FOUR * (start + here + (tail - here) * inner)
+        nodes[at + THREE] = shifts[old]
+        queue[tail], queue[tail + ONE] = children[old, 0], children[old, 1]
+        tail += TWO * inner
     return n
 
 
@@ -134,7 +142,7 @@ def fill_slots(table: Words, n: Integer, slots: Words) -> None:
 @kernel
 def hash_of(words: Words, at: Integer) -> Word:
     """Return a uint64 hash of row ``at`` of uint64 words."""
-    h = np.uint64(0)
+    h = ZERO
     for j in range(words.shape[1]):
         h = (h ^ words[at, np.uint64(j)]) * np.uint64(0x9E3779B97F4A7C15)
         h ^= h >> np.uint64(29)
@@ -161,15 +169,17 @@ def land(nodes: Words, at: Words, going: Words, n: Integer, walker: Integer, pla
 def walk(
     nodes: Words, keys: Words, row: Words, at: Words, going: Words, n: Integer, steps: Integer
 ) -> None:
-    """Send n walkers down from the nodes ``at``, each with the keys from ``row`` on, to leaves.
+    """Send n walkers down from the nodes ``at``, each with the keys of its ``row``, to leaves.
 
     Eight walk side by side, so that their loads overlap; who has arrived after ``steps`` steps
     drops out. ``going`` (n,) is scratch space.
     """
+    width = np.uint64(keys.shape[1])
+    flat = keys.reshape(keys.size)
     for i in range(n):
         going[np.uint64(i)] = i
     while n > 0:
-        kept = np.uint64(0)
+        kept = ZERO
         whole = n - n % 8
         for i in range(0, whole, 8):
             o = np.uint64(i)
@@ -178,15 +188,19 @@ def walk(
             o += FOUR
             w4, w5 = np.uint64(going[o]), np.uint64(going[o + ONE])
             w6, w7 = np.uint64(going[o + TWO]), np.uint64(going[o + THREE])
-            r0, r1, r2, r3 = row[w0], row[w1], row[w2], row[w3]
-            r4, r5, r6, r7 = row[w4], row[w5], row[w6], row[w7]
-            a0, a1, a2, a3 = at[w0], at[w1], at[w2], at[w3]
-            a4, a5, a6, a7 = at[w4], at[w5], at[w6], at[w7]
+            r0, r1 = width * row[w0], width * row[w1]
+            r2, r3 = width * row[w2], width * row[w3]
+            r4, r5 = width * row[w4], width * row[w5]
+            r6, r7 = width * row[w6], width * row[w7]
+            a0, a1 = np.uint64(at[w0]), np.uint64(at[w1])
+            a2, a3 = np.uint64(at[w2]), np.uint64(at[w3])
+            a4, a5 = np.uint64(at[w4]), np.uint64(at[w5])
+            a6, a7 = np.uint64(at[w6]), np.uint64(at[w7])
             for _ in range(steps):
-                a0, a1 = step(nodes, keys, r0, a0), step(nodes, keys, r1, a1)
-                a2, a3 = step(nodes, keys, r2, a2), step(nodes, keys, r3, a3)
-                a4, a5 = step(nodes, keys, r4, a4), step(nodes, keys, r5, a5)
-                a6, a7 = step(nodes, keys, r6, a6), step(nodes, keys, r7, a7)
+                a0, a1 = step(nodes, flat, r0, a0), step(nodes, flat, r1, a1)
+                a2, a3 = step(nodes, flat, r2, a2), step(nodes, flat, r3, a3)
+                a4, a5 = step(nodes, flat, r4, a4), step(nodes, flat, r5, a5)
+                a6, a7 = step(nodes, flat, r6, a6), step(nodes, flat, r7, a7)
             kept = land(nodes, at, going, kept, w0, a0)
             kept = land(nodes, at, going, kept, w1, a1)
             kept = land(nodes, at, going, kept, w2, a2)
@@ -197,9 +211,9 @@ def walk(
             kept = land(nodes, at, going, kept, w7, a7)
         for i in range(whole, n):
             walker = np.uint64(going[np.uint64(i)])
-            place = at[walker]
+            place = np.uint64(at[walker])
             for _ in range(steps):
-                place = step(nodes, keys, row[walker], place)
+                place = step(nodes, flat, width * row[walker], place)
             kept = land(nodes, at, going, kept, walker, place)
         n = np.int64(kept)
         steps = min(steps, MORE_STEPS)
@@ -240,25 +254,22 @@ def score_rows(
         and ``means`` is left alone.
     """
     m, n_features = bits.shape
-    keys = np.empty(m * n_features, np.uint32)
+    keys = np.empty((m, n_features), np.uint32)
     for i in range(m):
         for j in range(n_features):
-            keys[i * n_features + j] = order_key(bits[i, j])
+            keys[i, j] = order_key(bits[i, j])
     counts = np.zeros(m, np.int64)
     at_once = min(max(1, WALKERS // m), roots.size)
-    of_row = np.empty(m * at_once, np.uint64)
-    row = np.empty(m * at_once, np.uint64)
-    at = np.empty(m * at_once, np.uint64)
+    row = np.empty(m * at_once, np.uint32)
+    at = np.empty(m * at_once, np.uint32)
     going = np.empty(m * at_once, np.uint32)
     for first in range(0, roots.size, at_once):
-        n = np.uint64(0)
+        n = ZERO
         for tree in range(first, min(first + at_once, roots.size)):
             for i in range(m):
                 example = np.uint64(max(examples[i], 0))
                 word = membership[np.uint64(tree), example >> np.uint64(6)]
-                of_row[n] = i
-                row[n] = i * n_features
-                at[n] = roots[tree]
+                row[n], at[n] = i, roots[tree]
                 n += (word >> (example & np.uint64(63))) & ONE | np.uint64(examples[i] < 0)
         walk(nodes, keys, row, at, going, np.int64(n), steps)
         if leaves.shape[1] > 0:
@@ -266,12 +277,15 @@ def score_rows(
                 tree = (
                     first + np.int64(w) // m
                 )  # leaves are asked for with every tree for every row
-                leaves[of_row[np.uint64(w)], tree] = nodes[at[np.uint64(w)] + THREE]
+                leaves[row[np.uint64(w)], tree] = nodes[np.uint64(at[np.uint64(w)]) + THREE]
             continue
         for w in range(n):
-            i = of_row[np.uint64(w)]
-            value = np.uint64(nodes[at[np.uint64(w)] + THREE])
+            i = np.uint64(row[np.uint64(w)])
+            value = np.uint64(nodes[np.uint64(at[np.uint64(w)]) + THREE])
             counts[i] += 1
+            if table.shape[1] == 1:
+                means[i, ZERO] += table[value, ZERO]
+                continue
             for j in range(table.shape[1]):
                 means[i, np.uint64(j)] += table[value, np.uint64(j)]
     if leaves.shape[1] == 0:

@@ -27,7 +27,7 @@ ROWS = 16384
 CELLS = 1 << 22
 """Numbers in the rows that are walked together, unless fewer than 1,024 rows would be left."""
 
-FIRST_STEPS = 8
+FIRST_STEPS = 10
 """Steps before the kernel first looks who is at a leaf."""
 
 WALKS_A_THREAD = 1 << 16
