@@ -12,8 +12,8 @@ from vennforest.calibrators.base import Calibrator
 GRID = 51
 """A and B are integers from 0 to 50."""
 
-BLOCK = 2048
-"""How many distinct probabilities are tried at once against the grid (40 MB)."""
+CELLS = 4096
+"""More distinct probabilities than this are replaced by as many evenly spaced ones."""
 
 EQUAL = 1e-12
 """Mean Brier scores closer than this are equal."""
@@ -52,7 +52,8 @@ class BostromScaling(Calibrator):
     is unchanged, and for two classes so is the area under the ROC curve.
 
     ``|p' - y|**2`` is a quadratic in 1 - r whose coefficients depend on p and y alone, so they
-    are summed over equal p_max first and the 2,601 pairs cost one pass over distinct values.
+    are summed over equal p_max first, and beyond 4,096 distinct values moved to so many places
+    (``onto_grid``): the 2,601 pairs cost the same for any number of examples.
 
     Examples
     --------
@@ -79,7 +80,9 @@ class BostromScaling(Calibrator):
         w = np.ones(len(p)) if weight is None else weight
         values, group = np.unique(largest, return_inverse=True)
         square, linear = (np.bincount(group, w * part, len(values)) for part in (square, linear))
-        self.A_, self.B_ = _smallest(values, square / w.sum(), linear / w.sum())
+        scores_of = brier_scores(values, square / w.sum(), linear / w.sum())
+        best = int(np.flatnonzero(scores_of.ravel() <= scores_of.min() + EQUAL)[0])
+        self.A_, self.B_ = divmod(best, GRID)
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         p, winner = _vectors(scores)
@@ -97,15 +100,43 @@ def _vectors(scores: FloatArray) -> tuple[FloatArray, IntArray]:
     return p / p.sum(axis=1, keepdims=True), winner
 
 
-def _smallest(values: FloatArray, square: FloatArray, linear: FloatArray) -> tuple[int, int]:
-    """Return A and B with the smallest ``sum square q**2 + linear q`` over the values' q."""
+def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> FloatArray:
+    """Return ``sum square * q**2 + linear * q`` for A (rows) and B (columns) from 0 to 50.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m,)
+        Largest probabilities, of which ``q = 1 / (1 + exp(A p - B))`` is a function.
+    square, linear : ndarray of shape (m,)
+        The coefficients at each.
+    """
+    if len(values) > CELLS:
+        values, square, linear = onto_grid(values, square, linear)
     steps = np.arange(GRID)
-    loss = np.zeros((GRID, GRID))
-    shift = np.exp(-steps.astype(np.float64))
-    for begin in range(0, len(values), BLOCK):
-        block = slice(begin, begin + BLOCK)
-        for A in steps:
-            q = 1 / (1 + np.exp(A * values[block]) * shift[:, None])
-            loss[A] += (q * (q * square[block] + linear[block])).sum(axis=1)
-    best = np.flatnonzero(loss.ravel() <= loss.min() + EQUAL)[0]
-    return int(best) // GRID, int(best) % GRID
+    shift = np.exp(-steps.astype(np.float64))[:, None]
+    scores = np.empty((GRID, GRID))
+    for A in steps:
+        q = 1 / (1 + np.exp(A * values) * shift)
+        scores[A] = (q * (q * square + linear)).sum(axis=1)
+    return scores
+
+
+def onto_grid(
+    values: FloatArray, square: FloatArray, linear: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Move coefficients to evenly spaced values, so that sums over smooth functions stay.
+
+    Each coefficient is shared among the eight places around it as in Lagrange's interpolation,
+    which leaves sums over polynomials of degree 7 as they were. For q and its square, which over
+    the eight places bend no more than a sigmoid does over 50 / 4096 * 8, the difference is less
+    than the rounding of the sums.
+    """
+    place = values * CELLS
+    left = np.clip(place.astype(np.intp) - 3, 0, CELLS - 7)
+    t = place - left
+    moved = np.zeros((2, CELLS + 1))
+    for j in range(8):
+        share = np.prod([(t - i) / (j - i) for i in range(8) if i != j], axis=0)
+        for total, coefficients in zip(moved, (square, linear), strict=True):
+            total += np.bincount(left + j, share * coefficients, CELLS + 1)
+    return np.arange(CELLS + 1) / CELLS, moved[0], moved[1]

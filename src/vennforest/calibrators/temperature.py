@@ -93,19 +93,20 @@ class TemperatureScaling(Calibrator):
             deviation = float(np.sqrt(np.square(z).mean()))
             z /= deviation or 1.0
             self._beta = _inverse_temperature(z, codes, weight) / (deviation or 1.0)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             self.temperature_ = float(2 * np.float64(self._unit) / self._beta)
 
     @np.errstate(under="ignore", over="ignore")
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        p: FloatArray = np.exp(self._half_logits(scores) / self._unit * self._beta)
-        p /= p.sum(axis=1, keepdims=True)
-        return p
+        p = np.exp(self._half_logits(scores) / self._unit * self._beta)
+        p /= p.sum(axis=0)
+        return np.ascontiguousarray(p.T)
 
     def _half_logits(self, scores: FloatArray) -> FloatArray:
-        """Return half of each logit's distance from the largest of its row, (n, k), at most 0.
+        """Return half of each logit's distance from the largest of its row, (k, n), at most 0.
 
-        Halves, because the distance itself may overflow.
+        Halves, because the distance itself may overflow; one row a class, because sums over few
+        classes are then fast.
         """
         if self.on_ == "probabilities":
             p = check_probabilities(scores, WAY_OUT)
@@ -114,9 +115,12 @@ class TemperatureScaling(Calibrator):
             else:
                 scores = np.log(np.maximum(p, self._interior.low))
         if scores.ndim == 1:
-            scores = np.column_stack([np.zeros(len(scores)), scores])
+            logits = np.stack([np.zeros(len(scores)), scores])
+        else:
+            logits = np.ascontiguousarray(scores.T)
         with np.errstate(under="ignore"):
-            half: FloatArray = scores / 2 - scores.max(axis=1, keepdims=True) / 2
+            half: FloatArray = logits / 2
+            half -= half.max(axis=0)
         return half
 
 
@@ -128,21 +132,21 @@ def _inverse_temperature(z: FloatArray, codes: IntArray, weight: FloatArray | No
 
     Parameters
     ----------
-    z : ndarray of shape (n, k)
-        Not above 0, the largest of each row is 0, with a mean square of 1 (or all zero).
+    z : ndarray of shape (k, n)
+        Not above 0, the largest of each column is 0, with a mean square of 1 (or all zero).
     codes : ndarray of shape (n,)
-        Each row's class.
+        Each column's class.
     weight : ndarray of shape (n,) or None
-        How often each row is to count.
+        How often each column is to count.
     """
     if not z.any():
         return 1.0
-    of_label = z[np.arange(len(z)), codes]
-    w = np.ones(len(z)) if weight is None else weight / weight.max()
+    of_label = z[codes, np.arange(len(codes))]
+    w = np.ones(len(codes)) if weight is None else weight / weight.max()
 
     def slope(log_beta: float) -> float:
         e = np.exp(np.exp(log_beta) * z)
-        expected = (e * z).sum(axis=1) / e.sum(axis=1)
+        expected = (e * z).sum(axis=0) / e.sum(axis=0)
         return float((w * (expected - of_label)).sum())
 
     if slope(-FARTHEST) >= 0:

@@ -1,0 +1,162 @@
+"""Beta calibration against Newton steps with 60 digits, its constraints and its variants."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+from scipy.special import expit
+
+import oracle
+from vennforest.calibrators.beta import BetaCalibration, fit_beta
+from vennforest.calibrators.platt import fit_platt
+
+
+def drawn(rng, n, shape):
+    """Scores in (0, 1) that mean what they say, the contrary, or only at one end."""
+    s = rng.beta(0.7, 0.9, n).clip(1e-9, 1 - 1e-9)
+    q = {"right": s, "wrong": 1 - s, "low": s**3, "high": 1 - (1 - s) ** 3}[shape]
+    y = (rng.random(n) < 0.1 + 0.8 * q).astype(float)
+    y[:4] = 0, 1, 0, 1
+    s[:4] = 0.2, 0.2, 0.8, 0.8  # both labels at two scores: the maximum is finite
+    return s, y, rng.integers(1, 4, n).astype(float) if rng.random() < 0.5 else None
+
+
+def columns(s, parameters):
+    if parameters == "am":
+        return [np.log(s) - np.log1p(-s)]
+    if parameters == "ab":
+        return [np.log(2 * s), -np.log(2 * (1 - s))]
+    return [np.log(s), -np.log1p(-s)]
+
+
+@pytest.mark.parametrize("parameters", ["abm", "am", "ab"])
+def test_it_agrees_with_the_oracle_where_no_constraint_binds(parameters):
+    rng = np.random.default_rng(0)
+    compared = 0
+    while compared < 15:
+        s, y, weight = drawn(rng, int(rng.integers(8, 30)), "right")
+        *slopes, last = [
+            *oracle.logistic_fit(columns(s, parameters), y, weight, parameters != "ab"),
+            0,
+        ]
+        if parameters != "ab":
+            *slopes, last = slopes[:-1], slopes[-1]
+            slopes = slopes[0]
+        if min(slopes) < 0:
+            continue
+        found = fit_beta(s, y, weight, parameters)
+        f = np.dot(slopes, columns(s, parameters)) + last
+        assert_allclose(found(s), expit(f), rtol=1e-8)
+        assert_allclose([found.a, found.b], [slopes[0], slopes[-1]], rtol=1e-7)
+        compared += 1
+
+
+@pytest.mark.parametrize("parameters", ["abm", "am", "ab"])
+@pytest.mark.parametrize("shape", ["right", "wrong", "low", "high"])
+def test_constraints_leave_the_best_map_that_does_not_decrease(parameters, shape):
+    rng = np.random.default_rng(1)
+    bound = 0
+    for _ in range(12):
+        s, y, weight = drawn(rng, 40, shape)
+        w = np.ones(40) if weight is None else weight
+        X = np.array(columns(s, parameters))
+        if parameters != "ab":
+            X = np.vstack([X, np.ones(40)])
+
+        def loss(theta, X=X, y=y, w=w):
+            f = theta @ X
+            return (w * (np.logaddexp(0, f) - y * f)).sum(), (w * (expit(f) - y)) @ X.T
+
+        free = 0 if parameters == "ab" else 1
+        d = len(X) - free
+        best = min(
+            minimize(
+                loss,
+                [start] * d + [0.0] * free,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0, None)] * d + [(None, None)] * free,
+                options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000, "maxfun": 100_000},
+            ).fun
+            for start in (0.0, 1.0)
+        )
+        found = fit_beta(s, y, weight, parameters)
+        p = found(s)
+        mine = -(w * (y * np.log(p) + (1 - y) * np.log1p(-p))).sum()
+        assert found.a >= 0
+        assert found.b >= 0
+        assert mine <= best + 1e-9 * abs(best)
+        assert (np.diff(found(np.linspace(0, 1, 200))) >= 0).all()
+        bound += found.a == 0 or found.b == 0
+    if shape == "wrong":
+        assert bound > 3
+
+
+def test_am_is_a_sigmoid_of_the_log_odds():
+    rng = np.random.default_rng(2)
+    s, y, _ = drawn(rng, 300, "right")
+    expected = fit_platt(s, y, None, "hard", "logit")
+    assert_allclose(fit_beta(s, y, None, "am")(s), expected(s), rtol=1e-9)
+
+
+def test_ab_is_one_half_at_one_half():
+    rng = np.random.default_rng(3)
+    model = BetaCalibration(parameters="ab").fit(*drawn(rng, 300, "low")[:2])
+    assert_allclose(model.predict_proba([0.5]), [[0.5, 0.5]], atol=1e-14)
+
+
+def test_parameters_of_every_map_are_there():
+    rng = np.random.default_rng(4)
+    s, y, _ = drawn(rng, 200, "right")
+    model = BetaCalibration().fit(s, y)
+    f = model.a_ * np.log(s) - model.b_ * np.log1p(-s) + model.c_
+    assert_allclose(model.predict_proba(s)[:, 1], expit(f), rtol=1e-12)
+    many = rng.dirichlet(np.ones(3), 100)
+    model = BetaCalibration().fit(many, rng.integers(0, 3, 100))
+    assert model.a_.shape == model.b_.shape == model.c_.shape == (3,)
+
+
+def test_beta_distributed_scores_are_calibrated():
+    """Scores of the classes from beta(3, 2) and beta(2, 4): the map is known."""
+    rng = np.random.default_rng(5)
+    y = rng.random(200_000) < 0.5
+    s = np.where(y, rng.beta(3, 2, 200_000), rng.beta(2, 4, 200_000))
+    model = BetaCalibration().fit(s, y)
+    # p / (1 - p) = [s^2 (1 - s) / B(3, 2)] / [s (1 - s)^3 / B(2, 4)] = s (1 - s)^-2 12 / 20.
+    truth = expit(np.log(s) - 2 * np.log1p(-s) + np.log(12 / 20))
+    found = model.predict_proba(s)[:, 1]
+    assert_allclose(found, truth, atol=0.01)
+    # Twice the gain in log-likelihood is chi-squared with 3 degrees of freedom: 99.9% below 16.3.
+    gain = np.where(y, np.log(found / truth), np.log((1 - found) / (1 - truth))).sum()
+    assert 0 < 2 * gain < 16.3
+
+
+@pytest.mark.parametrize("parameters", ["abm", "am", "ab"])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [0.0, 0.0, 1.0, 1.0],
+        [0.0, 0.25, 0.5, 1.0],
+        [0.3, 0.3, 0.3, 0.3],
+        [5e-324, 1e-300, 0.5, 1 - 1e-16],
+        [0.5, 0.5 + 1e-16, 0.5 + 2e-16, 0.5],
+    ],
+    ids=str,
+)
+def test_it_stops_at_finite_values_without_warnings(parameters, scores):
+    for code in range(16):
+        y = np.array([(code >> i) & 1 for i in range(4)], float)
+        with np.errstate(all="raise"):
+            found = fit_beta(np.array(scores), y, None, parameters)
+            p = found(np.linspace(0, 1, 21))
+        assert np.isfinite([found.a, found.b, found.c]).all()
+        assert ((p >= 0) & (p <= 1)).all()
+        assert (np.diff(p) >= 0).all()
+
+
+def test_scores_outside_the_unit_interval_are_refused():
+    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\], got 1.25"):
+        BetaCalibration().fit([0.5, 1.25], [0, 1])
+    model = BetaCalibration().fit([0.5, 0.6, 0.7], [0, 1, 0])
+    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\], got -0.5"):
+        model.predict_proba([-0.5])

@@ -1,0 +1,149 @@
+"""Temperature scaling against bounded minimisation, for two classes and many."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, log_softmax, logit, softmax
+
+import oracle
+from vennforest.calibrators.temperature import TemperatureScaling
+
+
+def drawn(rng, n, k):
+    logits = rng.normal(scale=rng.choice([0.3, 1, 5]), size=(n, k))
+    T = np.exp(rng.normal())
+    codes = np.array([rng.choice(k, p=softmax(row / T)) for row in logits])
+    return logits, codes, rng.integers(1, 4, n).astype(float) if rng.random() < 0.5 else None
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_the_temperature_minimises_the_log_loss(k):
+    rng = np.random.default_rng(k)
+    compared = 0
+    while compared < 15:
+        logits, codes, weight = drawn(rng, 40, k)
+        beta = oracle.temperature_fit(logits.tolist(), codes, weight)
+        if not 0.05 < beta < 20:
+            continue  # the minimum is at infinity or at zero
+        model = TemperatureScaling(on="logits")
+        model.fit(logits, codes, sample_weight=weight, classes=range(k))
+        assert_allclose(1 / model.temperature_, beta, rtol=1e-5)
+        assert_allclose(model.predict_proba(logits), softmax(beta * logits, axis=1), atol=1e-5)
+        # The condition for a minimum: the derivative by 1 / T is zero.
+        p = model.predict_proba(logits)
+        w = np.ones(40) if weight is None else weight
+        slope = (w * ((p * logits).sum(axis=1) - logits[np.arange(40), codes])).sum()
+        assert abs(slope) < 1e-10 * np.abs(logits).sum()
+        compared += 1
+
+
+def test_probabilities_are_the_softmax_of_their_logarithms():
+    rng = np.random.default_rng(0)
+    for k in (2, 3, 5):
+        logits, codes, weight = drawn(rng, 60, k)
+        p = softmax(logits, axis=1)
+        expected = TemperatureScaling(on="logits").fit(logits, codes, sample_weight=weight)
+        for on in ("auto", "probabilities"):
+            model = TemperatureScaling(on=on).fit(p, codes, sample_weight=weight)
+            assert model.on_ == "probabilities"
+            assert_allclose(model.temperature_, expected.temperature_, rtol=1e-9)
+            assert_allclose(model.predict_proba(p), expected.predict_proba(logits), rtol=1e-7)
+
+
+def test_one_column_stands_for_two():
+    rng = np.random.default_rng(1)
+    logits, codes, _ = drawn(rng, 80, 2)
+    difference = logits[:, 1] - logits[:, 0]
+    expected = TemperatureScaling().fit(logits, codes)
+    for scores in (difference, difference[:, None][:, 0], expit(difference)):
+        model = TemperatureScaling().fit(scores, codes)
+        assert_allclose(model.temperature_, expected.temperature_, rtol=1e-9)
+        assert_allclose(model.predict_proba(scores), expected.predict_proba(logits), rtol=1e-8)
+    assert_allclose(
+        expected.predict_proba(logits)[:, 1], expit(difference / expected.temperature_), rtol=1e-9
+    )
+
+
+def test_scores_are_taken_for_what_the_calibration_scores_were():
+    p = np.array([0.1, 0.4, 0.6, 0.9, 0.3])
+    y = [0, 1, 0, 1, 0]
+    on_probabilities = TemperatureScaling().fit(p, y)
+    message = r'scores must be in \[0, 1\] with on="probabilities" \(on="logits" takes any\), got 2'
+    with pytest.raises(ValueError, match=message):
+        on_probabilities.predict_proba([2.0])
+    with pytest.raises(ValueError, match=message):
+        TemperatureScaling(on="probabilities").fit([0.5, 2.0], [0, 1])
+    with pytest.raises(ValueError, match=r"scores must sum to 1 in every row"):
+        TemperatureScaling(on="probabilities").fit(np.eye(3) / 2, [0, 1, 2])
+    on_logits = TemperatureScaling().fit(logit(p), y)
+    assert on_logits.on_ == "logits"
+    # A logit that could be a probability is a logit still.
+    assert_allclose(
+        on_logits.predict_proba([0.75])[:, 1], expit(0.75 / on_logits.temperature_), rtol=1e-12
+    )
+    forced = TemperatureScaling(on="logits").fit(p, y)
+    assert_allclose(forced.predict_proba(p)[:, 1], expit(p / forced.temperature_), rtol=1e-12)
+
+
+def test_the_most_probable_class_stays():
+    rng = np.random.default_rng(2)
+    for k in (2, 4):
+        scores = rng.multinomial(8, rng.dirichlet(np.ones(k)), 200) / 8
+        model = TemperatureScaling().fit(scores, rng.integers(0, k, 200))
+        p = model.predict_proba(scores)
+        # Equal ones stay equal up to rounding, so ask for the winner's share.
+        assert_allclose(p[np.arange(200), scores.argmax(axis=1)], p.max(axis=1), rtol=1e-12)
+
+
+def test_calibrated_probabilities_keep_a_temperature_of_one():
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.ones(3), 100_000)
+    codes = (p.cumsum(axis=1) < rng.random((100_000, 1))).sum(axis=1)
+    model = TemperatureScaling().fit(p, codes)
+    assert_allclose(model.temperature_, 1, atol=0.02)
+    sharpened = softmax(3 * log_softmax(np.log(p), axis=1), axis=1)
+    assert_allclose(TemperatureScaling().fit(sharpened, codes).temperature_, 3, atol=0.06)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-9, 1e9, 1e300])
+def test_logits_of_any_scale(scale):
+    rng = np.random.default_rng(4)
+    logits, codes, _ = drawn(rng, 50, 3)
+    expected = TemperatureScaling(on="logits").fit(logits, codes)
+    with np.errstate(all="raise"):
+        model = TemperatureScaling(on="logits").fit(logits * scale, codes)
+        p = model.predict_proba(logits * scale)
+    assert_allclose(p, expected.predict_proba(logits), rtol=1e-8)
+    assert_allclose(model.temperature_, expected.temperature_ * scale, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("scores", "y"),
+    [
+        ([-1.0, -2.0, 1.0, 3.0], [0, 0, 1, 1]),  # separable: the best T is 0
+        ([-1.0, -2.0, 1.0, 3.0], [1, 1, 0, 0]),  # worse than nothing: the best T is infinite
+        ([0.0, 0.0, 0.0], [0, 1, 1]),
+        ([0.0, 1.0, 1.0, 0.0], [0, 1, 0, 1]),
+        ([-1.7e308, 1.7e308, 1e-308], [0, 1, 0]),
+        ([1e-320, -1e-320, 0.0], [0, 1, 0]),
+        ([[1e308, -1e308, 0], [0, 0, 1e308], [0, 1, 0]], [0, 2, 0]),
+    ],
+    ids=str,
+)
+def test_it_stops_at_values_that_work_without_warnings(scores, y):
+    with np.errstate(all="raise"):
+        k = 2 if np.ndim(scores) == 1 else 3
+        model = TemperatureScaling(on="logits").fit(scores, y, classes=range(k))
+        p = model.predict_proba(np.concatenate([scores, scores]))
+    assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+    assert ((p >= 0) & (p <= 1)).all()
+    assert model.temperature_ > 0
+
+
+def test_worse_than_nothing_becomes_indifferent_and_separable_certain():
+    scores = np.array([-1.0, -2.0, 1.0, 3.0])
+    p = TemperatureScaling().fit(scores, [1, 1, 0, 0]).predict_proba(scores)
+    assert_allclose(p, 0.5, atol=1e-3)
+    assert_array_equal(p.argmax(axis=1), [0, 0, 1, 1])  # the order is kept all the same
+    p = TemperatureScaling().fit(scores, [0, 0, 1, 1]).predict_proba(scores)
+    assert_allclose(p[:, 1], [0, 0, 1, 1], atol=1e-9)
