@@ -199,15 +199,15 @@ def platt_targets(labels, weights=None, targets="smoothed"):
 def logistic_fit(columns, targets, weights=None, intercept=True, steps=100):
     """Maximum likelihood coefficients and intercept, by halved Newton steps with 60 digits.
 
-    ``columns`` are lists, one (or two, with or without intercept) a feature; the maximum must be
-    finite.
+    ``columns`` are lists, one a feature; the maximum must be finite.
     """
     with decimal.localcontext(prec=60):
         rows = [[Decimal(float(v)) for v in row] for row in zip(*columns, strict=True)]
         if intercept:
             rows = [[*row, Decimal(1)] for row in rows]
         targets = [Decimal(float(t)) for t in targets]
-        weights = [Decimal(1)] * len(rows) if weights is None else [*map(Decimal, map(float, weights))]
+        weights = [1.0] * len(rows) if weights is None else weights
+        weights = [Decimal(float(w)) for w in weights]
         d = len(rows[0])
         theta = [Decimal(0)] * d
 

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 
 from vennforest._validation import FloatArray
 
-GRIDS = tuple(2**power for power in range(12, 23, 2))
+GRIDS = tuple(2**power for power in range(12, 21, 2))
 POINTS_A_BANDWIDTH = 128
 
 
@@ -37,6 +37,8 @@ def smooth_error(outcome: FloatArray, p: FloatArray, weight: FloatArray) -> floa
     """
     residual = weight * (outcome - p) / weight.sum()
     bandwidth = 0.0
+    if not residual.any():
+        return bandwidth
     for size in GRIDS:
         bandwidth = _fixed_point(_spectrum(p, residual, size))
         if bandwidth * size >= POINTS_A_BANDWIDTH:

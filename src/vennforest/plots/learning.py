@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
+MOST_TICKS = 8
+"""Up to so many sizes each has a tick on a logarithmic axis."""
+
+
 class LearningCurveDisplay:
     """How a measure changes with the number of training examples, or any other size.
 
@@ -212,6 +216,10 @@ class LearningCurveDisplay:
         self.line_ = self.lines_[0]
         if log_sizes:
             ax.set_xscale("log")
+            sizes = np.unique(np.concatenate([curve.sizes for curve in self.curves.values()]))
+            if len(sizes) <= MOST_TICKS:
+                ax.set_xticks(sizes, [f"{size:,g}" for size in sizes])
+                ax.minorticks_off()
         ax.set(xlabel=self.size, ylabel=self.measure)
         if title is not None:
             ax.set_title(title)

@@ -256,7 +256,7 @@ class ReliabilityDisplay:
         self.ax_.legend(
             handles,
             labels,
-            loc="upper left",
+            loc="upper left" if beside else "best",
             bbox_to_anchor=(1.02, 1) if beside else None,
             fontsize="small",
             frameon=not beside,
