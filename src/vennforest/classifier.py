@@ -203,15 +203,50 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         small = codes.astype(np.min_scalar_type(len(classes) - 1))
         labels = np.asarray(y).ravel()
         data = TrainingData(X, labels, small, classes, weight, routed["fit"], routed["weight"])
-        calibrator = self._get_calibrator()
         self.classes_ = classes
         self._parts = self._score(estimator, data, routed["split"], random_state)
+        self._calibrate()
+        return self
+
+    def recalibrate(
+        self,
+        method: Method | Calibrator = "venn-abers",
+        *,
+        merge: Merge | Literal["auto"] = "auto",
+    ) -> Self:
+        """Return a fitted classifier with the same models and another calibrator.
+
+        Nothing is trained again: the calibration scores of this one are used, so that methods can
+        be compared at the price of one forest.
+
+        Parameters
+        ----------
+        method, merge
+            As for the constructor.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If a parameter has no such value, or the scores are none the method takes.
+        """
+        check_is_fitted(self, "classes_")
+        other = clone(self).set_params(method=method, merge=merge)
+        other._check_parameters()
+        other.classes_, other._parts = self.classes_, self._parts
+        other._calibrate()
+        return cast("Self", other)
+
+    def _calibrate(self) -> None:
+        """Fit a calibrator to each part, and take over what its model knows of the features."""
+        calibrator = self._get_calibrator()
         self._calibrators = [
             clone(calibrator).fit(
                 part.scores,
-                classes[part.codes],
+                self.classes_[part.codes],
                 sample_weight=part.weight,
-                classes=classes,
+                classes=self.classes_,
             )
             for part in self._parts
         ]
@@ -219,7 +254,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(first, name):
                 setattr(self, name, getattr(first, name))
-        return self
 
     def _score(
         self,
