@@ -150,7 +150,9 @@ class BetaCalibration(OneVsRestCalibrator):
 
     Notes
     -----
-    Scores of 0 and 1 are clipped as ``Interior`` says. Where a or b comes out below zero, it is
+    Scores of 0 and 1, which forests give, are moved halfway to the nearest calibration score
+    inside, by 2.2e-16 at least and 0.01 at most; new scores beyond these two places count as the
+    places. Where a or b comes out below zero, it is
     set to 0 and the rest fitted again, which is the constrained optimum. Separable scores have
     their maximum at infinity: the fit stops at a steep finite map.
 

@@ -33,7 +33,8 @@ class TemperatureScaling(Calibrator):
     ----------
     on : {"auto", "probabilities", "logits"}, default="auto"
         What the scores are. ``"probabilities"``: in [0, 1], rows of columns summing to 1; z are
-        their logarithms, zeros clipped as ``Interior`` says. ``"logits"``: decision values, taken
+        their logarithms, with zeros and whatever is less than half the smallest calibration
+        score above 0 put there (within 2.2e-16 and 0.01). ``"logits"``: decision values, taken
         as they are; one column z stands for (0, z). ``"auto"``: probabilities where the
         calibration scores can be such, else logits; new scores are then taken for the same.
 
