@@ -230,12 +230,13 @@ def test_threads_and_batches_change_no_bit(monkeypatch, n_classes, n_jobs):
     np.testing.assert_array_equal(ours.scores(X[order], membership, examples[order]), whole[order])
 
 
+@pytest.mark.parametrize("min_samples_leaf", [1, 5])
 @pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
-def test_larger_forest_with_many_classes(kind):
+def test_larger_forest_with_many_classes(kind, min_samples_leaf):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(3000, 10))
     y = (X[:, :3].sum(axis=1) * 6 + rng.normal(size=3000)).round().clip(-13, 12).astype(int)
-    forest = kind(25, bootstrap=True, random_state=0, n_jobs=1).fit(X, y)
+    forest = kind(25, min_samples_leaf=min_samples_leaf, bootstrap=True, random_state=0).fit(X, y)
     ours = PackedForest.from_forest(forest)
     new = rng.normal(size=(20_000, 10))  # more than one block
     np.testing.assert_array_equal(ours.scores(new), forest.predict_proba(new))
@@ -245,6 +246,7 @@ def test_larger_forest_with_many_classes(kind):
         axis=0,
     )
     assert sorted(map(tuple, ours.distributions)) == sorted(map(tuple, distinct))
+    assert (len(distinct) > 2000) == (min_samples_leaf > 1)  # one table that has to grow
 
 
 def test_one_class_gives_one_column():
@@ -292,6 +294,16 @@ def test_rows_of_any_container(fitted):
     np.testing.assert_array_equal(
         ours.tree_scores(scipy.sparse.csr_array(values)), ours.tree_scores(values)
     )
+
+
+def test_checked_rows_are_taken_for_rows(fitted):
+    _, ours, X = fitted
+    membership = Membership.from_dense(np.ones((9, 80), bool))
+    rows = ours.check_rows(X)
+    assert rows.table.dtype == np.float32
+    np.testing.assert_array_equal(ours.scores(rows), ours.scores(X))
+    np.testing.assert_array_equal(ours.tree_scores(rows), ours.tree_scores(X))
+    np.testing.assert_array_equal(ours.scores(rows, membership, np.arange(80)), ours.scores(X))
 
 
 BAD_ROWS = {
@@ -453,14 +465,15 @@ def test_keys_keep_the_order_of_numbers():
     np.testing.assert_array_equal(np.diff(keys[~missing][order].astype(np.int64)) > 0, steps)
 
 
-def test_equal_hashes_do_not_merge_distributions():
-    rows = np.arange(40, dtype=np.uint64).reshape(20, 2)
-    table = np.empty((64, 2), np.uint64)
-    slots = np.zeros(64, np.int64)  # far more than one in two slots is tried twice
+def test_distributions_that_share_slots_or_words_are_kept_apart():
+    rows = np.array([(a, b) for a in range(5) for b in range(5)], dtype=np.uint64)
+    table = np.empty((32, 2), np.uint64)
+    slots = np.zeros(32, np.int64)  # 25 rows: most slots are tried twice
     n = 0
     for _ in range(3):
-        for i in range(20):
+        for i in range(25):
             found = kernels.find_row(rows, np.uint64(i), table, slots, n)
             assert found == i
             n = max(n, found + 1)
-    assert n == 20
+    assert n == 25
+    np.testing.assert_array_equal(table[:25], rows)
