@@ -1,0 +1,270 @@
+"""Displays draw what the measures computed, into the axes they are given."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+from sklearn.datasets import make_classification  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
+
+from vennforest import metrics  # noqa: E402
+from vennforest.comparison import compare  # noqa: E402
+from vennforest.multiprobability import Multiprobability  # noqa: E402
+from vennforest.plots import (  # noqa: E402
+    ClassReliabilityDisplay,
+    CriticalDifferenceDisplay,
+    IntervalDisplay,
+    LearningCurveDisplay,
+    ReliabilityDisplay,
+)
+
+LONG = "a method whose name is so long that no legend could ever hold all of it"
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def draw_predictions(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return np.where(rng.random(n) < p, "yes", "no"), p
+
+
+def draw_many(n=300, k=5):
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.ones(k), n)
+    return np.array([rng.choice(k, p=row) for row in p]), p
+
+
+def intervals(n):
+    _, p = draw_predictions(n)
+    low, high = (p - 0.1).clip(0, 1), (p + 0.1).clip(0, 1)
+    return Multiprobability(
+        np.column_stack([1 - high, low]),
+        np.column_stack([1 - low, high]),
+        np.array(["no", "yes"]),
+    )
+
+
+def drawn(figure):
+    figure.canvas.draw()
+    return np.asarray(figure.canvas.buffer_rgba())
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.get_legend().texts]
+
+
+def test_reliability_shows_the_curve_of_the_measures():
+    y, p = draw_predictions()
+    display = ReliabilityDisplay.from_predictions(y, p, name="Venn–Abers", bins=7)
+    curve = metrics.reliability_curve(y, p, bins=7)
+    np.testing.assert_array_equal(display.line_.get_xdata(), curve.corp_estimate)
+    np.testing.assert_array_equal(display.line_.get_ydata(), curve.corp_share)
+    dots = display.ax_.collections[-1].get_offsets()
+    np.testing.assert_allclose(dots, np.column_stack([curve.bin_estimate, curve.bin_share]))
+    assert display.ax_.get_title() == "Venn–Abers"
+    assert display.ax_histogram_.get_xlabel() == "Estimated probability of 'yes'"
+    assert display.ax_.get_ylabel() == "Observed share of 'yes'"
+    assert texts(display.ax_) == ["Calibrated", "90% if calibrated", "Venn–Abers"]
+    assert len(np.unique(drawn(display.figure_).reshape(-1, 4), axis=0)) > 10
+
+
+@pytest.mark.parametrize("n_methods", [1, 2, 6, 9])
+@pytest.mark.parametrize("n", [1, 3, 5000])
+def test_reliability_of_several_methods(n_methods, n):
+    y, p = draw_predictions(n)
+    methods = {f"{LONG} {i}" if i else "raw": p ** (1 + i / 4) for i in range(n_methods)}
+    display = ReliabilityDisplay.from_predictions(y, methods, classes=["no", "yes"])
+    assert len(display.lines_) == n_methods
+    looks = {(line.get_color(), str(line.get_linestyle())) for line in display.lines_}
+    assert len(looks) == n_methods
+    assert all(len(text) <= 42 for text in texts(display.ax_))
+    drawn(display.figure_)
+
+
+def test_reliability_parts_can_be_left_out_and_axes_given():
+    y, p = draw_predictions()
+    _, (left, right) = plt.subplots(1, 2, layout="constrained")
+    ReliabilityDisplay.from_predictions(y, p, ax=left)
+    options = {"curve": False, "histogram": False, "band": False, "title": "Forest"}
+    display = ReliabilityDisplay.from_predictions(y, p, ax=right, plot_options=options)
+    assert display.ax_ is right
+    assert display.figure_ is right.figure
+    assert display.ax_histogram_ is None
+    assert right.get_title() == "Forest"
+    assert texts(right) == ["Calibrated", "Estimates"]
+    curve = metrics.reliability_curve(y, p)
+    np.testing.assert_array_equal(display.line_.get_xdata(), curve.bin_estimate)
+    drawn(display.figure_)
+
+
+def test_reliability_of_many_classes_shows_confidence():
+    y, p = draw_many()
+    display = ReliabilityDisplay.from_predictions(y, p)
+    assert display.ax_.get_ylabel() == "Accuracy"
+    curve = metrics.reliability_curve(y, p)
+    np.testing.assert_array_equal(display.line_.get_ydata(), curve.corp_share)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_reliability_from_estimator(k):
+    X, y = make_classification(300, n_informative=4, n_classes=k, random_state=0)
+    model = LogisticRegression().fit(X, y)
+    display = ReliabilityDisplay.from_estimator(model, X, y)
+    assert display.ax_.get_title() == "LogisticRegression"
+    direct = ReliabilityDisplay.from_predictions(y, model.predict_proba(X))
+    np.testing.assert_array_equal(display.line_.get_ydata(), direct.line_.get_ydata())
+    both = ReliabilityDisplay.from_estimator({"a": model, "b": model}, X, y)
+    assert len(both.lines_) == 2
+    # Labels of one class only still have the model's classes.
+    ReliabilityDisplay.from_estimator(model, X[y == 0], y[y == 0])
+    panel = ClassReliabilityDisplay.from_estimator(model, X, y)
+    assert len(panel.axes_) == k
+
+
+def test_class_panel_shows_the_most_frequent_classes():
+    y, p = draw_many(k=20)
+    display = ClassReliabilityDisplay.from_predictions(y, {"a": p, LONG: p}, max_classes=5)
+    frequent = np.argsort(-np.bincount(y, minlength=20), kind="stable")[:5]
+    assert list(display.displays) == [str(j) for j in sorted(frequent)]
+    assert display.n_left_out == 15
+    assert "15 rarer ones not shown" in display.figure_.get_supxlabel()
+    j = int(next(iter(display.displays)))
+    curve = metrics.reliability_curve(y, p, classes=range(20), pos_label=j)
+    line = display.displays[str(j)].line_
+    np.testing.assert_array_equal(line.get_ydata(), curve.corp_share)
+    drawn(display.figure_)
+    with pytest.raises(ValueError, match="ax must hold an axes for each of 5 classes, got 1"):
+        display.plot(ax=[plt.gca()])
+
+
+@pytest.mark.parametrize("n", [1, 20, 3000])
+@pytest.mark.parametrize("by_score", [True, False])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_intervals(n, by_score, labelled):
+    y, scores = draw_predictions(n)
+    options = {"scores": scores if by_score else None, "y": y if labelled else None}
+    display = IntervalDisplay.from_predictions(intervals(n), **options)
+    curve = metrics.interval_curve(intervals(n), **options)
+    np.testing.assert_array_equal(display.line_.get_xdata(), curve.x)
+    np.testing.assert_array_equal(display.line_.get_ydata(), curve.p)
+    assert display.ax_.get_ylabel() == "Probability of 'yes'"
+    assert ("It happened (top)" in texts(display.ax_)) == labelled
+    if not by_score:
+        shown = "400 of 3,000 shown" in display.ax_.get_xlabel()
+        assert shown == (n == 3000)
+    drawn(display.figure_)
+
+
+def test_intervals_from_estimator():
+    class Model:
+        def predict_multiprobability(self, X):
+            return intervals(len(X))
+
+    ax = plt.figure().gca()
+    y, _ = draw_predictions(20)
+    display = IntervalDisplay.from_estimator(Model(), np.zeros((20, 1)), y, ax=ax, title="t")
+    assert display.ax_ is ax
+    assert ax.get_title() == "t"
+    with pytest.raises(TypeError, match="estimator must have predict_multiprobability, got list"):
+        IntervalDisplay.from_estimator([], np.zeros((20, 1)))
+
+
+@pytest.mark.parametrize("log_sizes", [True, False])
+def test_learning_curves(log_sizes):
+    rng = np.random.default_rng(2)
+    sizes = [400, 50, 100, 200]
+    values = {name: rng.random((4, 5)) for name in ("a", "b", LONG)}
+    display = LearningCurveDisplay.from_values(
+        sizes, values, measure="Brier score", plot_options={"log_sizes": log_sizes, "title": "t"}
+    )
+    curve = metrics.learning_curve(sizes, values["b"])
+    np.testing.assert_array_equal(display.lines_[1].get_ydata(), curve.mean)
+    np.testing.assert_array_equal(display.lines_[1].get_xdata(), [50, 100, 200, 400])
+    assert display.ax_.get_ylabel() == "Brier score"
+    assert len(texts(display.ax_)) == 3
+    drawn(display.figure_)
+    if log_sizes:
+        assert [t.get_text() for t in display.ax_.get_xticklabels()] == ["50", "100", "200", "400"]
+    single = LearningCurveDisplay.from_values([1], [[2.0, 3.0]], ax=plt.figure().gca())
+    assert single.ax_.get_legend() is None
+
+
+def test_learning_curve_from_estimator():
+    X, y = make_classification(120, random_state=0)
+    display = LearningCurveDisplay.from_estimator(
+        {"a": LogisticRegression(), "b": LogisticRegression(C=0.01)},
+        X,
+        y,
+        cv=3,
+        scoring="neg_brier_score",
+    )
+    assert display.measure == "neg_brier_score"
+    assert len(display.lines_) == 2
+    assert list(display.curves["a"].sizes) == [8, 26, 44, 62, 80]
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_critical_differences_of_a_comparison(k):
+    rng = np.random.default_rng(3)
+    table = rng.random((22, k)) + np.arange(k) / 10
+    names = [f"{LONG} {i}" if i == 1 else f"method {i}" for i in range(k)]
+    result = compare(table, lower_is_better=True, methods=names)
+    display = CriticalDifferenceDisplay.from_comparison(result, title="Brier score")
+    assert len(display.bars_) == len(result.groups("nemenyi"))
+    for bar, group in zip(display.bars_, result.groups("nemenyi"), strict=True):
+        ranks = [result.mean_ranks[names.index(name)] for name in group]
+        np.testing.assert_allclose(bar.get_xdata(), [min(ranks) - 0.04, max(ranks) + 0.04])
+    shown = " ".join(text.get_text() for text in display.ax_.texts)
+    for rank in result.mean_ranks:
+        assert f"{rank:.2f}" in shown
+    assert f"critical difference {result.critical_difference('nemenyi'):.2f}" in shown
+    drawn(display.figure_)
+    no_length = CriticalDifferenceDisplay.from_comparison(result, test="bergmann-hommel")
+    assert "critical" not in " ".join(text.get_text() for text in no_length.ax_.texts)
+
+
+def test_bars_that_meet_are_drawn_at_different_heights():
+    display = CriticalDifferenceDisplay(
+        [1.5, 2.0, 2.9, 3.6], "abcd", groups=["ab", "bc", "cd"], critical_difference=1
+    ).plot()
+    heights = [bar.get_ydata()[0] for bar in display.bars_]
+    assert heights[0] != heights[1] != heights[2]
+    assert heights[0] == heights[2]
+
+
+def test_critical_differences_refuse_what_does_not_fit():
+    with pytest.raises(ValueError, match="names must hold one for each mean rank, got 1"):
+        CriticalDifferenceDisplay([1, 2], ["a"])
+    with pytest.raises(ValueError, match="groups must hold names of methods, got 'c'"):
+        CriticalDifferenceDisplay([1, 2], ["a", "b"], groups=[["a", "c"]])
+    with pytest.raises(ValueError, match=r"mean_ranks must lie in \[1, 2\]"):
+        CriticalDifferenceDisplay([1, 3], ["a", "b"])
+
+
+def test_no_methods_are_refused():
+    with pytest.raises(ValueError, match="methods must hold at least one entry, got none"):
+        ReliabilityDisplay.from_predictions([0, 1], {})
+
+
+def test_matplotlib_is_imported_at_the_first_plot_only():
+    code = (
+        "import sys, vennforest.plots, vennforest.metrics\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "sys.modules['matplotlib'] = sys.modules['matplotlib.pyplot'] = None\n"
+        "try: vennforest.plots.ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.8])\n"
+        "except ImportError as error: print(error)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == (
+        "plots need matplotlib: install it with pip install 'vennforest[report]'"
+    )
