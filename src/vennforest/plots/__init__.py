@@ -1,9 +1,10 @@
 """Pictures of calibration, in scikit-learn's Display conventions; they compute nothing."""
 
+from vennforest.plots.class_reliability import ClassReliabilityDisplay
 from vennforest.plots.critical_difference import CriticalDifferenceDisplay
 from vennforest.plots.intervals import IntervalDisplay
 from vennforest.plots.learning import LearningCurveDisplay
-from vennforest.plots.reliability import ClassReliabilityDisplay, ReliabilityDisplay
+from vennforest.plots.reliability import ReliabilityDisplay
 
 __all__ = [
     "ClassReliabilityDisplay",
