@@ -215,7 +215,7 @@ def test_threads_and_batches_change_no_bit(monkeypatch, n_classes, n_jobs):
         np.testing.assert_array_equal(ours.scores(X, membership, examples), whole)
     for size in (1, 13, 300):
         monkeypatch.setattr(packed, "ROWS", size)
-        monkeypatch.setattr(packed, "CELLS", 1)
+        monkeypatch.setattr(packed, "FEWEST_ROWS", 1)
         np.testing.assert_array_equal(ours.scores(X, membership, examples), whole)
         np.testing.assert_array_equal(
             np.concatenate(
@@ -332,6 +332,44 @@ def test_rows_are_refused_in_the_forests_words(fitted, name):
         with pytest.raises(ValueError) as error:
             method(bad)
         assert str(error.value) == str(theirs.value)
+
+
+BAD_ARRAYS = {
+    "infinite": [[0.0, 1.0], [0.0, -np.inf]],
+    "both infinities": [[np.inf, -np.inf]],
+    "beyond float32": [[1e39, 1.0]],
+    "both beyond float32": [[1e39, -1e39]],
+    "too many columns": [[0.0, 1.0, 2.0]],
+    "complex": [[1j, 0.0]],
+    "a vector": [0.0, 1.0],
+    "no rows": np.empty((0, 2)),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ARRAYS)
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+def test_plain_arrays_are_refused_in_the_forests_words(name):
+    forest = RandomForestClassifier(3, random_state=0).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+    bad = np.array(BAD_ARRAYS[name])
+    with pytest.raises(ValueError) as theirs:
+        forest.predict_proba(bad)
+    with pytest.raises(ValueError) as error:
+        PackedForest.from_forest(forest).scores(bad)
+    assert str(error.value) == str(theirs.value)
+
+
+def test_plain_arrays_of_any_numbers():
+    rng = np.random.default_rng(0)
+    forest = RandomForestClassifier(9, random_state=0)
+    forest.fit(rng.integers(-5, 5, (60, 3)), rng.integers(0, 2, 60))
+    ours = PackedForest.from_forest(forest)
+    largest = float(np.finfo(np.float32).max)
+    for dtype in ("f2", "f4", "f8", ">f4", ">f8", "i4", "u1", "?", "longdouble", object):
+        X = rng.integers(0, 2, (20, 3)).astype(dtype)
+        np.testing.assert_array_equal(ours.scores(X), forest.predict_proba(X)[:, 1])
+    for row in ([largest, largest, -largest], [np.nan, largest, -largest], [largest] * 3):
+        X = np.array([row, [0.0, 1.0, 2.0]])
+        np.testing.assert_array_equal(ours.scores(X), forest.predict_proba(X)[:, 1])
 
 
 def test_missing_values_are_refused_where_the_forest_refuses_them():

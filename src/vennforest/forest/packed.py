@@ -24,8 +24,11 @@ Votes = Literal["soft", "hard"]
 ROWS = 16384
 """Rows that are walked together; fewer of them where they are long, see ``CELLS``."""
 
-CELLS = 1 << 22
-"""Numbers in the rows that are walked together, unless fewer than 1,024 rows would be left."""
+CELLS = 1 << 18
+"""Numbers in the rows that are walked together: with a tree they fill the second-level cache."""
+
+FEWEST_ROWS = 64
+"""Rows that are walked together however long they are."""
 
 FIRST_STEPS = 10
 """Steps before the kernel first looks who is at a leaf."""
@@ -248,7 +251,7 @@ class PackedForest:
         n_jobs: int | None,
     ) -> None:
         """Fill ``means`` or ``leaves``, whichever is not empty, block by block."""
-        size = min(ROWS, max(1024, CELLS // rows.shape[1]))
+        size = min(ROWS, max(FEWEST_ROWS, CELLS // rows.shape[1]))
         nodes = self.nodes.reshape(-1)
         steps = min(FIRST_STEPS, self.depth)
         sparse: bool = issparse(rows)
@@ -296,6 +299,9 @@ class PackedForest:
         """
         if isinstance(X, Rows):
             return X
+        plain = self._plain_rows(X)
+        if plain is not None:
+            return Rows(plain)
         return Rows(
             validate_data(
                 self._unfitted,
@@ -306,6 +312,24 @@ class PackedForest:
                 ensure_all_finite="allow-nan" if self._allow_nan and not issparse(X) else True,
             )
         )
+
+    def _plain_rows(self, X: Any) -> NDArray[np.float32] | None:
+        """Return float32 rows of an array that is sure to pass, None of anything else.
+
+        For a single row scikit-learn's check takes twice as long as all the trees.
+        """
+        if (
+            type(X) is not np.ndarray
+            or X.dtype.char not in "fd"
+            or X.ndim != 2
+            or not len(X)
+            or X.shape[1] != self._unfitted.n_features_in_
+            or hasattr(self._unfitted, "feature_names_in_")
+        ):
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = X.astype(np.float32, copy=False)
+            return rows if np.isfinite(rows.sum()) else None
 
     def _check_examples(
         self, membership: Membership | None, examples: ArrayLike | None, m: int
