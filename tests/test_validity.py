@@ -1,0 +1,170 @@
+"""The theorems by simulation: Vovk & Petej (2014), Theorem 1 and Corollary 1.
+
+A Venn predictor has a selector that is perfectly calibrated: of the distributions P^v it gives for
+the tentative labels v, the one of the true label Y. So E[(1{Y = j} - P^Y(j)) g(P^Y)] = 0 for every
+class j and every function g. Each test estimates such expectations over independent repetitions,
+each with its own calibration set and one new object, and refuses means more than four standard
+errors away from 0. Seeds are fixed: the tests are sharp for faults and give no false alarms.
+"""
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+from vennforest.calibrators import taxonomies as tx
+from vennforest.calibrators.venn import Venn
+from vennforest.transductive import TransductiveClassifier, _values_of_object
+
+LIMIT = 4.0
+
+
+def z_value(differences):
+    """Mean over standard error, for independent differences."""
+    spread = differences.std(ddof=1)
+    return 0.0 if spread == 0 else differences.mean() / (spread / np.sqrt(len(differences)))
+
+
+def calibration_z(y, selected):
+    """z values of E[(1{Y = j} - p_j) g(p_j)] for several g and every class j."""
+    values = []
+    for j in range(selected.shape[1]):
+        p, off = selected[:, j], (y == j) - selected[:, j]
+        gs = (np.ones_like(p), p, p**2, p < 0.3, (p >= 0.3) & (p < 0.6), p >= 0.6)
+        values += [z_value(off * g) for g in gs]
+    return np.array(values)
+
+
+def unbiasedness_z(y, lower, upper):
+    """z values of Corollary 1, E lower <= P(Y = j) <= E upper: both not far below 0."""
+    k = lower.shape[1]
+    below = [z_value((y == j) - lower[:, j]) for j in range(k)]
+    above = [z_value(upper[:, j] - (y == j)) for j in range(k)]
+    return np.array(below + above)
+
+
+def draw_scores(rng, n, k):
+    """Scores of a badly calibrated model, and labels: (n,) for two classes, else (n, k)."""
+    if k == 2:
+        s = rng.beta(0.8, 0.8, n)
+        return s, (rng.random(n) < 0.15 + 0.5 * s**2).astype(int)
+    s = rng.dirichlet(np.full(k, 0.7), n)
+    true = 0.5 * s + 0.5 * np.array([0.6, 0.3, 0.1])
+    return s, (rng.random(n)[:, None] > true.cumsum(axis=1)).sum(axis=1)
+
+
+def simulate(taxonomy, k, repetitions, n=15, leave_out=False, seed=0):
+    """Return true labels, lower and upper bounds of one new object a repetition."""
+    rng = np.random.default_rng(seed)
+    ys, lower, upper = [], [], []
+    for _ in range(repetitions):
+        s, y = draw_scores(rng, n + 1, k)
+        venn = Venn(taxonomy).fit(s[:-1], y[:-1], classes=range(k))
+        left_out = [rng.integers(n)] if leave_out else None
+        m = venn.predict_multiprobability(s[-1:], left_out)
+        ys.append(y[-1])
+        lower.append(m.lower[0])
+        upper.append(m.upper[0])
+    return np.array(ys), np.array(lower), np.array(upper)
+
+
+def select(y, lower, upper):
+    """The distribution of the true label: its upper bound, and everybody else's lower bound."""
+    return np.where(np.arange(lower.shape[1]) == y[:, None], upper, lower)
+
+
+def fixed_cells(k):
+    scores, _ = draw_scores(np.random.default_rng(99), 50, k)
+    return tx.NeighbourCells(3).fit(scores, k).__call__
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("taxonomy", ["label", tx.ConfidenceBins(2), "margin", fixed_cells])
+@pytest.mark.parametrize("leave_out", [False, True])
+def test_inductive_venn_is_calibrated_by_the_true_label(taxonomy, k, leave_out):
+    chosen = fixed_cells(k) if taxonomy is fixed_cells else taxonomy
+    y, lower, upper = simulate(chosen, k, 2500, leave_out=leave_out)
+    assert np.abs(calibration_z(y, select(y, lower, upper))).max() < LIMIT
+    assert unbiasedness_z(y, lower, upper).min() > -LIMIT
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_simulation_sees_a_wrong_selector(k):
+    y, lower, upper = simulate("label", k, 4000)
+    wrong = np.where(np.arange(k) == y[:, None], lower, upper)
+    assert np.abs(calibration_z(y, wrong)).max() > 2 * LIMIT
+    assert np.abs(calibration_z(y, lower)).max() > 2 * LIMIT
+    assert np.abs(calibration_z(y, upper)).max() > 2 * LIMIT
+    assert unbiasedness_z(y, upper, lower).min() < -2 * LIMIT
+
+
+def test_the_simulation_sees_a_new_object_left_out_of_its_count():
+    y, lower, _ = simulate("label", 2, 4000)
+    frequencies = lower / np.maximum(lower.sum(axis=1, keepdims=True), 1e-9)  # c_j / N
+    assert np.abs(calibration_z(y, frequencies)).max() > LIMIT
+
+
+def draw_objects(rng, n, k):
+    X = rng.normal(size=(n, 2))
+    noisy = X[:, 0] + 1.5 * rng.normal(size=n)
+    return X, np.digitize(noisy, [0.6] if k == 2 else [-0.6, 1.0])
+
+
+def draw_bag(rng, n, k):
+    """Objects and labels, at least two of each class, so that any n - 1 of them train a model.
+
+    A condition on the first n - 1 alone would break the exchangeability that the theorem needs.
+    """
+    while True:
+        X, y = draw_objects(rng, n, k)
+        if np.bincount(y, minlength=k).min() >= 2:
+            return X, y
+
+
+def simulate_transductive(estimator, taxonomy, k, repetitions, n=14, seed=7):
+    """Return true labels, and values[i, v, j] for one new object a repetition."""
+    rng = np.random.default_rng(seed)
+    ys, values = [], []
+    for _ in range(repetitions):
+        X, y = draw_bag(rng, n + 1, k)
+        ys.append(y[-1])
+        values.append(
+            _values_of_object(estimator, X, y[:-1], np.arange(k), None, np.arange(n + 1), taxonomy)
+        )
+    return np.array(ys), np.array(values)
+
+
+@pytest.mark.parametrize(
+    ("taxonomy", "k"),
+    [
+        (None, 2),
+        (None, 3),
+        (tx.LabelTaxonomy(), 2),
+        (tx.LabelTaxonomy(), 3),
+        (tx.NeighbourCells(3), 2),
+        (tx.ConfidenceBins(2, "count"), 3),
+    ],
+)
+def test_transductive_predictors_are_calibrated_by_the_true_label(taxonomy, k):
+    y, values = simulate_transductive(GaussianNB(), taxonomy, k, 1500)
+    selected = values[np.arange(len(y)), y]
+    assert np.abs(calibration_z(y, selected)).max() < LIMIT
+    assert unbiasedness_z(y, values.min(axis=1), values.max(axis=1)).min() > -LIMIT
+    wrong = values[np.arange(len(y)), (y + 1) % k]
+    assert np.abs(calibration_z(y, wrong)).max() > LIMIT
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "venn"])
+def test_transductive_bounds_hold_on_average_through_the_public_door(method):
+    rng = np.random.default_rng(2)
+    ys, lower, upper = [], [], []
+    model = TransductiveClassifier(GaussianNB(), method=method)
+    for _ in range(300):
+        X, y = draw_bag(rng, 13, 3)
+        m = model.fit(X[:-1], y[:-1]).predict_multiprobability(X[-1:])
+        ys.append(y[-1])
+        lower.append(m.lower[0])
+        upper.append(m.upper[0])
+    z = unbiasedness_z(np.array(ys), np.array(lower), np.array(upper))
+    assert z.min() > -LIMIT
+    swapped = unbiasedness_z(np.array(ys), np.array(upper), np.array(lower))
+    assert swapped.min() < -LIMIT
