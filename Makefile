@@ -42,11 +42,14 @@ imports: $(VENV)/.dev
 
 check: lint types imports test  ## everything that must be green before a change lands
 
-bench: $(VENV)/.dev  ## measure every speed target beside its peer and print the table
-	$(BIN)/python -m benchmarks
+BENCH = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks -o addopts= \
+	-o filterwarnings= -q --benchmark-columns=median,iqr,rounds
 
-bench-large: $(VENV)/.dev  ## the same with 10^7 scores
-	$(BIN)/python -m benchmarks --large
+bench: $(VENV)/.dev  ## measure every speed target beside its peer and print the table
+	$(BENCH)
+
+bench-large: $(VENV)/.dev  ## the same with 10^7 scores and 10^6 rows
+	$(BENCH) --large
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

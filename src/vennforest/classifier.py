@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
@@ -24,6 +26,7 @@ from vennforest.calibrators import METHODS, Calibrator, Method, Venn, VennAbers
 from vennforest.forest.packed import Votes
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.sources import (
+    Draw,
     Part,
     Subforest,
     TrainingData,
@@ -189,6 +192,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         X, y = indexable(X, y)
         check_consistent_length(X, y)
+        if not len(y):
+            raise ValueError("X must hold at least one example, got 0 sample(s)")
         random_state = check_random_state(self.random_state)
         estimator = self._get_estimator()
         known = None
@@ -197,7 +202,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             known = estimator.classes_
         codes, classes = encode_labels(y, known)
         if len(classes) < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
+            raise ValueError(
+                f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}"
+            )
         weight = check_weights(sample_weight, len(codes))
         routed = self._route(estimator, weight, fit_params)
         small = codes.astype(np.min_scalar_type(len(classes) - 1))
@@ -252,6 +259,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ]
         first = self._parts[0].estimator
         for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # an earlier fit's
             if hasattr(first, name):
                 setattr(self, name, getattr(first, name))
 
@@ -264,7 +272,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> list[Part]:
         """Fit the models and score the calibration examples."""
         if isinstance(estimator, FrozenEstimator):
-            return frozen(estimator, data)
+            return frozen(estimator, data.present())
         estimator = with_seed(estimator, random_state)
         seed = int(random_state.randint(2**31 - 1))
         calibrate_on = self.calibrate_on
@@ -273,7 +281,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if calibrate_on == "oob":
             return out_of_bag(
                 estimator,
-                data,
+                data.present(),
                 subforest=self.subforest,
                 votes=self.votes,
                 n_draws=self.n_draws,
@@ -281,9 +289,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 n_jobs=self.n_jobs,
             )
         if calibrate_on == "holdout":
-            return holdout(estimator, data, self.holdout_size, random_state)
+            return holdout(estimator, data.present(), self.holdout_size, random_state)
         if calibrate_on == "training":
-            return training(estimator, data)
+            return training(estimator, data.present())
         splitter = check_cv(self.cv, data.codes, classifier=True)
         splits = splitter.split(data.X, data.codes, **split_params)
         return folds(estimator, data, splits, self.ensemble, self.n_jobs)
@@ -338,12 +346,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         assert bounds is not None
         return bounds
 
-    def _predict(self, X: Any) -> tuple[Multiprobability | None, FloatArray]:
+    def _predict(
+        self, X: Any, parts: list[Part] | None = None
+    ) -> tuple[Multiprobability | None, FloatArray]:
         """Return bounds, where the method has them, and probabilities."""
         check_is_fitted(self, "classes_")
         results = [
             self._predict_part(part, calibrator, X)
-            for part, calibrator in zip(self._parts, self._calibrators, strict=True)
+            for part, calibrator in zip(parts or self._parts, self._calibrators, strict=True)
         ]
         if len(results) == 1:
             return results[0]
@@ -379,6 +389,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _get_estimator(self) -> Any:
         if self.estimator is None:
             return RandomForestClassifier(n_estimators=300, n_jobs=self.n_jobs)
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+            raise TypeError(
+                f"estimator must be a classifier (an instance, not fitted), got {self.estimator!r}"
+            )
         return self.estimator
 
     def _get_calibrator(self) -> Calibrator:
@@ -398,6 +412,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_option(self.votes, Votes, "votes")
         if self.merge != "auto":
             check_option(self.merge, Merge, "merge")
+        if not isinstance(self.ensemble, bool | np.bool_):
+            raise ValueError(f"ensemble must be True or False, got {self.ensemble!r}")
         draws = self.n_draws
         if draws != "all" and not (isinstance(draws, Integral) and draws >= 1):
             raise ValueError(f'n_draws must be a whole number from 1 on or "all", got {draws!r}')
@@ -501,3 +517,44 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = own.input_tags.categorical
         tags.input_tags.string = own.input_tags.string
         return tags
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """Scores that were taken before."""
+
+    taken: list[Draw]
+
+    def draws(self, X: Any) -> Iterator[Draw]:
+        """Yield them; the rows do not count."""
+        return iter(self.taken)
+
+
+def predict_together(
+    models: Sequence[CalibratedClassifier], X: Any
+) -> list[tuple[Multiprobability | None, FloatArray]]:
+    """Return what models that share their estimators predict, with every row scored once.
+
+    Parameters
+    ----------
+    models : sequence of CalibratedClassifier
+        One fitted model and what its ``recalibrate`` returned.
+    X : array-like, sparse matrix or data frame of shape (n, d)
+        Rows as the estimator takes them.
+
+    Returns
+    -------
+    list of (Multiprobability or None, ndarray of shape (n, k))
+        For each model what ``predict_multiprobability`` (None: it has no bounds) and
+        ``predict_proba`` return.
+
+    Raises
+    ------
+    ValueError
+        If the models do not share their estimators.
+    """
+    first = models[0]._fitted()
+    if any(model._fitted() is not first for model in models):
+        raise ValueError("models must share their estimators, got models that were fitted apart")
+    parts = [replace(part, scorer=_Recorded(list(part.scorer.draws(X)))) for part in first]
+    return [model._predict(X, parts) for model in models]

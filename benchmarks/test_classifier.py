@@ -1,0 +1,173 @@
+"""CalibratedClassifier beside the forest it calibrates, and beside scikit-learn's calibration."""
+
+import gc
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+
+from vennforest import CalibratedClassifier
+from vennforest.forest import PackedForest
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(15_000, 20, n_informative=8, flip_y=0.1, random_state=0)
+
+
+def forest(**params):
+    return RandomForestClassifier(200, random_state=0, **params)
+
+
+@pytest.fixture(scope="module")
+def models(data):
+    return forest().fit(*data), CalibratedClassifier(forest(), random_state=0).fit(*data)
+
+
+@pytest.mark.parametrize(
+    ("against", "peer", "at_most"),
+    [
+        ("the forest's own fit", lambda X, y: forest().fit(X, y), 1.05),
+        ("the forest's fit with oob_score=True", lambda X, y: forest(oob_score=True).fit(X, y), 1),
+    ],
+)
+def test_fit(against, peer, at_most, data, versus):
+    versus(
+        "CalibratedClassifier(forest).fit, 15,000 × 20, 200 trees",
+        against,
+        lambda: CalibratedClassifier(forest(), random_state=0).fit(*data),
+        lambda: peer(*data),
+        at_most,
+        rounds=3,
+    )
+
+
+def test_fit_beside_cross_validation(data, versus):
+    versus(
+        "whole fit",
+        'CalibratedClassifierCV(forest, method="isotonic", cv=5).fit',
+        lambda: CalibratedClassifier(forest(), random_state=0).fit(*data),
+        lambda: CalibratedClassifierCV(forest(), method="isotonic", cv=5).fit(*data),
+        0.25,
+        rounds=1,
+    )
+
+
+@pytest.mark.parametrize("n_jobs", (1, 2))
+def test_predict(n_jobs, data, models, versus):
+    own, _ = models
+    own.set_params(n_jobs=n_jobs)
+    model = CalibratedClassifier(forest(), random_state=0, n_jobs=n_jobs).fit(*data)
+    versus(
+        f"predict_proba of 15,000 rows, exchangeable, n_jobs={n_jobs}",
+        "the forest's own",
+        lambda: model.predict_proba(data[0]),
+        lambda: own.predict_proba(data[0]),
+        0.25,
+        rounds=9,
+    )
+
+
+def test_predict_one_row(data, models, versus):
+    own, model = models
+    own.set_params(n_jobs=1)
+    row = data[0][:1]
+    versus(
+        "predict_proba of one row",
+        "the forest's own",
+        lambda: model.predict_proba(row),
+        lambda: own.predict_proba(row),
+        0.05,
+        rounds=101,
+    )
+
+
+@pytest.mark.parametrize("n", (100_000, pytest.param(1_000_000, marks=pytest.mark.large)))
+def test_memory(n, record):
+    """Bytes a row of what a fitted model holds beyond the forest and its packed form."""
+    X, y = make_classification(n, 5, n_informative=3, n_redundant=0, random_state=0)
+    small = RandomForestClassifier(300, max_samples=500, random_state=0, n_jobs=-1)
+    model = CalibratedClassifier(small, random_state=0).fit(X, y)
+    model.predict_proba(X[:10])  # what is made at the first use counts too
+    record(
+        f"memory beyond the forest and its packed form, {n:,} rows × 300 trees",
+        "bytes a row",
+        bytes_of(model, (RandomForestClassifier, PackedForest)) / n,
+        60,
+        unit="B",
+    )
+
+
+def bytes_of(thing, without):
+    """Add up the arrays that can be reached from an object, not through the given types."""
+    seen, total, queue = set(), 0, [thing]
+    while queue:
+        one = queue.pop()
+        if id(one) in seen or isinstance(one, (*without, type)) or callable(one):
+            continue
+        seen.add(id(one))
+        if isinstance(one, np.ndarray):
+            base = one
+            while isinstance(base.base, np.ndarray):
+                base = base.base
+            if id(base) not in seen or base is one:
+                seen.add(id(base))
+                total += base.nbytes
+            continue
+        if type(one).__module__.startswith(("vennforest", "builtins")):
+            queue.extend(gc.get_referents(one))
+            queue.extend(vars(one).values() if hasattr(one, "__dict__") else ())
+    return total
+
+
+def run(code, **environment):
+    """Return what a new Python process prints, as a number."""
+    import os
+
+    env = {**os.environ, **environment}
+    out = subprocess.run(
+        [sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True
+    )
+    return float(out.stdout)
+
+
+def test_import(record):
+    code = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
+    pairs = [
+        (run(code.format("sklearn.ensemble")), run(code.format("vennforest"))) for _ in range(7)
+    ]
+    peer, ours = np.median(pairs, axis=0)
+    record("import vennforest", "import sklearn.ensemble", float(ours), 1.4, float(peer))
+
+
+def test_first_call(record):
+    code = """
+import time
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from vennforest import CalibratedClassifier
+X, y = load_breast_cancer(return_X_y=True)
+forest = RandomForestClassifier(10, random_state=0)
+start = time.perf_counter()
+forest.fit(X, y)
+own = time.perf_counter() - start
+start = time.perf_counter()
+CalibratedClassifier(forest, random_state=0).fit(X, y).predict_proba(X)
+print(time.perf_counter() - start - own)
+"""
+    with tempfile.TemporaryDirectory() as cache:
+        first = run(code, NUMBA_CACHE_DIR=cache, PYTHONWARNINGS="ignore")
+        later = [run(code, NUMBA_CACHE_DIR=cache, PYTHONWARNINGS="ignore") for _ in range(5)]
+    record("first fit and predict after install (compilation)", "seconds", first, 15)
+    record("first fit and predict of a later process", "seconds", float(np.median(later)), 1)
+
+
+def test_time_is_measured():
+    """The clock of the table has the resolution that one new score needs."""
+    assert time.get_clock_info("perf_counter").resolution < 1e-6
