@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import ceil
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -135,7 +136,8 @@ def calibration_error_interval(
     confidence_level : float
         In (0, 1).
     n_resamples : int
-        How many bootstrap samples are drawn.
+        How many bootstrap samples are drawn; for the lower end up to as many calibrated ones, but
+        no more than 10 in each tail (400 for 95%).
     random_state : int, Generator or None
         The seed of the draws.
 
@@ -178,11 +180,13 @@ def calibration_error_interval(
     low = max(0.0, float(2 * estimate - most))
     high = min(1.0, float(estimate + np.mean(drawn) - least))
     if low > 0:
-        calibrated = [
-            _statistic(fair, kind, bins, strategy)(fair.weight)
-            for fair in _calibrated(estimates, n_resamples, rng)
-        ]
-        low = low if np.mean(np.asarray(calibrated) >= estimate) < tail else 0.0
+        n_draws = min(n_resamples, ceil(10 / tail))
+        as_large = 0
+        for fair in _calibrated(estimates, n_draws, rng):
+            as_large += _statistic(fair, kind, bins, strategy)(fair.weight) >= estimate
+            if as_large >= tail * n_draws:
+                low = 0.0
+                break
     return ErrorInterval(estimate, min(low, estimate), max(high, estimate))
 
 

@@ -40,10 +40,11 @@ def smooth_error(outcome: FloatArray, p: FloatArray, weight: FloatArray) -> floa
     if not residual.any():
         return bandwidth
     for size in GRIDS:
-        bandwidth = _fixed_point(_spectrum(p, residual, size))
+        spectrum = _spectrum(p, residual, size)
+        bandwidth = _fixed_point(spectrum, bandwidth, 1e-2)
         if bandwidth * size >= POINTS_A_BANDWIDTH:
             break
-    return bandwidth
+    return _fixed_point(spectrum, bandwidth, 1e-9)
 
 
 def _spectrum(p: FloatArray, residual: FloatArray, size: int) -> FloatArray:
@@ -58,8 +59,8 @@ def _spectrum(p: FloatArray, residual: FloatArray, size: int) -> FloatArray:
     return spectrum
 
 
-def _fixed_point(spectrum: FloatArray) -> float:
-    """Return the bandwidth that equals the error smoothed with it."""
+def _fixed_point(spectrum: FloatArray, guess: float, precision: float) -> float:
+    """Return the bandwidth that equals the error smoothed with it, from a guess (0: none)."""
     frequency = (np.pi * np.arange(len(spectrum))) ** 2 / 2
 
     def excess(bandwidth: float) -> float:
@@ -67,11 +68,13 @@ def _fixed_point(spectrum: FloatArray) -> float:
         mean = (smoothed.sum() - (smoothed[0] + smoothed[-1]) / 2) / (len(spectrum) - 1)
         return float(mean) - bandwidth
 
-    unsmoothed = excess(0.0)
-    if unsmoothed <= 1e-15:
-        return 0.0
-    # Smoothing only lowers the error, so the fixed point lies at or below the unsmoothed one.
-    upper = min(1.0, unsmoothed * (1 + 1e-9))
-    if excess(upper) >= 0:
-        return upper
-    return float(brentq(excess, 0.0, upper, xtol=1e-10, rtol=1e-10))
+    low, high = guess * 0.97, guess * 1.03
+    if not (guess and excess(low) > 0 > excess(high)):
+        unsmoothed = excess(0.0)
+        if unsmoothed <= 1e-15:
+            return 0.0
+        # Smoothing only lowers the error: the fixed point lies at or below the unsmoothed one.
+        low, high = 0.0, min(1.0, unsmoothed * (1 + 1e-9))
+        if excess(high) >= 0:
+            return high
+    return float(brentq(excess, low, high, xtol=max(1e-12, precision * high / 4), rtol=precision))
