@@ -14,6 +14,10 @@ CodeArray = NDArray[np.integer[Any]]
 """Class numbers, in as small a type as they fit."""
 
 
+class InputError(ValueError):
+    """What a user gave cannot be worked with; the message is one sentence for that user."""
+
+
 def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
     """Return scores as a C-contiguous float64 array of shape (n,) or (n, k).
 
@@ -37,7 +41,8 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
             raise ValueError(f"{name} must be numbers, got {array.dtype}") from None
-    array = np.ascontiguousarray(array, dtype=np.float64)
+    # Kernels are compiled for arrays that may be written to; those that may not are copied.
+    array = np.require(array, np.float64, ["C", "W"])
     if array.ndim not in (1, 2):
         raise ValueError(f"{name} must have shape (n,) or (n, k), got {array.shape}")
     finite = np.isfinite(array)
@@ -46,6 +51,10 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
         value = "NaN" if np.isnan(array[at]) else "inf"
         raise ValueError(f"{name} must be finite, got {value} at position {at[0]}")
     return array
+
+
+MOST_INTEGERS = 1 << 16
+"""Range of integer labels up to which they are counted."""
 
 
 def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntArray, NDArray[Any]]:
@@ -64,15 +73,26 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         If ``y`` is no vector of class labels, or holds a label that ``classes`` lacks.
     """
     y = cast("NDArray[Any]", column_or_1d(y, warn=True))
+    if y.dtype.kind in "biu" and classes is None and len(y):
+        low = y.min()
+        span = int(y.max()) - int(low) + 1
+        if span <= MOST_INTEGERS:  # counting is several times faster than sorting or hashing
+            shifted = np.subtract(y, low, dtype=np.intp)
+            there = np.bincount(shifted, minlength=span) > 0
+            return (np.cumsum(there) - 1)[shifted], np.flatnonzero(there).astype(y.dtype) + low
     check_classification_targets(y)
     if classes is None:
         found = np.unique(y)
         return np.searchsorted(found, y).astype(np.intp), found
     named = np.unique(np.asarray(classes))
-    codes = np.searchsorted(named, y).clip(max=len(named) - 1)
-    unknown = named[codes] != y
+    try:
+        codes = np.searchsorted(named, y).clip(max=len(named) - 1)
+        unknown = np.asarray(named[codes] != y)
+    except TypeError:  # text among numbers
+        codes, unknown = np.zeros(len(y), np.intp), ~np.isin(y.astype(object), named.tolist())
     if unknown.any():
-        raise ValueError(f"y must hold labels of classes {list(named)}, got {y[unknown][0]!r}")
+        wrong = y[unknown].tolist()[0]
+        raise ValueError(f"y must hold labels of classes {named.tolist()}, got {wrong!r}")
     return codes.astype(np.intp), named
 
 
@@ -102,7 +122,7 @@ def check_weights(
     with np.errstate(over="ignore"):
         if not np.isfinite(weight.sum()):
             raise ValueError(f"{name} must have a finite sum, got inf")
-    return None if (weight == 1).all() else np.ascontiguousarray(weight)
+    return None if (weight == 1).all() else weight.copy()
 
 
 def check_option(value: object, options: object, name: str) -> None:
