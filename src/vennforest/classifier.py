@@ -121,12 +121,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
-    >>> model.predict_proba(X[400:402]).round(2)
-    array([[0.99, 0.01],
-           [0.03, 0.97]])
-    >>> m = model.predict_multiprobability(X[400:402])
+    >>> model.predict_proba(X[406:408]).round(2)
+    array([[0.56, 0.44],
+           [0.05, 0.95]])
+    >>> m = model.predict_multiprobability(X[406:408])
     >>> m.lower[:, 1].round(2), m.upper[:, 1].round(2)
-    (array([0.  , 0.97]), array([0.01, 1.  ]))
+    (array([0.44, 0.93]), array([0.56, 0.95]))
     """
 
     def __init__(
@@ -192,8 +192,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         X, y = indexable(X, y)
         check_consistent_length(X, y)
-        if not len(y):
-            raise ValueError("X must hold at least one example, got 0 sample(s)")
         random_state = check_random_state(self.random_state)
         estimator = self._get_estimator()
         known = None
@@ -201,6 +199,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             check_is_fitted(estimator)
             known = estimator.classes_
         codes, classes = encode_labels(y, known)
+        if not len(codes):
+            raise ValueError("X must hold at least one example, got 0 sample(s)")
         if len(classes) < 2:
             raise ValueError(
                 f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}"
@@ -384,7 +384,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             sums = answer if not sums else [s + a for s, a in zip(sums, answer, strict=True)]
             total += draws
         p, *both = sums if total == 1 else [s / total for s in sums]
-        return (Multiprobability(*both, self.classes_) if both else None), p
+        return (Multiprobability(both[0], both[1], self.classes_) if both else None), p
 
     def _get_estimator(self) -> Any:
         if self.estimator is None:

@@ -16,6 +16,10 @@ SUM_TOLERANCE = 1e-5
 """How far from 1 a row may sum: single-precision probabilities of many classes."""
 
 
+ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
+"""The way out for who has scores that are no probabilities."""
+
+
 def check_unit_interval(scores: FloatArray, way_out: str = "") -> None:
     """Refuse scores outside [0, 1].
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators._logistic import Standard, fit_logistic, logistic
-from vennforest.calibrators._probabilities import Interior, check_unit_interval
+from vennforest.calibrators._probabilities import ANY_SCORES, Interior, check_unit_interval
 from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
+
+WAY_OUT = f" for beta calibration ({ANY_SCORES})"
 
 Parameters = Literal["abm", "am", "ab"]
 """Which of the map's parameters are free."""
@@ -45,7 +47,7 @@ class BetaMap:
         ValueError
             If a score is outside [0, 1].
         """
-        check_unit_interval(scores)
+        check_unit_interval(scores, WAY_OUT)
         s = self.interior.clip(scores)
         return logistic(self.a * np.log(s) - self.b * np.log1p(-s) + self.c)[0]
 
@@ -71,7 +73,7 @@ def fit_beta(
     ValueError
         If a score is outside [0, 1].
     """
-    interior = Interior.of(scores)
+    interior = Interior.of(scores, WAY_OUT)
     s = interior.clip(scores)
     w = np.ones(len(s)) if weight is None else weight
     masses = (w * (1 - positive), w * positive)

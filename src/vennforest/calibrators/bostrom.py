@@ -6,8 +6,10 @@ import numpy as np
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators._logistic import logistic
-from vennforest.calibrators._probabilities import check_probabilities
+from vennforest.calibrators._probabilities import ANY_SCORES, check_probabilities
 from vennforest.calibrators.base import Calibrator
+
+WAY_OUT = f" for Boström's correction ({ANY_SCORES})"
 
 GRID = 51
 """A and B are integers from 0 to 50."""
@@ -95,7 +97,7 @@ class BostromScaling(Calibrator):
 
 def _vectors(scores: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return probabilities (n, k), rows summing to 1, and each row's winner (n,)."""
-    p = check_probabilities(scores, "")
+    p = check_probabilities(scores, WAY_OUT)
     winner = p.argmax(axis=1)
     return p / p.sum(axis=1, keepdims=True), winner
 

@@ -91,8 +91,8 @@ class StepTable:
         cls, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None
     ) -> Self:
         """Fit to scores (n,), whether each is of the positive class, and weights above zero."""
-        examples = Examples(
-            scores, positive.view(np.int8), np.empty(0) if weight is None else weight
+        examples = Examples(  # a copy: the caller may change what is his
+            scores.copy(), positive.view(np.int8), np.empty(0) if weight is None else weight
         )
         if weight is None:
             x, W, Y, m = kernels.merge_sorted(_sort(scores[~positive]), _sort(scores[positive]))
@@ -132,7 +132,7 @@ class StepTable:
         return {name: value for name, value in self.__dict__.items() if name != "_removal"}
 
     def read(
-        self, scores: FloatArray, left_out: IntArray | None = None, n_jobs: int | None = 1
+        self, scores: FloatArray, left_out: IntArray | None = None, n_jobs: int | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Return p0 and p1, each (n,), of scores (n,), each without example ``left_out[i]``."""
         p0, p1 = np.empty(len(scores)), np.empty(len(scores))

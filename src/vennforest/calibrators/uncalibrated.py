@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators._probabilities import check_probabilities
+from vennforest.calibrators._probabilities import ANY_SCORES, check_probabilities
 from vennforest.calibrators.base import Calibrator
 
-WAY_OUT = ' for method="none" (other methods take any scores)'
+WAY_OUT = f' for method="none" ({ANY_SCORES})'
 
 
 class Uncalibrated(Calibrator):

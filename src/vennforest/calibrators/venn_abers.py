@@ -130,6 +130,8 @@ class VennAbers(Calibrator):
         if len(labels) != 2 or not labels[0] < labels[1]:
             raise ValueError(f"classes must be two labels in sorted order, got {list(labels)}")
         m = len(score)
+        if not m:
+            raise ValueError("scores must hold at least one score, got none")
         counts = np.concatenate([np.asarray(c, np.float64) for c in (negatives, positives)])
         if counts.shape != (2 * m,):
             raise ValueError(

@@ -109,6 +109,12 @@ class TrainingData:
             self.weight_param,
         )
 
+    def present(self) -> TrainingData:
+        """Return the rows that count: a weight of zero is the example's absence."""
+        if self.weight is None or (self.weight > 0).all():
+            return self
+        return self.rows(np.flatnonzero(self.weight > 0))
+
     def fit(self, estimator: Any) -> Any:
         """Fit a clone of the estimator and return it."""
         model = clone(estimator)
@@ -163,29 +169,31 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
     ------
     TypeError
         If the model has neither method.
+    ValueError
+        If its decision values are of pairs of classes.
     """
+    known = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
     if hasattr(model, "predict_proba"):
         scores = np.asarray(model.predict_proba(X), dtype=np.float64)
-        known, missing = model.classes_, np.zeros((len(scores), 1))
+        missing = np.zeros(len(scores))
     elif hasattr(model, "decision_function"):
         scores = np.asarray(model.decision_function(X), dtype=np.float64)
-        if scores.ndim == 1 and len(classes) == 2 and len(model.classes_) == 2:
-            return scores
-        known = model.classes_
         if scores.ndim == 1:
             scores = np.column_stack([-scores, scores])[:, -len(known) :]
-        missing = scores.min(axis=1, keepdims=True)
+        elif getattr(model, "decision_function_shape", "ovr") == "ovo" and len(known) > 2:
+            raise ValueError(
+                "estimator must have one decision value a class, got one for each pair: "
+                'use decision_function_shape="ovr"'
+            )
+        missing = scores.min(axis=1)
     else:
         raise TypeError(
             f"estimator must have predict_proba or decision_function, got {type(model).__name__}"
         )
-    if len(known) != len(classes):
-        column = {label: j for j, label in enumerate(known)}
+    if not np.array_equal(known, classes):
+        column = {label: j for j, label in enumerate(known.tolist())}
         scores = np.column_stack(
-            [
-                scores[:, column[label]] if label in column else missing[:, 0]
-                for label in classes.tolist()
-            ]
+            [scores[:, column[c]] if c in column else missing for c in classes.tolist()]
         )
     return np.ascontiguousarray(scores[:, 1] if len(classes) == 2 else scores)
 

@@ -4,6 +4,9 @@ import numpy as np
 
 from vennforest._jit import kernel
 
+START = 0x243F6A8885A308D3
+STEP = 0x9E3779B97F4A7C15
+
 
 @kernel
 def mix(h):
@@ -16,17 +19,50 @@ def mix(h):
 
 
 @kernel
-def draw_examples(words, seed, n_draws, n_examples, out):
-    """Draw ``n_draws`` examples for every row from a hash of its words and the seed.
+def add_value(h, column, bits, infinity):
+    """Return the hash after one more number, given as bits; zeros of either sign change nothing.
 
-    words : (n, d) uint32, the row's bits; out : (n_draws, n) intp in [0, n_examples).
+    ``infinity``: the bits of infinity in the number's type. Whatever lies above is NaN.
     """
-    n, d = words.shape
+    magnitude = bits & (infinity | (infinity - np.uint64(1)))
+    if magnitude == 0:
+        return h
+    if magnitude > infinity:
+        bits = infinity + np.uint64(1)
+    return mix(h ^ (bits + (np.uint64(column) + np.uint64(1)) * np.uint64(STEP)))
+
+
+@kernel
+def hash_dense(bits, infinity, out):
+    """Hash the rows of a table of floats, given as bits (n, d)."""
+    n, d = bits.shape
     for i in range(n):
-        h = mix(seed)
+        h = np.uint64(START)
         for j in range(d):
-            h = mix((h ^ np.uint64(words[i, j])) + np.uint64(0x9E3779B97F4A7C15))
-        for draw in range(n_draws):
+            h = add_value(h, j, np.uint64(bits[i, j]), infinity)
+        out[i] = h
+
+
+@kernel
+def hash_csr(pointers, columns, bits, infinity, out):
+    """Hash the rows of a CSR table with sorted columns: as the dense table is hashed."""
+    for i in range(len(out)):
+        h = np.uint64(START)
+        for at in range(pointers[i], pointers[i + 1]):
+            h = add_value(h, columns[at], np.uint64(bits[at]), infinity)
+        out[i] = h
+
+
+@kernel
+def draw_examples(hashes, seed, n_examples, out):
+    """Draw ``len(out)`` examples for every row from its hash and the seed.
+
+    hashes : (n,) uint64; out : (n_draws, n) intp in [0, n_examples).
+    """
+    start = mix(seed + np.uint64(STEP))
+    for i in range(len(hashes)):
+        h = mix(hashes[i] ^ start)
+        for draw in range(len(out)):
             # The upper 32 bits as a fraction: no draw is likelier than another by more than 2**-32.
             high = mix(h + np.uint64(draw)) >> np.uint64(32)
             out[draw, i] = np.intp((high * np.uint64(n_examples)) >> np.uint64(32))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.ensemble import (
@@ -28,11 +27,11 @@ from vennforest.forest import Membership, PackedForest
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Draw, Part, TrainingData
 from vennforest.sources.rows import (
+    HashArray,
     draw_examples,
     draw_subsets,
+    hash_rows,
     mean_over_trees,
-    words_of_floats,
-    words_of_table,
 )
 
 Subforest = Literal["exchangeable", "random", "all"]
@@ -102,7 +101,7 @@ def out_of_bag(
         answers = BaggingAnswers(ensemble, votes)
     membership = Membership.from_forest(ensemble, len(data))
     counts = membership.counts()
-    kept = np.flatnonzero(counts > 0 if data.weight is None else (counts > 0) & (data.weight > 0))
+    kept = np.flatnonzero(counts > 0)
     alone = int((counts == 0).sum())
     if not len(kept):
         raise ValueError(
@@ -151,13 +150,17 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, An
         prefix = f"{name}__"
         own = {key.removeprefix(prefix): v for key, v in params.items() if key.startswith(prefix)}
         others = {key: v for key, v in params.items() if not key.startswith(prefix)}
-    if len(pipeline.steps) == 1:
-        last.fit(data.X, data.y, **own)
-        return pipeline, None, last, data.X
-    transformer = pipeline[:-1]
-    seen = transformer.fit_transform(data.X, data.y, **others)
-    last.fit(seen, data.y, **own)
-    return Pipeline([*transformer.steps, (name, last)]), transformer, last, seen
+    steps: list[Any] = []
+    seen = data.X
+    if len(pipeline.steps) > 1:
+        transformers = pipeline[:-1]
+        seen = transformers.fit_transform(data.X, data.y, **others)
+        steps = transformers.steps
+    rest = replace(data, X=seen, fit_params=own, weight_param=None)
+    model, within, ensemble, seen = _fit_ensemble(last, rest)
+    pipeline.steps = [*steps, (name, model)]
+    steps = [*steps, (name, within)] if within is not None else steps
+    return pipeline, Pipeline(steps) if steps else None, ensemble, seen
 
 
 class Answers(Protocol):
@@ -172,8 +175,8 @@ class Answers(Protocol):
         """Return rows as the members see them."""
         ...
 
-    def words(self, rows: Any) -> NDArray[np.uint32]:
-        """Return the rows' bits, (n, words)."""
+    def hashes(self, rows: Any) -> HashArray:
+        """Return a hash of each row, (n,)."""
         ...
 
     def mean(
@@ -213,10 +216,9 @@ class ForestAnswers:
         """Return rows as float32, refused as the forest would refuse them."""
         return self.packed.check_rows(X)
 
-    def words(self, rows: Any) -> NDArray[np.uint32]:
-        """Return the rows' bits, (n, words)."""
-        table = rows.table
-        return words_of_table(table) if sparse.issparse(table) else words_of_floats(table)
+    def hashes(self, rows: Any) -> HashArray:
+        """Return a hash of each row, (n,)."""
+        return hash_rows(rows.table)
 
     def mean(
         self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
@@ -252,9 +254,9 @@ class BaggingAnswers:
             reset=False,
         )
 
-    def words(self, rows: Any) -> NDArray[np.uint32]:
-        """Return the rows' bits, (n, words)."""
-        return words_of_table(rows)
+    def hashes(self, rows: Any) -> HashArray:
+        """Return a hash of each row, (n,)."""
+        return hash_rows(rows)
 
     def mean(
         self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
@@ -348,16 +350,16 @@ class OutOfBagScorer:
             return
         n_draws = 1 if self.n_draws == "all" else self.n_draws
         n = self.membership.n if self.kept is None else len(self.kept)
-        words = self.answers.words(rows)
-        for draw, left_out in enumerate(draw_examples(words, self.seed, n_draws, n)):
+        hashes = self.answers.hashes(rows)
+        for draw, left_out in enumerate(draw_examples(hashes, self.seed, n_draws, n)):
             examples = left_out if self.kept is None else self.kept[left_out]
             if self.subforest == "exchangeable":
                 yield Draw(self.answers.mean(rows, self.membership, examples), left_out, 1)
             else:
                 sizes = self._counts[examples]
-                subsets = draw_subsets(words, self.seed + 1 + draw, sizes, self.answers.n_trees)
+                subsets = draw_subsets(hashes, self.seed + 1 + draw, sizes, self.answers.n_trees)
                 own = Membership.from_dense(np.ascontiguousarray(subsets.T))
-                yield Draw(self.answers.mean(rows, own, np.arange(len(words))), None, 1)
+                yield Draw(self.answers.mean(rows, own, np.arange(len(hashes))), None, 1)
 
     @cached_property
     def _counts(self) -> IntArray:
@@ -367,7 +369,7 @@ class OutOfBagScorer:
     def _every_draw(self, rows: Any) -> Iterator[Draw]:
         """Yield the scores under every calibration example's members, without randomness."""
         answers = self.answers.each(rows)
-        members = self.membership.dense().astype(np.float64)
+        members = self.membership.dense()
         if self.kept is not None:
             members = members[:, self.kept]
         counts = members.sum(axis=0)
@@ -375,6 +377,6 @@ class OutOfBagScorer:
         at_once = max(1, SCORES_AT_ONCE // max(1, answers[:, 0].size))
         for first in range(0, n, at_once):
             some = np.arange(first, min(n, first + at_once))
-            means = mean_over_trees(answers, members[:, some], counts[some])
+            means = mean_over_trees(answers, members[:, some].astype(np.float64), counts[some])
             flat = means.reshape(len(some) * m, *means.shape[2:])
             yield Draw(flat, np.repeat(some, m), len(some))

@@ -1,4 +1,4 @@
-"""Rows as bits: what a row is hashed from, whatever its table is."""
+"""Rows as numbers: what the draw of a row is hashed from, whatever its table is."""
 
 from __future__ import annotations
 
@@ -12,78 +12,103 @@ from scipy import sparse
 from vennforest._validation import FloatArray, IntArray
 from vennforest.sources import kernels
 
+HashArray = NDArray[np.uint64]
 
-def words_of_floats(X: NDArray[np.floating[Any]]) -> NDArray[np.uint32]:
-    """Return the bits of a numeric table (n, d) as (n, words) uint32.
+KEYS_AT_ONCE = 1 << 22
+"""Random numbers that picking trees holds at once."""
 
-    Numbers that compare equal have the same bits (-0.0 and 0.0), and so have all NaN.
+
+def hash_rows(X: Any) -> HashArray:
+    """Return a hash of each row of any table a classifier may take.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        float32 numbers count by their bits, other numbers by their value as float64. Numbers that
+        compare equal have one hash (-0.0 and 0.0), and so have all NaN. A row with anything else
+        than numbers counts by what Python prints of it.
+
+    Returns
+    -------
+    ndarray of shape (n,), uint64
+        Dense and sparse tables of the same type and numbers have the same.
     """
-    X = X + X.dtype.type(0)  # -0.0 + 0.0 is 0.0; also makes a copy that may be written to
-    X[np.isnan(X)] = np.nan
-    words: NDArray[np.uint32] = np.ascontiguousarray(X).view(np.uint32)
-    return words.reshape(len(X), -1)
-
-
-def words_of_table(X: Any) -> NDArray[np.uint32]:
-    """Return bits (n, words) uint32 of the rows of any table a classifier may take.
-
-    Numbers count by their float64 value; rows with anything else by what Python prints of them.
-    """
-    if sparse.issparse(X):
-        X = sparse.csr_array(X)
-        out = np.empty((X.shape[0], 4), np.uint32)
-        for i in range(X.shape[0]):
-            row = X[[i]].tocoo()
-            columns, values = row.coords[-1], np.asarray(row.data, np.float64)
-            order = np.argsort(columns[values != 0], kind="stable")
-            out[i] = _digest(
-                columns[values != 0][order].astype(np.int64).tobytes()
-                + words_of_floats(values[values != 0][order][None]).tobytes()
-            )
+    table: Any = X
+    if sparse.issparse(table):
+        table = sparse.csr_array(table)
+        if not table.has_canonical_format:
+            table = table.copy()
+            table.sum_duplicates()
+        bits, infinity = _bits(table.data)
+        out = np.empty(table.shape[0], np.uint64)
+        kernels.hash_csr(
+            table.indptr.astype(np.int64), table.indices.astype(np.int64), bits, infinity, out
+        )
         return out
-    array = np.asarray(X)
+    array = np.asarray(table)
     if array.dtype.kind in "fiub":
-        return words_of_floats(array.astype(np.float64).reshape(len(array), -1))
+        bits, infinity = _bits(array.reshape(len(array), -1))
+        out = np.empty(len(array), np.uint64)
+        kernels.hash_dense(bits, infinity, out)
+        return out
+    # Row by row: what one row holds must not decide how another is read.
+    return np.array([_hash_mixed(row) for row in array.tolist()], np.uint64)
+
+
+def _bits(values: NDArray[Any]) -> tuple[NDArray[Any], np.uint64]:
+    """Return numbers as unsigned integers of their width, and the bits of infinity."""
+    if values.dtype == np.float32:
+        single = np.require(values, requirements=["C", "W"])
+        return single.view(np.uint32), np.uint64(0x7F800000)
+    double = np.require(values, np.float64, ["C", "W"])
+    return double.view(np.uint64), np.uint64(0x7FF0000000000000)
+
+
+def _hash_mixed(row: Any) -> np.uint64:
     try:
-        return words_of_floats(array.astype(np.float64).reshape(len(array), -1))
+        numbers = np.array(row, dtype=np.float64).reshape(1, -1)
     except (TypeError, ValueError):
-        return np.array(
-            [_digest("\x1f".join(map(str, row)).encode()) for row in array.tolist()]
-        ).reshape(len(array), 4)
+        values = row if isinstance(row, list) else [row]
+        text = "\x1f".join(repr(v + 0.0) if _is_number(v) else str(v) for v in values)
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return np.uint64(int.from_bytes(digest, "little"))
+    return np.uint64(hash_rows(numbers)[0])
 
 
-def _digest(text: bytes) -> NDArray[np.uint32]:
-    return np.frombuffer(hashlib.blake2b(text, digest_size=16).digest(), np.uint32)
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
 
 
-def draw_examples(words: NDArray[np.uint32], seed: int, n_draws: int, n_examples: int) -> IntArray:
-    """Draw calibration examples for every row from a hash of its bits and the seed.
+def draw_examples(hashes: HashArray, seed: int, n_draws: int, n_examples: int) -> IntArray:
+    """Draw calibration examples for every row from its hash and the seed.
 
     Returns
     -------
     ndarray of shape (n_draws, n)
         Example numbers in [0, n_examples), uniform over rows and draws.
     """
-    out = np.empty((n_draws, len(words)), np.intp)
-    kernels.draw_examples(words, np.uint64(seed), n_draws, n_examples, out)
+    out = np.empty((n_draws, len(hashes)), np.intp)
+    kernels.draw_examples(hashes, np.uint64(seed), n_examples, out)
     return out
 
 
-def draw_subsets(
-    words: NDArray[np.uint32], seed: int, sizes: IntArray, n_trees: int
-) -> NDArray[np.bool_]:
-    """Pick as many trees as ``sizes`` says for each row, from a hash of its bits and the seed.
+def draw_subsets(hashes: HashArray, seed: int, sizes: IntArray, n_trees: int) -> NDArray[np.bool_]:
+    """Pick as many trees as ``sizes`` says for each row, from its hash and the seed.
 
     Returns
     -------
     ndarray of shape (n, n_trees)
         True for the trees picked: each row's a uniform choice without replacement.
     """
-    # The trees with the smallest of n_trees hashed numbers are a uniform choice.
-    keys = draw_examples(words, seed, n_trees, 2**31).T
-    order = np.argsort(keys, axis=1, kind="stable")
-    picked = np.zeros((len(words), n_trees), np.bool_)
-    np.put_along_axis(picked, order, np.arange(n_trees) < sizes[:, None], axis=1)
+    picked = np.zeros((len(hashes), n_trees), np.bool_)
+    at_once = max(1, KEYS_AT_ONCE // n_trees)
+    for first in range(0, len(hashes), at_once):
+        part = slice(first, first + at_once)
+        # The trees with the smallest of n_trees hashed numbers are a uniform choice.
+        keys = draw_examples(hashes[part], seed, n_trees, 2**31).T
+        order = np.argsort(keys, axis=1, kind="stable")
+        chosen = np.arange(n_trees) < sizes[part, None]
+        np.put_along_axis(picked[part], order, chosen, axis=1)
     return picked
 
 

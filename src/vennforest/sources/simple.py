@@ -31,7 +31,10 @@ def holdout(
     ValueError
         If a part would be empty.
     """
-    index = np.arange(len(data))
+    n = len(data)
+    if not 1 <= (size * n if size < 1 else size) <= n - 1:
+        raise ValueError(f"holdout_size must leave examples on both sides of {n}, got {size!r}")
+    index = np.arange(n)
     smallest = np.bincount(data.codes, minlength=len(data.classes)).min()
     stratify = data.codes if smallest >= 2 else None
     try:
@@ -82,7 +85,8 @@ def folds(
     ValueError
         If the folds leave nobody out, or without ``ensemble`` somebody twice.
     """
-    pairs = [(np.asarray(train), np.asarray(test)) for train, test in splits]
+    pairs = [(_counting(train, data), _counting(test, data)) for train, test in splits]
+    pairs = [(train, test) for train, test in pairs if len(test)]
     tested = np.concatenate([test for _, test in pairs]) if pairs else np.empty(0, np.intp)
     if not len(tested):
         raise ValueError("cv must leave examples out, got no test indices")
@@ -91,7 +95,9 @@ def folds(
             "cv must leave each example out at most once with ensemble=False, "
             "got a splitter that repeats some: use ensemble=True"
         )
-    tasks = [data.rows(train) for train, _ in pairs] + ([] if ensemble else [data])
+    tasks = [data.rows(train) for train, _ in pairs]
+    if not ensemble:
+        tasks.append(data.present())
     models = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(task.fit)(estimator) for task in tasks)
     parts = [
         _part(model, data.rows(test))
@@ -110,6 +116,13 @@ def folds(
             ModelScorer(models[-1], data.classes),
         )
     ]
+
+
+def _counting(index: Any, data: TrainingData) -> IntArray:
+    """Return which of the indexed examples have a weight above zero."""
+    given = np.asarray(index)
+    rows = np.flatnonzero(given) if given.dtype == bool else given.astype(np.intp)
+    return rows if data.weight is None else rows[data.weight[rows] > 0]
 
 
 def _part(model: Any, data: TrainingData) -> Part:
