@@ -38,6 +38,7 @@ from vennforest.calibrators.one_vs_rest import normalised_bounds
 from vennforest.calibrators.taxonomies import Taxonomy, resolve
 from vennforest.calibrators.venn import Venn
 from vennforest.multiprobability import Merge, Multiprobability
+from vennforest.sources.base import model_scores, with_seed
 
 TransductiveMerge = Literal["auto", "log", "brier", "midpoint"]
 """How `TransductiveClassifier` makes one probability of its bounds."""
@@ -160,6 +161,8 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         ValueError
             If a parameter has none of its values, the data do not fit, there are fewer than two
             classes, or weights are given to an estimator that takes none.
+        TypeError
+            If the estimator has neither ``predict_proba`` nor ``decision_function``.
         """
         self._taxonomy, self._merge = self._check_parameters()
         X, y = validate_data(self, _check_table(X), y, skip_check_array=True)
@@ -222,14 +225,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                 "estimator must be one that can be trained anew, got a FrozenEstimator: "
                 "use CalibratedClassifier"
             )
-        estimator = clone(self._given(sparse))
-        random = check_random_state(self.random_state)
-        seeds = {
-            name: random.randint(np.iinfo(np.int32).max)
-            for name, value in sorted(estimator.get_params().items())
-            if name.rpartition("__")[2] == "random_state" and value is None
-        }
-        return estimator.set_params(**seeds)
+        return with_seed(self._given(sparse), check_random_state(self.random_state))
 
     def predict_multiprobability(self, X: Any) -> Multiprobability:
         """Return lower and upper probabilities of every class.
@@ -367,36 +363,11 @@ def _train(model: Any, X: Any, y: NDArray[Any], weight: FloatArray | None) -> An
 
 
 def _score(model: Any, X: Any, classes: NDArray[Any], as_shares: bool = False) -> FloatArray:
-    """Return scores (n,) of the second of two classes, or (n, k), of a trained model.
-
-    Raises
-    ------
-    ValueError
-        If the model gives no finite score for each of these classes, in their order.
-    """
-    if not np.array_equal(model.classes_, classes):
-        raise ValueError(
-            f"estimator must give its classes in sorted order {classes.tolist()}, "
-            f"got {list(model.classes_)}"
-        )
-    k, given = len(classes), hasattr(model, "predict_proba")
-    if not given and not hasattr(model, "decision_function"):
-        raise ValueError(
-            "estimator must have predict_proba or decision_function, "
-            f"got {type(model).__name__} with neither"
-        )
-    scores = model.predict_proba(X) if given else model.decision_function(X)
-    scores = check_scores(scores, "scores of the estimator")
-    if k == 2 and scores.ndim == 2 and scores.shape[1] == 2:
-        scores = scores[:, 1]
-    if scores.shape[1:] != (() if k == 2 else (k,)):
-        raise ValueError(
-            f"scores of the estimator must have a column for each of {k} classes, "
-            f"got shape {scores.shape}"
-        )
-    if given or not as_shares:
+    """Return finite scores (n,) of the second of two classes, or (n, k), of a trained model."""
+    scores = check_scores(model_scores(model, X, classes), "scores of the estimator")
+    if not as_shares or hasattr(model, "predict_proba"):
         return scores
-    shares: FloatArray = expit(scores) if k == 2 else softmax(scores, axis=1)
+    shares: FloatArray = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
     return shares
 
 
