@@ -33,19 +33,9 @@ def hash_rows(X: Any) -> HashArray:
     ndarray of shape (n,), uint64
         Dense and sparse tables of the same type and numbers have the same.
     """
-    table: Any = X
-    if sparse.issparse(table):
-        table = sparse.csr_array(table)
-        if not table.has_canonical_format:
-            table = table.copy()
-            table.sum_duplicates()
-        bits, infinity = _bits(table.data)
-        out = np.empty(table.shape[0], np.uint64)
-        kernels.hash_csr(
-            table.indptr.astype(np.int64), table.indices.astype(np.int64), bits, infinity, out
-        )
-        return out
-    array = np.asarray(table)
+    if sparse.issparse(X):
+        return _hash_sparse(X)
+    array = np.asarray(X)
     if array.dtype.kind in "fiub":
         bits, infinity = _bits(array.reshape(len(array), -1))
         out = np.empty(len(array), np.uint64)
@@ -53,6 +43,19 @@ def hash_rows(X: Any) -> HashArray:
         return out
     # Row by row: what one row holds must not decide how another is read.
     return np.array([_hash_mixed(row) for row in array.tolist()], np.uint64)
+
+
+def _hash_sparse(X: Any) -> HashArray:
+    table: Any = sparse.csr_array(X)
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    bits, infinity = _bits(table.data)
+    out = np.empty(table.shape[0], np.uint64)
+    kernels.hash_csr(
+        table.indptr.astype(np.int64), table.indices.astype(np.int64), bits, infinity, out
+    )
+    return out
 
 
 def _bits(values: NDArray[Any]) -> tuple[NDArray[Any], np.uint64]:
