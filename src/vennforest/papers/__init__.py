@@ -1,1 +1,107 @@
-"""The four papers' experiments, and the numbers that they print."""
+"""The four papers' experiments, run again beside the numbers that they print."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from vennforest.papers.protocol import (
+    Experiment,
+    Progress,
+    Task,
+    option_names,
+    run_experiment,
+)
+from vennforest.papers.reproduction import Reproduction
+
+__all__ = ["EXPERIMENTS", "Progress", "Reproduction", "Task", "experiment", "reproduce"]
+
+EXPERIMENTS = ("johansson2018", "bostrom2008")
+"""The papers that can be reproduced; each has a module of its name with ``EXPERIMENT``, a class."""
+
+
+def experiment(paper: str) -> type[Experiment]:
+    """Return a paper's experiment.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if paper not in EXPERIMENTS:
+        raise ValueError(f"paper must be one of {list(EXPERIMENTS)}, got {paper!r}")
+    found: type[Experiment] = importlib.import_module(f"vennforest.papers.{paper}").EXPERIMENT
+    return found
+
+
+def reproduce(
+    paper: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    datasets: Iterable[str] | None = None,
+    *,
+    repeats: int | None = None,
+    folds: int | None = None,
+    n_jobs: int | None = None,
+    seed: int = 0,
+    output: str | os.PathLike[str] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> Reproduction:
+    """Run a paper's experiment and set its numbers beside the printed ones.
+
+    Parameters
+    ----------
+    paper : {"johansson2018", "bostrom2008"}
+        Which.
+    data_dir : path, optional
+        The local folder of data sets, see `vennforest.datasets.load`.
+    datasets : iterable of str, optional
+        The data sets' names as printed; by default all of the paper's.
+    repeats, folds : int, optional
+        Of the cross-validation; by default as in the paper.
+    n_jobs : int, optional
+        Processes that work off folds; -1: one a processor. The numbers do not depend on it.
+    seed : int
+        Of everything random.
+    output : path, optional
+        A folder for ``results.csv``, tables, figures and the HTML page ``index.html``. Finished
+        folds are kept there in ``folds.jsonl`` as they come: called again, a stopped run goes on.
+    progress : callable, optional
+        Called with a `Progress` at the start and after every fold.
+    **options
+        The experiment's own settings, such as ``trees``.
+
+    Returns
+    -------
+    Reproduction
+
+    Raises
+    ------
+    ValueError
+        If an argument has no such value, or ``output`` holds results of other settings or data.
+    FileNotFoundError
+        If a data set is nowhere to be found.
+    ImportError
+        If pandas is not installed; with ``output`` also jinja2 or matplotlib.
+    """
+    kind = experiment(paper)
+    own = option_names(kind)
+    unknown = sorted(set(options) - set(own))
+    if unknown:
+        raise ValueError(f"options of {paper} must be among {own}, got {unknown[0]!r}")
+    if repeats is not None:
+        options["repeats"] = repeats
+    if folds is not None:
+        options["folds"] = folds
+    folder = None if data_dir is None else str(Path(data_dir).expanduser())
+    chosen = None if datasets is None else [datasets] if isinstance(datasets, str) else datasets
+    chosen = None if chosen is None else list(chosen)
+    this = kind(data_dir=folder, seed=seed, **options)
+    records = run_experiment(this, chosen, n_jobs=n_jobs, output=output, progress=progress)
+    found = this.report(records, list(dict.fromkeys(task.dataset for task in records)))
+    if output is not None:
+        found.write(output)
+    return found
