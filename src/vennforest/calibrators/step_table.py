@@ -42,13 +42,26 @@ class Hulls(NamedTuple):
     levels: Int32Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Examples:
-    """The calibration examples one by one, for leaving them out."""
+    """The calibration examples one by one, for leaving them out.
 
-    scores: FloatArray  # (n,)
+    Their scores are kept until the first of them is left out; from then on their places will do.
+    """
+
     labels: NDArray[np.int8]  # (n,) 0 or 1
     weight: FloatArray  # (n,), or (0,) where every weight is 1
+    scores: FloatArray | None  # (n,)
+    numbers: Int32Array | None = None  # (n,) the place of each score among the distinct ones
+
+    def numbers_in(self, x: FloatArray) -> Int32Array:
+        """Return the place of each example's score among the distinct scores x."""
+        scores = self.scores
+        if scores is not None:
+            self.numbers = np.searchsorted(x, scores).astype(np.int32)
+            self.scores = None
+        assert self.numbers is not None
+        return self.numbers
 
 
 class StepTable:
@@ -91,8 +104,10 @@ class StepTable:
         cls, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None
     ) -> Self:
         """Fit to scores (n,), whether each is of the positive class, and weights above zero."""
-        examples = Examples(  # a copy: the caller may change what is his
-            scores.copy(), positive.view(np.int8), np.empty(0) if weight is None else weight
+        examples = Examples(
+            positive.view(np.int8),
+            np.empty(0) if weight is None else weight,
+            scores.copy(),  # the caller may change what is his
         )
         if weight is None:
             x, W, Y, m = kernels.merge_sorted(_sort(scores[~positive]), _sort(scores[positive]))
@@ -109,7 +124,7 @@ class StepTable:
 
     @cached_property
     def _removal(self) -> tuple[Hulls, list[tuple[Int32Array, Int32Array]], Int32Array]:
-        """What leaving out needs: hulls, each step's reach, each example's score number.
+        """What leaving out needs: hulls, each step's reach, each example's place.
 
         It follows from the fit alone and is made at the first use, since most fits never need it.
         """
@@ -124,8 +139,7 @@ class StepTable:
             kernels.reach(self.W, self.Y, *hulls, steps.a, steps.b, label, heaviest)
             for label, steps in enumerate((self.zeros, self.ones))
         ]
-        position = np.searchsorted(self.x, self.examples.scores).astype(np.int32)
-        return hulls, reach, position
+        return hulls, reach, self.examples.numbers_in(self.x)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
