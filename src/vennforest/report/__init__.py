@@ -1,1 +1,8 @@
-"""report."""
+"""Evaluate a data set by cross-validation and write what came out as one web page."""
+
+from vennforest.report.costs import CostMatrix
+from vennforest.report.evaluation import Evaluation, evaluate
+from vennforest.report.measures import Measures
+from vennforest.report.verdict import Verdict
+
+__all__ = ["CostMatrix", "Evaluation", "Measures", "Verdict", "evaluate"]

@@ -1,0 +1,162 @@
+"""Decisions at known costs, and which of them are the same wherever the probability lies."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest.multiprobability import Multiprobability
+
+FORM = (
+    'JSON {"observed class": {"decision": cost}}, a list of rows in the order of the classes, or '
+    "a CSV file with the decisions in its first line and the observed class first in every other"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CostMatrix:
+    """What each decision costs, given the class that is observed.
+
+    Attributes
+    ----------
+    costs : ndarray of shape (k, d)
+        A row for each class, a column for each decision; negative: a gain.
+    decisions : tuple of str
+        Their names.
+    """
+
+    costs: FloatArray
+    decisions: tuple[str, ...]
+
+    @classmethod
+    def read(cls, given: Any, classes: NDArray[Any]) -> CostMatrix:
+        """Return the costs that a matrix, a mapping, JSON text or a file holds.
+
+        Parameters
+        ----------
+        given : CostMatrix, array-like, dict, str or path
+            ``{"observed class": {"decision": cost}}``, or rows in the order of the classes.
+        classes : ndarray of shape (k,)
+            Labels, sorted.
+
+        Raises
+        ------
+        InputError
+            If it is none of these, a class is missing or unknown, or a cost is no finite number.
+        """
+        if isinstance(given, CostMatrix):
+            return given
+        if isinstance(given, str | Path):
+            given = _parse(given)
+        names = [str(label) for label in classes]
+        if isinstance(given, dict):
+            return _from_dict(given, names)
+        try:
+            costs = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"costs must be {FORM}, got {str(given)[:80]}") from None
+        if costs.shape != (len(names), len(names)):
+            raise InputError(
+                f"costs must have a row and a column for each of {len(names)} classes "
+                f"({', '.join(names[:8])}), got shape {costs.shape}"
+            )
+        return _checked(costs, names)
+
+    def decide(self, p: FloatArray) -> IntArray:
+        """Return the decision (n,) of least expected cost, the first of equals; p is (n, k)."""
+        decided: IntArray = (p @ self.costs).argmin(axis=1)
+        return decided
+
+    def paid(self, decided: IntArray, codes: IntArray) -> FloatArray:
+        """Return what each decision cost, (n,), given the observed classes."""
+        paid: FloatArray = self.costs[codes, decided]
+        return paid
+
+    def settled(self, decided: IntArray, bounds: Multiprobability) -> NDArray[np.bool_]:
+        """Tell which decisions (n,) cost least under all probabilities between the bounds.
+
+        A decision j is settled if Σ p_i (c_ij − c_ij') is at most 0 for every other j' and every p
+        with lower ≤ p ≤ upper and Σ p_i = 1. The largest such sum gives every class its lower
+        bound and what is left to the classes of the largest difference first.
+        """
+        same = np.ones(len(decided), dtype=bool)
+        for j in np.unique(decided):
+            mine = np.flatnonzero(decided == j)
+            low, room = bounds.lower[mine], bounds.width[mine]
+            for other in range(self.costs.shape[1]):
+                if other == j:
+                    continue
+                gap = self.costs[:, j] - self.costs[:, other]
+                order = np.argsort(-gap, kind="stable")
+                space = np.cumsum(room[:, order], axis=1)
+                left = np.maximum(1 - low.sum(axis=1, keepdims=True), 0)
+                filled = np.diff(np.minimum(space, left), axis=1, prepend=0.0)
+                worst = low @ gap + filled @ gap[order]
+                same[mine] &= worst <= 1e-12 * max(1.0, float(np.abs(gap).max()))
+        return same
+
+
+def _parse(given: str | Path) -> Any:
+    text = str(given)
+    if isinstance(given, Path) or not text.lstrip().startswith(("{", "[")):
+        path = Path(text)
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            raise InputError(f"costs must be {FORM}, and there is no file {path}") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"the costs in {path} cannot be read as text: {error}") from None
+    if text.lstrip().startswith(("{", "[")):
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InputError(f"costs must be {FORM}, got JSON with a fault: {error}") from None
+    return _parse_csv(text)
+
+
+def _parse_csv(text: str) -> dict[str, dict[str, str]]:
+    lines = [line for line in csv.reader(io.StringIO(text), skipinitialspace=True) if line]
+    if len(lines) < 2 or any(len(line) != len(lines[0]) for line in lines):
+        raise InputError(f"costs must be {FORM}, got lines of different lengths or too few")
+    decisions = lines[0][1:]
+    return {line[0]: dict(zip(decisions, line[1:], strict=True)) for line in lines[1:]}
+
+
+def _from_dict(given: dict[Any, Any], names: list[str]) -> CostMatrix:
+    table = {str(name): row for name, row in given.items()}
+    unknown = [name for name in table if name not in names]
+    missing = [name for name in names if name not in table]
+    if unknown or missing:
+        fault = f"no row for class {missing[0]!r}" if missing else f"unknown class {unknown[0]!r}"
+        raise InputError(f"costs must have a row for each class ({', '.join(names)}), got {fault}")
+    if any(not isinstance(row, dict) or not row for row in table.values()):
+        raise InputError(f"costs must be {FORM}, got a row without named decisions")
+    rows = {name: {str(key): cost for key, cost in table[name].items()} for name in names}
+    decisions = list(rows[names[0]])
+    for name, row in rows.items():
+        if set(row) != set(decisions):
+            raise InputError(
+                f"costs must name the same decisions for each class, got {list(row)} for {name!r} "
+                f"and {decisions} for {names[0]!r}"
+            )
+    try:
+        costs = np.array([[float(rows[name][key]) for key in decisions] for name in names])
+    except (TypeError, ValueError):
+        raise InputError("costs must be numbers, got something else among them") from None
+    return _checked(costs, decisions)
+
+
+def _checked(costs: FloatArray, decisions: list[str]) -> CostMatrix:
+    if not np.isfinite(costs).all():
+        raise InputError("costs must be finite numbers, got NaN or inf")
+    if costs.shape[1] < 2:
+        raise InputError(f"costs must name at least two decisions, got {costs.shape[1]}")
+    return CostMatrix(costs, tuple(decisions))

@@ -1,0 +1,195 @@
+"""Pictures of an evaluation as SVG text whose colours follow the page's."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vennforest.metrics import reliability_curve
+from vennforest.plots import IntervalDisplay, ReliabilityDisplay
+from vennforest.report.folds import RAW, Estimates
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from vennforest.report.evaluation import Evaluation
+
+MOST_CLASSES = 12
+"""Of more classes the most frequent have a diagram of their own."""
+
+MOST_SHOWN = 400
+"""Of more objects so many intervals are drawn."""
+
+# What matplotlib writes, and the page's variable for it; the page gives each a light and a dark
+# value. The Okabe–Ito colours of the plots keep their order.
+COLOURS = {
+    "#000000": "var(--ink)",
+    "#ffffff": "var(--card)",
+    "#767676": "var(--muted)",
+    "#e6e6e6": "var(--grid)",
+    "#cccccc": "var(--rule)",
+    "#bfbfbf": "var(--band)",
+    "#0072b2": "var(--c1)",
+    "#d55e00": "var(--c2)",
+    "#009e73": "var(--c3)",
+    "#cc79a7": "var(--c4)",
+}
+SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a dollar in a label is a dollar
+    "font.family": "sans-serif",
+    "font.size": 11.0,
+    "axes.titlesize": 12.0,
+    "axes.linewidth": 0.8,
+    "figure.dpi": 72.0,
+    "path.simplify": True,
+}
+
+
+def draw(name: str, size: tuple[float, float], paint: Callable[[Any], Any], alt: str) -> str:
+    """Return what ``paint`` draws into axes as an SVG element.
+
+    Parameters
+    ----------
+    name : str
+        Prefix of the element's ids, which are then unique in a page.
+    size : (float, float)
+        Width and height in inches.
+    paint : callable
+        Given the axes.
+    alt : str
+        What a screen reader says.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # glyphs missing here are the browser's to find
+        figure = Figure(figsize=size, layout="constrained")
+        paint(figure.subplots())
+        return themed(_svg(figure), name, alt)
+
+
+def _svg(figure: Figure) -> str:
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def themed(svg: str, name: str, alt: str) -> str:
+    """Return matplotlib's SVG as an element for a page: own ids, and the page's colours."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    head, body = svg.split(">", 1)
+    box = re.search(r'viewBox="([^"]*)"', head)
+    assert box is not None
+    width = float(box.group(1).split()[2])
+    body = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", body)
+    body = re.sub(r"font-family:[^;\"]*;?", "", body)
+    body = re.sub(r'\bid="', f'id="{name}-', body)
+    body = re.sub(r'(href="|url\()#', rf"\1#{name}-", body)
+    body = re.sub(
+        r'style="[^"]*"',
+        lambda style: re.sub(r"#[0-9a-f]{6}", _colour, style.group(0)),
+        body,
+    )
+    # Text without a colour of its own is black in SVG, and unreadable on a dark page.
+    body = re.sub(r"<text style=\"(?![^\"]*fill:)", '<text style="fill: var(--ink); ', body)
+    label = alt.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return (
+        f'<svg role="img" aria-label="{label}" viewBox="{box.group(1)}" '
+        f'style="max-width:{width:.0f}px" xmlns:xlink="http://www.w3.org/1999/xlink">{body}'
+    )
+
+
+def _colour(found: re.Match[str]) -> str:
+    return COLOURS.get(found.group(0), found.group(0))
+
+
+def reliability(evaluation: Evaluation, method: str, title: str) -> str:
+    """Return the reliability diagram of one method, with the histogram of its estimates."""
+    estimates = evaluation.folds.estimates[method]
+    curve = _curve(evaluation, estimates)
+    return draw(
+        f"reliability-{method}",
+        (4.3, 4.9),
+        lambda ax: ReliabilityDisplay({title: curve}).plot(ax=ax),
+        f"Reliability diagram of {title}: observed share against estimated probability",
+    )
+
+
+def _curve(evaluation: Evaluation, estimates: Estimates, label: Any = None, **options: Any) -> Any:
+    folds = evaluation.folds
+    if label is None and evaluation.positive is not None:
+        label = folds.classes[evaluation.positive]
+    return reliability_curve(
+        folds.classes[folds.codes], estimates.p, classes=folds.classes, pos_label=label, **options
+    )
+
+
+def classes(evaluation: Evaluation, names: dict[str, str]) -> list[tuple[str, str]]:
+    """Return a diagram of each of the most frequent classes, raw forest and recommended method."""
+    folds, method = evaluation.folds, evaluation.verdict.method
+    counts = np.bincount(folds.codes, minlength=len(folds.classes))
+    shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
+    diagrams = []
+    for j in shown:
+        label = str(folds.classes[j])
+        curves = {
+            names[key]: _curve(evaluation, folds.estimates[key], folds.classes[j], n_resamples=0)
+            for key in dict.fromkeys([RAW, method])
+        }
+
+        def paint(ax: Any, curves: dict[str, Any] = curves) -> None:
+            ReliabilityDisplay(curves).plot(ax=ax, histogram=False, title="")
+            ax.set(xlabel="Estimated probability", ylabel="Observed share")
+
+        alt = f"Reliability diagram of class {label}"
+        diagrams.append((label, draw(f"class-{j}", (3.6, 3.6), paint, alt)))
+    return diagrams
+
+
+def intervals(evaluation: Evaluation, method: str) -> str:
+    """Return the intervals of one method, object by object in the order of the probability."""
+    folds = evaluation.folds
+    estimates = folds.estimates[method]
+    bounds = estimates.bounds
+    assert bounds is not None
+    label = None if evaluation.positive is None else folds.classes[evaluation.positive]
+    return draw(
+        "intervals",
+        (8.6, 4.2),
+        lambda ax: IntervalDisplay.from_predictions(
+            bounds,
+            y=folds.classes[folds.codes],
+            p=estimates.p,
+            pos_label=label,
+            max_points=MOST_SHOWN,
+            ax=ax,
+        ),
+        "Lower and upper probability of every object, sorted by probability",
+    )
+
+
+def widths(evaluation: Evaluation, method: str) -> str:
+    """Return the histogram of the widths of one method's intervals."""
+    folds = evaluation.folds
+    bounds = folds.estimates[method].bounds
+    assert bounds is not None
+    low, high = bounds.of_label()
+
+    def paint(ax: Any) -> None:
+        width = high - low
+        ax.hist(width, bins=30, weights=np.full(len(width), 1 / len(width)), color="#0072b2")
+        ax.set(xlabel="Width of the interval of the predicted label", ylabel="Objects")
+        ax.yaxis.set_major_formatter("{x:.0%}")
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+
+    return draw("widths", (4.3, 3.2), paint, "Histogram of the widths of the intervals")

@@ -1,0 +1,208 @@
+"""What is measured of every method, over the pooled out-of-fold predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest.metrics import (
+    brier_decomposition,
+    calibration_error,
+    confidence_minus_accuracy,
+    interval_summary,
+    kuiper_test,
+    spiegelhalter_test,
+    weighted_auc,
+)
+from vennforest.report.folds import Estimates, OutOfFold
+
+CLIP = float(np.finfo(np.float64).eps)
+"""Where scikit-learn's log loss clips."""
+
+CALIBRATION_TESTS = (spiegelhalter_test, kuiper_test)
+
+REDRAWN = 200
+"""How often labels are drawn to see which calibration error chance alone gives."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The measures of one method; those of intervals are None where there are none.
+
+    Attributes
+    ----------
+    log_loss : float
+        Mean of −ln p of the observed class; infinite where one p is 0.
+    log_loss_clipped : float
+        The same with p clipped at 2.2e-16, as scikit-learn does.
+    impossible : int
+        For how many objects what was observed had probability 0.
+    brier : float
+        With two classes the mean squared error of the positive one's probability, in [0, 1]; with
+        more the mean squared distance of vectors, in [0, 2].
+    auc : float
+        Area under the ROC curve; with many classes each against the rest, weighted by shares.
+    accuracy : float
+        Share of objects whose most probable class is the observed one.
+    reliability, resolution, sharpness : float
+        Murphy's, over 100 bins of equal width, and the variance of the estimates; with many
+        classes the sums over the classes.
+    calibration_error : float
+        Expected calibration error over 15 bins, of the positive class; with many of the confidence
+        in the predicted label.
+    chance_error, chance_limit : float
+        Mean and 95 % quantile of that error if the estimates were perfectly calibrated.
+    pvalue : float
+        Of the hypothesis that the estimates are calibrated: the smaller of Spiegelhalter's test
+        and Kuiper's, doubled, with objects taken as independent.
+    overconfidence : float
+        Mean confidence in the predicted label minus accuracy.
+    low, high, size, observed : float or None
+        Mean lower and upper probability of the predicted label, their difference, and the share
+        of such labels that are right.
+    inside : bool or None
+        Whether that share lies between the means.
+    """
+
+    log_loss: float
+    log_loss_clipped: float
+    impossible: int
+    brier: float
+    auc: float
+    accuracy: float
+    reliability: float
+    resolution: float
+    sharpness: float
+    calibration_error: float
+    chance_error: float
+    chance_limit: float
+    pvalue: float
+    overconfidence: float
+    low: float | None = None
+    high: float | None = None
+    size: float | None = None
+    observed: float | None = None
+    inside: bool | None = None
+
+
+def of_observed(p: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the probability that each object's observed class was given, (n,)."""
+    return np.take_along_axis(p, codes[:, None], axis=1)[:, 0]
+
+
+def log_losses(p: FloatArray, codes: IntArray) -> FloatArray:
+    """Return −ln p of each object's observed class, (n,); infinite where p is 0."""
+    with np.errstate(divide="ignore"):
+        losses: FloatArray = -np.log(of_observed(p, codes))
+    return np.maximum(losses, 0.0)
+
+
+def squared_losses(p: FloatArray, codes: IntArray) -> FloatArray:
+    """Return each object's squared distance of vectors, (n,); halved for two classes."""
+    right = of_observed(p, codes)
+    losses: FloatArray = np.einsum("ij,ij->i", p, p) - 2 * right + 1
+    return losses / 2 if p.shape[1] == 2 else losses
+
+
+def measure(
+    estimates: Estimates,
+    codes: IntArray,
+    classes: NDArray[Any],
+    positive: int | None,
+    seed: int = 0,
+) -> Measures:
+    """Measure one method.
+
+    Parameters
+    ----------
+    estimates : Estimates
+        Of n objects.
+    codes : ndarray of shape (n,)
+        Index of each object's class.
+    classes : ndarray of shape (k,)
+        The labels.
+    positive : int or None
+        Index of the positive class of two; None with more.
+    seed : int
+        Of the labels drawn for ``chance_error``.
+    """
+    p, y = estimates.p, classes[codes]
+    label = None if positive is None else classes[positive]
+    split = brier_decomposition(y, p, classes=classes, pos_label=label)
+    losses = log_losses(p, codes)
+    chance = _chance_errors(p, positive, seed)
+    intervals = None if estimates.bounds is None else interval_summary(estimates.bounds, y)
+    return Measures(
+        log_loss=float(losses.mean()),
+        log_loss_clipped=float(np.minimum(losses, -np.log(CLIP)).mean()),
+        impossible=int(np.isinf(losses).sum()),
+        brier=split.brier,
+        auc=weighted_auc(y, p, classes=classes, pos_label=label),
+        accuracy=float((p.argmax(axis=1) == codes).mean()),
+        reliability=split.reliability,
+        resolution=split.resolution,
+        sharpness=split.sharpness,
+        calibration_error=calibration_error(y, p, classes=classes, pos_label=label),
+        chance_error=float(chance.mean()),
+        chance_limit=float(np.quantile(chance, 0.95)),
+        pvalue=min(1.0, 2 * min(test(y, p, classes=classes).pvalue for test in CALIBRATION_TESTS)),
+        overconfidence=confidence_minus_accuracy(y, p, classes=classes),
+        low=None if intervals is None else intervals.low,
+        high=None if intervals is None else intervals.high,
+        size=None if intervals is None else intervals.size,
+        observed=None if intervals is None else intervals.accuracy,
+        inside=None if intervals is None else intervals.inside,
+    )
+
+
+def _chance_errors(p: FloatArray, positive: int | None, seed: int) -> FloatArray:
+    """Return the calibration errors of labels drawn with the estimates as probabilities."""
+    event = p.max(axis=1) if positive is None else p[:, positive]
+    event = event.clip(0, 1)
+    draws = REDRAWN if len(event) <= 100_000 else REDRAWN // 4
+    random = np.random.default_rng(seed)
+    errors = np.empty(draws)
+    for i in range(draws):
+        happened = (random.random(len(event)) < event).astype(np.intp)
+        errors[i] = calibration_error(happened, event, classes=[0, 1])
+    return errors
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean difference of two methods' losses, and what folds differ by.
+
+    Attributes
+    ----------
+    mean : float
+        First minus second.
+    margin : float
+        Half the width of the 95 % confidence interval.
+    """
+
+    mean: float
+    margin: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return abs(self.mean) > self.margin
+
+
+def difference(first: FloatArray, second: FloatArray, folds: OutOfFold) -> Difference:
+    """Compare the losses (n,) of two methods, fold by fold.
+
+    The corrected resampled t-test (Nadeau & Bengio 2003, section 3): training sets of different
+    folds overlap, so that the variance of the mean is (1/K + n_test/n_train) times that of the K
+    fold means.
+    """
+    k = folds.n_folds
+    sizes = np.bincount(folds.fold, minlength=k)
+    means = np.bincount(folds.fold, weights=first - second, minlength=k) / sizes
+    error = np.sqrt((1 / k + 1 / (k - 1)) * means.var(ddof=1))
+    return Difference(float((first - second).mean()), float(student.ppf(0.975, k - 1) * error))

@@ -1,0 +1,93 @@
+"""The objects that a reader should look at: the most uncertain, and the surest mistakes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest.report.vectorize import is_frame
+
+if TYPE_CHECKING:
+    from vennforest.report.evaluation import Evaluation
+
+SHOWN = 12
+COLUMNS = 4
+LONGEST = 40
+
+
+def uncertain_objects(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the objects whose class is least certain, the most uncertain first.
+
+    With bounds those of the widest interval of the predicted label; without, those of the lowest
+    confidence.
+    """
+    _, low, high, p = _of_predicted(evaluation)
+    doubt = high - low if low is not None and high is not None else 1 - p
+    order = np.lexsort((p, -doubt))[:SHOWN]
+    return _listing(evaluation, order)
+
+
+def wrong_objects(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the objects that were predicted wrongly with the most confidence."""
+    code, low, _, p = _of_predicted(evaluation)
+    wrong = np.flatnonzero(code != evaluation.folds.codes)
+    sure = p if low is None else low
+    return _listing(evaluation, wrong[np.lexsort((-p[wrong], -sure[wrong]))][:SHOWN])
+
+
+def _of_predicted(
+    evaluation: Evaluation,
+) -> tuple[IntArray, FloatArray | None, FloatArray | None, FloatArray]:
+    """Return code, lower and upper (None: no bounds) and probability of the predicted label."""
+    estimates = evaluation.folds.estimates[evaluation.verdict.method]
+    code = estimates.p.argmax(axis=1)
+    at = code[:, None]
+    p = np.take_along_axis(estimates.p, at, axis=1)[:, 0]
+    if estimates.bounds is None:
+        return code, None, None, p
+    low = np.take_along_axis(estimates.bounds.lower, at, axis=1)[:, 0]
+    high = np.take_along_axis(estimates.bounds.upper, at, axis=1)[:, 0]
+    return code, low, high, p
+
+
+def _listing(evaluation: Evaluation, order: IntArray) -> dict[str, Any]:
+    folds = evaluation.folds
+    code, low, high, p = _of_predicted(evaluation)
+    names = list(folds.importances)[:COLUMNS] if is_frame(evaluation.X) else []
+    rows = [
+        {
+            "row": _row_number(evaluation, int(folds.rows[i])),
+            "observed": str(folds.classes[folds.codes[i]]),
+            "predicted": str(folds.classes[code[i]]),
+            "p": float(p[i]),
+            "low": None if low is None else float(low[i]),
+            "high": None if high is None else float(high[i]),
+            "cells": [_cell(evaluation.X, int(folds.rows[i]), name) for name in names],
+        }
+        for i in order
+    ]
+    return {"names": names, "rows": rows}
+
+
+def _row_number(evaluation: Evaluation, position: int) -> str:
+    """Return the row of a table counted from 1, or what the user's index says."""
+    if not is_frame(evaluation.X) or not hasattr(evaluation.X, "index"):
+        return str(position + 1)
+    name = evaluation.X.index[position]
+    return str(name + 1) if isinstance(name, int | np.integer) else str(name)
+
+
+def _cell(X: Any, position: int, name: str) -> str:
+    columns = [str(column) for column in X.columns]
+    if hasattr(X, "iloc"):
+        value = X.iloc[position, columns.index(name)]
+    else:
+        value = X[position, columns.index(name)]
+    if value is None or value != value:
+        return "–"
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}"
+    text = str(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

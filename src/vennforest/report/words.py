@@ -1,0 +1,347 @@
+"""What the page says in words; no sentence claims more than the numbers beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vennforest.metrics import interval_table
+from vennforest.report.evaluation import NAMES, versions
+from vennforest.report.folds import RAW
+from vennforest.report.measures import Measures
+from vennforest.report.vectorize import is_frame
+from vennforest.report.verdict import settled_labels
+
+if TYPE_CHECKING:
+    from vennforest.report.evaluation import Evaluation
+
+LEVEL = 0.05
+
+__all__ = [
+    "NAMES",
+    "against",
+    "bounded_method",
+    "data",
+    "decisions",
+    "guarantee",
+    "levels",
+    "objects",
+    "percent",
+    "points",
+    "snippet",
+    "summary",
+    "versions",
+]
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """Return a share as a percentage; one that is not quite 0 or 1 never reads as such."""
+    text = f"{100 * share:.{digits}f}"
+    least = 10.0**-digits
+    if share > 0 and float(text) == 0:
+        return f"under {least:.{digits}f} %"
+    if share < 1 and float(text) == 100:
+        return f"over {100 - least:.{digits}f} %"
+    return f"{text} %"
+
+
+def points(gap: float) -> str:
+    """Return a distance of probabilities in percentage points."""
+    return f"{100 * abs(gap):.1f} percentage points"
+
+
+def objects(n: int) -> str:
+    """Return a number of objects."""
+    return f"{n:,} object{'' if n == 1 else 's'}"
+
+
+def bounded_method(evaluation: Evaluation) -> str | None:
+    """Return the recommended method where it has bounds."""
+    method = evaluation.verdict.method
+    return None if evaluation.folds.estimates[method].bounds is None else method
+
+
+def summary(evaluation: Evaluation) -> list[dict[str, str]]:
+    """Return the questions a reader has, with answers."""
+    answers = [
+        {"question": "Can I trust a plain random forest's probabilities here?", "answer": ""},
+        {"question": "What should I use?", "answer": _use(evaluation)},
+    ]
+    answers[0]["answer"] = " ".join(_calibrated(evaluation, RAW))
+    method = bounded_method(evaluation)
+    if method is not None:
+        answers.append(
+            {
+                "question": "What does the interval mean for a decision?",
+                "answer": _meaning(evaluation, method),
+            }
+        )
+    return answers
+
+
+def _calibrated(evaluation: Evaluation, method: str) -> list[str]:
+    m = evaluation.measures[method]
+    n = len(evaluation.folds.codes)
+    off = m.pvalue < LEVEL
+    sentences = [
+        "No, not at face value."
+        if off or m.impossible
+        else f"As far as {objects(n)} can tell, yes."
+    ]
+    sentences.append(
+        f"On average its probabilities lie {points(m.calibration_error)} from what was observed; "
+        f"of perfectly calibrated ones {_number(m.chance_error)} would be expected by chance "
+        f"alone, and more than {_number(m.chance_limit)} in one case of twenty."
+    )
+    sentences.append(
+        f"Tests of calibration {'reject' if off else 'do not reject'} it (p {_p(m.pvalue)})."
+    )
+    sentences.append(_confidence(m))
+    if m.impossible:
+        sentences.append(
+            f"For {objects(m.impossible)} it gave probability 0 to what was then observed."
+        )
+    return sentences
+
+
+def _confidence(m: Measures) -> str:
+    mean = m.accuracy + m.overconfidence
+    if abs(m.overconfidence) < 0.005:
+        return (
+            f"It is as sure of its labels ({percent(mean)} on average) as it is right "
+            f"({percent(m.accuracy)})."
+        )
+    how = "more sure than right" if m.overconfidence > 0 else "right more often than it is sure"
+    return (
+        f"It is {how}: its mean confidence is {percent(mean)}, its accuracy {percent(m.accuracy)}."
+    )
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"= {value:.2g}"
+
+
+def _number(gap: float) -> str:
+    return f"{100 * gap:.1f}"
+
+
+def _use(evaluation: Evaluation) -> str:
+    verdict = evaluation.verdict
+    m = evaluation.measures[verdict.method]
+    name = NAMES[verdict.method]
+    sentences = [f"{name}: it has {verdict.rule}."]
+    if verdict.method != RAW:
+        sentences.append(_against_raw(evaluation))
+    state = "reject" if m.pvalue < LEVEL else "do not reject"
+    sentences.append(
+        f"Its probabilities lie {points(m.calibration_error)} from what was observed "
+        f"(by chance alone: {_number(m.chance_error)}); the tests {state} its calibration "
+        f"(p {_p(m.pvalue)})."
+    )
+    better = [
+        other
+        for other, gap in verdict.against.items()
+        if other != RAW and gap.clear and gap.mean < 0
+    ]
+    if better:
+        gaps = ", ".join(
+            f"{NAMES[other]} (by {-verdict.against[other].mean:.3f} in {verdict.by[other]})"
+            for other in better
+        )
+        sentences.append(f"If you need no bounds, better by more than chance: {gaps}.")
+    elif len(verdict.against) > 1:
+        sentences.append("No other method is better by more than the folds differ by chance.")
+    return " ".join(sentences)
+
+
+def _against_raw(evaluation: Evaluation) -> str:
+    verdict = evaluation.verdict
+    gap, loss = verdict.against[RAW], verdict.by[RAW]
+    size = f"{abs(gap.mean):.4f} ± {gap.margin:.4f}"
+    if not gap.clear:
+        return (
+            f"In {loss} it cannot be told from the raw forest ({size}, "
+            "95 % interval over the folds)."
+        )
+    worse = "lower" if gap.mean > 0 else "higher"
+    return f"Its {loss} is {worse} than the raw forest's by {size} (95 % interval over the folds)."
+
+
+def _meaning(evaluation: Evaluation, method: str) -> str:
+    folds = evaluation.folds
+    bounds = folds.estimates[method].bounds
+    assert bounds is not None
+    low, high = bounds.of_label()
+    width = high - low
+    settled = settled_labels(bounds)
+    right = bounds.lower.argmax(axis=1) == folds.codes
+    at = int(np.argsort(width, kind="stable")[len(width) // 2])
+    sentences = [
+        f"Every probability comes with a lower and an upper bound, on average "
+        f"{points(float(width.mean()))} apart and in half of the cases less than "
+        f"{_number(float(np.median(width)))}: "
+        f"the typical object's label is given between {low[at]:.3f} and {high[at]:.3f}.",
+        "A decision is safe where it is the same at both bounds.",
+    ]
+    if settled.all():
+        sentences.append(
+            f"The most probable class is the same at both for all {objects(len(settled))}; "
+            f"{percent(float(right.mean()))} of these labels are right."
+        )
+    else:
+        n = int((~settled).sum())
+        sentences.append(
+            f"For {objects(n)} of {len(settled):,} ({percent(n / len(settled))}) the most probable "
+            f"class depends on where in the interval the probability lies: "
+            f"{percent(float(right[~settled].mean()))} of their labels are right."
+        )
+        if settled.any():
+            sentences.append(
+                f"Of the other {int(settled.sum()):,} {percent(float(right[settled].mean()))} "
+                "are right."
+            )
+    return " ".join(sentences)
+
+
+def guarantee(evaluation: Evaluation) -> str:
+    """Return what theory promises of the bounds, and what it does not."""
+    if evaluation.settings["subforest"] != "exchangeable":
+        return (
+            f"With subforest=“{evaluation.settings['subforest']}” the bounds carry no guarantee: "
+            "calibration scores and scores of new objects come from different numbers of trees, "
+            "or from trees chosen in a different way. Judge them by the table below."
+        )
+    each = "" if len(evaluation.folds.classes) == 2 else " of each class against the rest"
+    return (
+        f"The two bounds{each} are what the calibrated probability would be if the new object "
+        "turned out to be of the class, and if it did not. One of them is therefore perfectly "
+        "calibrated on average, whatever the data, as long as new objects come from the same "
+        "source as the data; which of the two is not known beforehand. This is no promise "
+        "for a single object, and none for data that have drifted."
+    )
+
+
+def snippet(evaluation: Evaluation) -> str:
+    """Return Python code that fits the recommended method."""
+    method = evaluation.verdict.method
+    trees = evaluation.settings["n_trees"]
+    forest = f"RandomForestClassifier({trees})"
+    lines = ["from sklearn.ensemble import RandomForestClassifier"]
+    if is_frame(evaluation.X):
+        lines += [
+            "from sklearn.pipeline import make_pipeline",
+            "from skrub import TableVectorizer",
+        ]
+        forest = f"make_pipeline(TableVectorizer(), {forest})"
+    if method == RAW:
+        lines += ["", f"model = {forest}.fit(X, y)", "model.predict_proba(X_new)"]
+        return "\n".join(lines)
+    lines.append("from vennforest import CalibratedClassifier")
+    subforest = evaluation.settings["subforest"]
+    option = "" if subforest == "exchangeable" else f', subforest="{subforest}"'
+    lines += [
+        "",
+        f"forest = {forest}",
+        f'model = CalibratedClassifier(forest, method="{method}"{option}).fit(X, y)',
+        "model.predict_proba(X_new)             # one probability for each class",
+    ]
+    if bounded_method(evaluation) is not None:
+        lines.append("model.predict_multiprobability(X_new)  # its lower and upper bounds")
+    return "\n".join(lines)
+
+
+def against(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Return how each method compares with the recommended one."""
+    rows = []
+    for method, gap in evaluation.verdict.against.items():
+        if not gap.clear:
+            verdict = "no difference beyond chance"
+        else:
+            verdict = "worse" if gap.mean > 0 else "better"
+        rows.append(
+            {
+                "name": NAMES[method],
+                "loss": evaluation.verdict.by[method],
+                "mean": gap.mean,
+                "margin": gap.margin,
+                "verdict": verdict,
+            }
+        )
+    return rows
+
+
+def data(evaluation: Evaluation) -> dict[str, Any]:
+    """Return what the data are."""
+    folds, X = evaluation.folds, evaluation.X
+    missing = None
+    kinds: dict[str, int] = {}
+    if is_frame(X) and hasattr(X, "isna"):
+        missing = float(X.isna().to_numpy().mean())
+    called = {
+        "numeric": "numbers",
+        "low_cardinality": "categories",
+        "high_cardinality": "text of many values",
+        "datetime": "dates",
+    }
+    for kind in folds.kinds.values():
+        word = called.get(kind, kind)
+        kinds[word] = kinds.get(word, 0) + 1
+    dropped = 0 if not folds.kinds else int(X.shape[1]) - len(folds.kinds)
+    return {
+        "rows": len(folds.codes),
+        "columns": int(X.shape[1]),
+        "kinds": sorted(kinds.items(), key=lambda item: -item[1]),
+        "empty": dropped,
+        "missing": missing,
+        "important": [(name, share) for name, share in list(folds.importances.items())[:8]]
+        if is_frame(X)
+        else [],
+    }
+
+
+def levels(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
+    """Return mean intervals and observed accuracy by confidence."""
+    folds = evaluation.folds
+    bounds = folds.estimates[method].bounds
+    assert bounds is not None
+    table = interval_table(bounds, folds.classes[folds.codes])
+    return [
+        {
+            "n": int(table.n[i]),
+            "confidence": float(table.confidence[i]),
+            "low": float(table.low[i]),
+            "high": float(table.high[i]),
+            "accuracy": float(table.accuracy[i]),
+            "inside": bool(table.inside[i]),
+            "error": float(np.sqrt(table.accuracy[i] * (1 - table.accuracy[i]) / table.n[i])),
+        }
+        for i in range(len(table))
+    ]
+
+
+def decisions(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Return what decisions cost by each method; None without costs."""
+    costs = evaluation.costs
+    if costs is None:
+        return None
+    folds = evaluation.folds
+    always = costs.costs[folds.codes].mean(axis=0)
+    best = min(d.mean_cost for d in evaluation.decisions.values())
+    return {
+        "decisions": costs.decisions,
+        "matrix": [
+            (str(label), [f"{cost:g}" for cost in row])
+            for label, row in zip(folds.classes, costs.costs, strict=True)
+        ],
+        "always": (costs.decisions[int(always.argmin())], float(always.min())),
+        "rows": [
+            {
+                "name": NAMES[method],
+                "decided": made,
+                "best": f"{made.mean_cost:.4g}" == f"{best:.4g}",
+                "recommended": method == evaluation.verdict.method,
+            }
+            for method, made in evaluation.decisions.items()
+        ],
+    }

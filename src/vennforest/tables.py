@@ -1,0 +1,504 @@
+"""Tables in files: read into data frames whatever their format, written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._validation import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DELIMITERS = (",", ";", "\t", "|")
+SNIFFED = 1 << 18
+"""Bytes that the delimiter is judged by."""
+
+# pandas's own list without "None", which is a category more often than a missing cell.
+MISSING = ["", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "-NaN", "-nan"]
+
+MOST_CLASSES = 1000
+FEW_FRACTIONS = 20
+"""Up to so many distinct numbers with a fraction are taken for class labels."""
+
+GZIP, PARQUET, ARROW_FILE, FEATHER_1 = b"\x1f\x8b", b"PAR1", b"ARROW1", b"FEA1"
+ARROW_STREAM = b"\xff\xff\xff\xff"
+OTHER_FORMATS = {
+    b"PK\x03\x04": "a zip archive or an Excel workbook",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"%PDF": "a PDF document",
+    b"\x89PNG": "a picture",
+    b"\x89HDF": "an HDF5 file",
+    b"SQLite": "a database",
+    b"BZh": "a bzip2 archive",
+    b"\xfd7zX": "an xz archive",
+    b"(\xb5/\xfd": "a zstandard archive",
+}
+
+
+def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read a table from CSV or TSV (also gzipped), Parquet, or Arrow (Feather, IPC).
+
+    The format is told from the content. Of a text file the first line names the columns; the
+    delimiter is the one of comma, semicolon, tab and bar that splits the lines most alike, and
+    with semicolons a decimal comma is understood.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    DataFrame
+        Its index is 0, 1, …; cells that say NA, NaN, null or nothing are missing.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it is not a table, has no rows, or two columns share a name.
+    ImportError
+        If pandas is not installed.
+    """
+    pandas = _pandas()
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name a file in it")
+    if not path.exists():
+        raise InputError(f"there is no file {path}{_close_files(path)}")
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+        if head.startswith(GZIP):
+            with gzip.open(path, "rb") as file:
+                head = file.read(8)
+        if not head:
+            raise InputError(f"{path} is empty")
+        table = _read(path, head, pandas)
+    except (PermissionError, gzip.BadGzipFile, EOFError, OSError) as error:
+        raise InputError(f"{path} cannot be read: {_one_line(error)}") from error
+    if not len(table.columns):
+        raise InputError(f"{path} has no columns")
+    if not len(table):
+        raise InputError(f"{path} has no rows, only the names of {len(table.columns)} columns")
+    table.columns = [str(name) for name in table.columns]
+    return table.reset_index(drop=True)
+
+
+def _read(path: Path, head: bytes, pandas: Any) -> pd.DataFrame:
+    for magic, what in OTHER_FORMATS.items():
+        if head.startswith(magic):
+            raise InputError(
+                f"{path} is {what}, not a table: write it as CSV, Parquet or Arrow first"
+            )
+    if head.startswith((PARQUET, ARROW_FILE, FEATHER_1, ARROW_STREAM)):
+        return _read_arrow(path, head)
+    return _read_text(path, pandas)
+
+
+def _read_arrow(path: Path, head: bytes) -> pd.DataFrame:
+    try:
+        import pyarrow
+        from pyarrow import feather, ipc, parquet
+    except ImportError as missing:
+        raise ImportError(_EXTRA) from missing
+    try:
+        with _opened(path) as file:
+            if head.startswith(PARQUET):
+                table = parquet.read_table(pyarrow.PythonFile(file))
+            elif head.startswith(ARROW_STREAM):
+                table = ipc.open_stream(file).read_all()
+            else:
+                table = feather.read_table(file)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        kind = "a Parquet" if head.startswith(PARQUET) else "an Arrow"
+        raise InputError(f"{path} is damaged, or not {kind} file: {_one_line(error)}") from error
+    _refuse_duplicates(path, table.schema.names)
+    frame: pd.DataFrame = table.to_pandas()
+    if frame.index.name is not None or frame.index.nlevels > 1:
+        frame = frame.reset_index()
+    return frame
+
+
+def _read_text(path: Path, pandas: Any) -> pd.DataFrame:
+    with _opened(path) as file:
+        sample = file.read(SNIFFED)
+    encoding = _encoding(path, sample)
+    text = sample.decode(encoding, errors="ignore")
+    if len(sample) == SNIFFED:
+        text = text[: text.rfind("\n") + 1] or text
+    delimiter, lines = _sniff(text)
+    _refuse_duplicates(path, lines[0])
+    decimal = "," if delimiter == ";" and _decimal_comma(lines[1:]) else "."
+    try:
+        with _opened(path) as file:
+            table: pd.DataFrame = pandas.read_csv(
+                file,
+                sep=delimiter,
+                decimal=decimal,
+                encoding=encoding,
+                index_col=False,
+                keep_default_na=False,
+                na_values=MISSING,
+                skipinitialspace=True,
+                low_memory=False,
+                on_bad_lines="error",
+            )
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text in {encoding}: write it as UTF-8") from error
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
+        raise InputError(f"{path} is not a table: {_one_line(error)}") from error
+    return table
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    with path.open("rb") as file:
+        zipped = file.read(2) == GZIP
+    with gzip.open(path, "rb") if zipped else path.open("rb") as file:
+        yield file  # type: ignore[misc]
+
+
+def _encoding(path: Path, sample: bytes) -> str:
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    if b"\x00" in sample:
+        raise InputError(f"{path} is a binary file, not a table: CSV, Parquet and Arrow are read")
+    try:
+        sample.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(sample) - 4:  # not only a letter cut in two at the end of the sample
+            return "cp1252" if _printable(sample) else _refuse_binary(path)
+    return "utf-8-sig"
+
+
+def _printable(sample: bytes) -> bool:
+    control = sum(sample.count(bytes([i])) for i in range(32) if i not in (9, 10, 12, 13))
+    return control == 0
+
+
+def _refuse_binary(path: Path) -> str:
+    raise InputError(f"{path} is a binary file, not a table: CSV, Parquet and Arrow are read")
+
+
+def _sniff(text: str) -> tuple[str, list[list[str]]]:
+    """Return the delimiter that splits the lines most alike, and the lines it splits."""
+    best: tuple[float, int, str, list[list[str]]] = (-1.0, 0, ",", [[]])
+    for delimiter in DELIMITERS:
+        lines: list[list[str]] = []
+        with suppress(csv.Error):
+            reader = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
+            for line in reader:
+                if line:
+                    lines.append(line)
+                if len(lines) == 200:
+                    break
+        if not lines:
+            continue
+        width = len(lines[0])
+        alike = sum(len(line) == width for line in lines) / len(lines) if width > 1 else 0.0
+        if (alike, width) > best[:2]:
+            best = (alike, width, delimiter, lines)
+    return best[2], best[3]
+
+
+def _decimal_comma(lines: list[list[str]]) -> bool:
+    cells = [cell.strip() for line in lines for cell in line]
+    commas = sum(bool(re.fullmatch(r"[-+]?\d+,\d+", cell)) for cell in cells)
+    points = sum(bool(re.fullmatch(r"[-+]?\d+\.\d+", cell)) for cell in cells)
+    return commas > 0 and points == 0
+
+
+def _refuse_duplicates(path: Path, names: list[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1 and name]
+    if twice:
+        rest = f" and {len(twice) - 1} more" if len(twice) > 1 else ""
+        raise InputError(f"{path} has several columns called {twice[0]!r}{rest}: rename them")
+
+
+def find_column(table: pd.DataFrame, name: str, what: str = "column") -> str:
+    """Return the name of a column, refused with close names where there is none.
+
+    Raises
+    ------
+    InputError
+        If there is no such column.
+    """
+    names = list(table.columns)
+    if name in names:
+        return name
+    lower = {column.strip().lower(): column for column in names}
+    close = get_close_matches(name.strip().lower(), lower, n=3, cutoff=0.6)
+    if close:
+        hint = "did you mean " + " or ".join(repr(lower[key]) for key in close) + "?"
+    else:
+        shown = ", ".join(map(repr, names[:8]))
+        hint = f"there are {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    raise InputError(f"there is no {what} {name!r}: {hint}")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be predicted from what.
+
+    Attributes
+    ----------
+    X : DataFrame of shape (n, d)
+        The other columns; its index is the row in the file, from 0.
+    y : ndarray of shape (n,)
+        Labels: whole numbers, truth values or text.
+    target : str
+        The column the labels come from.
+    name : str
+        What the table is called.
+    notes : list of str
+        What was left out or looks doubtful, one sentence each.
+    """
+
+    X: pd.DataFrame
+    y: NDArray[Any]
+    target: str
+    name: str
+    notes: list[str]
+
+
+def split_target(
+    table: pd.DataFrame, target: str, drop: list[str] | None = None, *, name: str = "table"
+) -> Problem:
+    """Take the labels out of a table; rows without a label are left out.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As ``read_table`` returns it.
+    target : str
+        The column of labels.
+    drop : list of str, optional
+        Columns to leave out.
+    name : str
+        What the table is called.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, no other column, no label or one class only, or the labels are
+        numbers on a scale or as many as there are rows.
+    """
+    target = find_column(table, target)
+    unwanted = [find_column(table, name) for name in drop or []]
+    if target in unwanted:
+        raise InputError(f"the target {target!r} must not be among the columns left out")
+    notes: list[str] = []
+    X = table.drop(columns=[target, *unwanted])
+    if not len(X.columns):
+        raise InputError(f"there is no column besides the target {target!r} to predict it from")
+    column = table[target]
+    known = column.notna().to_numpy()
+    if not known.any():
+        raise InputError(f"the target {target!r} is missing in every row")
+    if not known.all():
+        missing = int((~known).sum())
+        notes.append(f"{missing:,} of {len(table):,} rows have no {target!r} and are left out.")
+        X, column = X[known], column[known]
+    y = _labels(column, target)
+    notes += _doubtful(X)
+    return Problem(X, y, target, name, notes)
+
+
+def load_example(name: str, target: str | None = None, drop: list[str] | None = None) -> Problem:
+    """Return a data set that scikit-learn ships.
+
+    Parameters
+    ----------
+    name : {"breast-cancer", "digits", "iris", "wine"}
+    target : str, optional
+        The column to predict; by default the data set's own.
+    drop : list of str, optional
+        Columns to leave out.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name.
+    """
+    from sklearn import datasets
+
+    own = {
+        "breast-cancer": (datasets.load_breast_cancer, "diagnosis"),
+        "digits": (datasets.load_digits, "digit"),
+        "iris": (datasets.load_iris, "species"),
+        "wine": (datasets.load_wine, "cultivar"),
+    }
+    if name not in own:
+        raise InputError(f"there is no example {name!r}: choose one of {', '.join(own)}")
+    _pandas()
+    load, label = own[name]
+    bunch = load(as_frame=True)
+    table = bunch.data.assign(**{label: np.asarray(bunch.target_names)[bunch.target]})
+    return split_target(table, target or label, drop, name=f"{name} (shipped with scikit-learn)")
+
+
+def _labels(column: pd.Series[Any], target: str) -> NDArray[Any]:
+    """Return labels as whole numbers, truth values or text."""
+    values = column.to_numpy()
+    kind = values.dtype.kind
+    if kind == "O":
+        types = {type(value) for value in values[:10_000]}
+        if types <= {bool, np.bool_}:
+            values, kind = values.astype(bool), "b"
+        elif types <= {int, np.int64, np.int32}:
+            with suppress(OverflowError):
+                values, kind = values.astype(np.int64), "i"
+    if kind == "f":
+        if not np.isfinite(values).all():
+            raise InputError(f"the target {target!r} holds infinite numbers")
+        if (values == np.round(values)).all() and np.abs(values).max() < 2**53:
+            values, kind = values.astype(np.int64), "i"
+        elif len(np.unique(values)) > FEW_FRACTIONS:
+            raise InputError(
+                f"the target {target!r} holds {len(np.unique(values)):,} distinct numbers with a "
+                "fraction, a quantity and no classes: choose a column of classes, or cut the "
+                "numbers into some"
+            )
+    if kind not in "biu":
+        values = np.asarray([str(value) for value in values])
+    n_classes = len(np.unique(values))
+    if n_classes == 1:
+        raise InputError(
+            f"the target {target!r} holds one class only, {str(values[0])!r}: "
+            "two at least are needed"
+        )
+    if n_classes > 2 and 2 * n_classes > len(values):
+        raise InputError(
+            f"the target {target!r} holds {n_classes:,} distinct values in {len(values):,} rows, "
+            "names or a quantity rather than classes"
+        )
+    if n_classes > MOST_CLASSES:
+        raise InputError(
+            f"the target {target!r} holds {n_classes:,} distinct values: "
+            f"at most {MOST_CLASSES:,} classes are worked with"
+        )
+    labels: NDArray[Any] = values
+    return labels
+
+
+def _doubtful(X: pd.DataFrame) -> list[str]:
+    """Return a sentence on columns that look like row identifiers."""
+    if len(X) < 20:
+        return []
+    suspects = []
+    for name in X.columns:
+        column = X[name]
+        kind = getattr(column.dtype, "kind", "O")
+        named = re.search(r"(^|[_\W])(id|uuid|guid|index|key)$", name, re.IGNORECASE) is not None
+        if kind not in "iuO" or not _all_distinct(column):
+            continue
+        counted = kind in "iu" and bool((np.diff(column.to_numpy()) == 1).all())
+        if named or counted or name.startswith("Unnamed:"):
+            suspects.append(name)
+    if not suspects:
+        return []
+    shown = ", ".join(map(repr, suspects[:5])) + (" and others" if len(suspects) > 5 else "")
+    return [
+        f"{shown} differs in every row, as a row number or name does: "
+        "leave it out with --drop unless it carries information."
+    ]
+
+
+def _all_distinct(column: pd.Series[Any]) -> bool:
+    try:
+        return bool(column.is_unique)
+    except TypeError:  # lists and the like have no hash
+        return False
+
+
+def check_output(path: str | os.PathLike[str]) -> Path:
+    """Return a path that a file can be written to, tried before any work is done.
+
+    Raises
+    ------
+    InputError
+        If it is a folder, or its folder is missing or cannot be written to.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name a file in it")
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent}: make it first")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise InputError(f"{path.parent} cannot be written to: {_one_line(error)}") from error
+    return path
+
+
+@contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary path beside the wanted one, and rename it when all went well.
+
+    Whatever stops the work, no half-written file is left and an old one stays as it was.
+
+    Parameters
+    ----------
+    path : path-like
+        Where the file shall be.
+    """
+    path = Path(path)
+    target = path.resolve() if path.is_symlink() else path
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        if target.exists():
+            part.chmod(target.stat().st_mode & 0o777)
+        else:
+            mask = os.umask(0)
+            os.umask(mask)
+            part.chmod(0o666 & ~mask)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _close_files(path: Path) -> str:
+    with suppress(OSError):
+        names = [p.name for p in path.parent.iterdir() if p.is_file()]
+        close = get_close_matches(path.name, names, n=1, cutoff=0.7)
+        if close:
+            return f": did you mean {path.parent / close[0]}?"
+    return ""
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    text = " ".join(str(error).split())
+    text = text.removeprefix("Error tokenizing data. C error: ")
+    return text if len(text) <= 200 else text[:199] + "…"
+
+
+_EXTRA = "tables need pandas and pyarrow: install them with pip install 'vennforest[all]'"
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as missing:
+        raise ImportError(_EXTRA) from missing
+    return pandas
