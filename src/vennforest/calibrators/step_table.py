@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vennforest._jit import run_in_blocks
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators import kernels
+from vennforest.calibrators import kernels, left_out_kernels
 
 Int32Array = NDArray[np.int32]
 
@@ -35,7 +35,7 @@ class Steps(NamedTuple):
 
 
 class Hulls(NamedTuple):
-    """A tree of lower hulls over blocks of cumulative points (see ``kernels.hull_tree``)."""
+    """Lower hulls over blocks of cumulative points (``left_out_kernels.hull_tree``)."""
 
     corners: Int32Array
     begins: Int32Array
@@ -134,9 +134,9 @@ class StepTable:
             )
         weight = self.examples.weight
         heaviest = float(weight.max()) if len(weight) else 1.0
-        hulls = Hulls(*kernels.hull_tree(self.W, self.Y))
+        hulls = Hulls(*left_out_kernels.hull_tree(self.W, self.Y))
         reach = [
-            kernels.reach(self.W, self.Y, *hulls, steps.a, steps.b, label, heaviest)
+            left_out_kernels.reach(self.W, self.Y, *hulls, steps.a, steps.b, label, heaviest)
             for label, steps in enumerate((self.zeros, self.ones))
         ]
         return hulls, reach, self.examples.numbers_in(self.x)
@@ -175,7 +175,7 @@ class StepTable:
 
             def look_up(begin: int, stop: int) -> None:
                 for label, (steps, out) in enumerate(((zeros, p0), (ones, p1))):
-                    kernels.read_left_out(
+                    left_out_kernels.read_left_out(
                         scores,
                         left_out,
                         position,
