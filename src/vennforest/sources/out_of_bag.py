@@ -88,10 +88,10 @@ def out_of_bag(
     """
     if not is_bagged(estimator):
         raise ValueError(
-            'estimator must leave examples out of bag for calibrate_on="oob" '
-            "(a RandomForestClassifier, an ExtraTreesClassifier(bootstrap=True), a "
-            "BaggingClassifier, or a Pipeline that ends in one), "
-            f'got {estimator}: use calibrate_on="cv"'
+            'estimator must leave examples out of bag for calibrate_on="oob" (a forest with '
+            "bootstrap=True, a BaggingClassifier with bootstrap=True or max_samples below 1, or a "
+            f"Pipeline that ends in one), got {type(estimator).__name__} without: "
+            'use calibrate_on="cv"'
         )
     model, transformer, ensemble, seen = _fit_ensemble(estimator, data)
     answers: Answers
