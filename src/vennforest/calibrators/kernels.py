@@ -168,7 +168,9 @@ def insert_ones(W, Y):
         if fit != value:
             if steps == found.shape[1]:
                 longer = np.empty((3, 4 * steps), np.int32)
-                longer[:, :steps] = found
+                for i in range(3):  # a slice's shape check would take a second to compile
+                    for j in range(steps):
+                        longer[i, j] = found[i, j]
                 found = longer
             found[0, steps], found[1, steps], found[2, steps] = k, left, right
             value = fit

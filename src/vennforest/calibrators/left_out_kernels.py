@@ -74,7 +74,8 @@ def hull_tree(W, Y):
                 to = begins[below + min(2 * block + 2, children)]
             if used + to - source > len(corners):
                 longer = np.empty(2 * len(corners) + to - source, np.int32)
-                longer[:used] = corners[:used]
+                for i in range(used):
+                    longer[i] = corners[i]
                 corners = longer
             bottom = used
             for at in range(source, to):
