@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -211,6 +212,91 @@ def report(
         _say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
 
 
+@app.command()
+def reproduce(
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="Which: johansson2018 or bostrom2008.")
+    ],
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of data sets.  [default: $VENNFOREST_DATA]"),
+    ] = None,
+    datasets: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="These data sets only, named as in the paper."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Folder for the results; a stopped run that has one goes on where it was.",
+        ),
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Repeats of the cross-validation.  [default: paper's]")
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Folds of the cross-validation.  [default: paper's]")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Another setting of the experiment, such as trees=100; several times if need be.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Processes to use; -1: one a processor.")] = -1,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where in the code an error came up.")
+    ] = False,
+) -> None:
+    """Run a paper's experiment and print its tables, with the printed numbers beside ours."""
+    from vennforest.papers import reproduce as run
+
+    try:
+        with _folds() as progress:
+            found = run(
+                paper,
+                data_dir,
+                None if datasets is None else _split(datasets),
+                repeats=repeats,
+                folds=folds,
+                n_jobs=jobs,
+                seed=seed,
+                output=output,
+                progress=progress,
+                **_settings(settings or []),
+            )
+    except FileNotFoundError as error:
+        raise InputError(str(error)) from error
+    except KeyboardInterrupt:
+        if output is None:
+            raise
+        _say(f"Stopped: what is finished is kept in {output}; the same command goes on from there.")
+        raise typer.Exit(STOPPED) from None
+    print(found.to_markdown())  # noqa: T201
+    if output is not None:
+        _say(f"Wrote {output / 'index.html'}")
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    """Return settings as given on the command line: numbers, true and false, else text."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise InputError(f"--set must be followed by NAME=VALUE, got {pair!r}")
+        try:
+            found[name] = json.loads(text.lower())
+        except json.JSONDecodeError:
+            found[name] = text
+    return found
+
+
 def _table(data: Path | None, target: str | None, example: str | None, drop: list[str]) -> Any:
     """Return what is to be predicted from what, from a file or an example."""
     from vennforest.tables import load_example, read_table, split_target
@@ -257,3 +343,29 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
     with bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def _folds() -> Iterator[Callable[[Any], None] | None]:
+    """Show the progress of a paper's experiment on stderr, if that is a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=console,
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("Folds", total=None, left="")
+
+        def show(now: Any) -> None:
+            left = "" if now.left is None else f"{timedelta(seconds=round(now.left))} left"
+            bar.update(task, completed=now.done, total=now.total, left=left)
+
+        yield show

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from vennforest._validation import InputError
 from vennforest.papers.protocol import (
     Experiment,
     Progress,
@@ -32,7 +33,7 @@ def experiment(paper: str) -> type[Experiment]:
         If there is none.
     """
     if paper not in EXPERIMENTS:
-        raise ValueError(f"paper must be one of {list(EXPERIMENTS)}, got {paper!r}")
+        raise InputError(f"paper must be one of {list(EXPERIMENTS)}, got {paper!r}")
     found: type[Experiment] = importlib.import_module(f"vennforest.papers.{paper}").EXPERIMENT
     return found
 
@@ -91,7 +92,7 @@ def reproduce(
     own = option_names(kind)
     unknown = sorted(set(options) - set(own))
     if unknown:
-        raise ValueError(f"options of {paper} must be among {own}, got {unknown[0]!r}")
+        raise InputError(f"options of {paper} must be among {own}, got {unknown[0]!r}")
     if repeats is not None:
         options["repeats"] = repeats
     if folds is not None:
@@ -99,7 +100,10 @@ def reproduce(
     folder = None if data_dir is None else str(Path(data_dir).expanduser())
     chosen = None if datasets is None else [datasets] if isinstance(datasets, str) else datasets
     chosen = None if chosen is None else list(chosen)
-    this = kind(data_dir=folder, seed=seed, **options)
+    try:
+        this = kind(data_dir=folder, seed=seed, **options)
+    except (TypeError, ValueError) as error:
+        raise InputError(str(error)) from error
     records = run_experiment(this, chosen, n_jobs=n_jobs, output=output, progress=progress)
     found = this.report(records, list(dict.fromkeys(task.dataset for task in records)))
     if output is not None:

@@ -21,7 +21,7 @@ from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators import Calibrator, PlattScaling
 from vennforest.metrics import brier_score, weighted_auc
 from vennforest.papers.bostrom2008_findings import report
-from vennforest.papers.protocol import Experiment, Problem, Record, Task
+from vennforest.papers.protocol import Experiment, Problem, Record, Task, check_count
 from vennforest.papers.published import Paper
 from vennforest.papers.reproduction import Reproduction
 
@@ -77,8 +77,7 @@ class Bostrom2008(Experiment):
         """Refuse values that are none."""
         super().__post_init__()
         check_option(self.estimation, Estimation, "estimation")
-        if self.trees < 1:
-            raise ValueError(f"trees must be at least 1, got {self.trees}")
+        check_count(self.trees, "trees")
 
     def load(self, dataset: str) -> Problem:
         """Load and prepare a data set; labels become 0, 1, … in sorted order."""

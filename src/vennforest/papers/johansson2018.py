@@ -21,7 +21,7 @@ from vennforest.calibrators import Calibrator, PlattScaling
 from vennforest.datasets import load_problem
 from vennforest.metrics import brier_decomposition
 from vennforest.papers.johansson2018_findings import report
-from vennforest.papers.protocol import Experiment, Problem, Record, Task
+from vennforest.papers.protocol import Experiment, Problem, Record, Task, check_count
 from vennforest.papers.published import Paper
 from vennforest.papers.reproduction import Reproduction
 
@@ -60,8 +60,7 @@ class Johansson2018(Experiment):
         """Refuse values that are none."""
         super().__post_init__()
         check_option(self.platt, Targets, "platt")
-        if self.trees < 1:
-            raise ValueError(f"trees must be at least 1, got {self.trees}")
+        check_count(self.trees, "trees")
 
     def load(self, dataset: str) -> Problem:
         """Load and prepare a data set; labels become 0 and 1, in sorted order."""

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vennforest.comparison import Comparison, compare
-from vennforest.papers import published
+from vennforest.papers.johansson2018_conclusions import (
+    BETTER,
+    SETUPS,
+    VENN,
+    conclusions,
+    which_print,
+)
 from vennforest.papers.protocol import command
 from vennforest.papers.published import ALL, MEAN, MEAN_RANK
 from vennforest.papers.reproduction import (
     Cell,
-    Conclusion,
     Figure,
     Reproduction,
     Table,
@@ -26,11 +30,7 @@ if TYPE_CHECKING:
     from vennforest.papers.johansson2018 import Johansson2018
 
 PAPER = "johansson2018"
-METHODS = ("RF", "Platt", "Iso", "VP", "VAP")
-SETUPS = tuple(f"{method}-{source}" for method in METHODS for source in ("cal", "oob"))
-VENN = SETUPS[6:]
 _TARGETS = {"hard": "targets 0 and 1", "smoothed": "smoothed targets (Platt 1999)"}
-BETTER = "significantly better than "
 
 Measures = Mapping[str, Mapping[str, Mapping[str, float]]]
 
@@ -53,7 +53,7 @@ def report(experiment: Johansson2018, measures: Measures) -> Reproduction:
         "random forests. Machine Learning 108, 535–550.",
         command=command(experiment, datasets),
         notes=notes(experiment, datasets),
-        conclusions=tuple(findings.conclusions()),
+        conclusions=tuple(conclusions(findings)),
         values=findings.values.all(),
         shown=tuple(findings.tables()),
         figures=tuple(findings.figures()),
@@ -155,7 +155,7 @@ class Findings:
             "reliability",
             SETUPS,
             "Table 2. Reliability by eq. 13 (K = 100)",
-            note=self.which_print().finding,
+            note=which_print(self).finding,
         )
         yield self._variance()
         yield self._marks("3", self.reliability, "Table 3. Significantly more reliable (eq. 13)")
@@ -237,231 +237,8 @@ class Findings:
         )
         return low <= accuracy <= high
 
-    # --- conclusions -------------------------------------------------------------------------
-
-    def conclusions(self) -> Iterable[Conclusion]:
-        """Yield the paper's conclusions, and how close the numbers are to the printed ones."""
-        yield self._close("accuracy", 0.02)
-        yield self._close("interval size", 0.002)
-        yield self._sizes()
-        yield self._oob_on_average()
-        yield self._oob_everywhere()
-        yield from self._most_accurate()
-        yield self._significant()
-        yield from self._bias()
-        yield from self._reliable()
-        yield self._valid()
-        yield self.which_print()
-
-    def _close(self, measure: str, limit: float) -> Conclusion:
-        off = {
-            d: abs(v.difference)
-            for d in self.datasets
-            if (v := self.values.get("4", d, "VP-oob", measure)).difference is not None
-        }
-        far = sorted((d for d in off if off[d] > limit), key=lambda d: -off[d])
-        worst = max(off, key=lambda d: off[d])
-        mean = float(np.mean(list(off.values())))
-        text = f"Largest difference {off[worst]:.4f} ({worst}), mean {mean:.4f}."
-        if far:
-            text += " Further off: " + ", ".join(f"{d} {off[d]:.4f}" for d in far) + "."
-        return Conclusion(
-            f"Agreement with the print: VP-oob's {measure} is within {limit} on every data set.",
-            not far,
-            text,
-        )
-
-    def _sizes(self) -> Conclusion:
-        order = ("VP-oob", "VP-cal", "VAP-oob", "VAP-cal")
-        sizes = self.measures["interval size"]
-        wrong = [
-            d
-            for d in self.datasets
-            if not all(sizes[a][d] < sizes[b][d] for a, b in pairwise(order))
-        ]
-        means = ", ".join(f"{s} {self.mean('interval size', s):.4f}" for s in order)
-        return Conclusion(
-            f"Interval sizes are in the order {' < '.join(order)} on every data set.",
-            not wrong,
-            f"On {_of(len(self.datasets) - len(wrong), self.datasets)}"
-            f"{_but(wrong)}. Means: {means}.",
-        )
-
-    def _oob_on_average(self) -> Conclusion:
-        gain = {
-            m: self.mean("accuracy", f"{m}-oob") - self.mean("accuracy", f"{m}-cal")
-            for m in METHODS
-        }
-        listed = ", ".join(
-            f"{m} {'holds' if g > 0 else 'does not hold'} ({g:+.4f})" for m, g in gain.items()
-        )
-        return Conclusion(
-            "Out-of-bag calibration is more accurate on average than a calibration set, for every "
-            "method.",
-            all(g > 0 for g in gain.values()),
-            listed.replace("-", "−") + ".",
-        )
-
-    def _oob_everywhere(self) -> Conclusion:
-        text, holds = [], True
-        for m in ("VP", "VAP"):
-            accuracy = self.measures["accuracy"]
-            worse = [d for d in self.datasets if accuracy[f"{m}-oob"][d] <= accuracy[f"{m}-cal"][d]]
-            holds = holds and not worse
-            text.append(
-                f"{m}: on {_of(len(self.datasets) - len(worse), self.datasets)}{_but(worse)}"
-            )
-        printed = [
-            f"{m}: {d}"
-            for m in ("VP", "VAP")
-            for d in self.datasets
-            if self._printed("6", f"{m}-oob", "accuracy", d)
-            < self._printed("6", f"{m}-cal", "accuracy", d)
-        ]
-        also = f" The printed table itself has exceptions: {', '.join(printed)}." if printed else ""
-        return Conclusion(
-            "Venn and Venn–Abers predictors are more accurate out of bag on every data set.",
-            holds,
-            "; ".join(text) + "." + also,
-        )
-
-    def _most_accurate(self) -> Iterable[Conclusion]:
-        means = {s: self.mean("accuracy", s) for s in SETUPS}
-        order = sorted(SETUPS, key=lambda s: -means[s])
-        ranks = dict(zip(self.accuracy.methods, self.accuracy.mean_ranks.tolist(), strict=True))
-        by_rank = sorted(SETUPS, key=lambda s: ranks[s])
-        yield Conclusion(
-            "VP-oob is the most accurate setup overall.",
-            order[0] == "VP-oob",
-            "By mean accuracy: "
-            + ", ".join(f"{s} {means[s]:.4f}" for s in order[:5])
-            + "; by mean rank: "
-            + ", ".join(f"{s} {ranks[s]:.2f}" for s in by_rank[:5])
-            + ".",
-        )
-        oob = [s for s in SETUPS if s.endswith("oob")]
-        cal = [s for s in SETUPS if s.endswith("cal")]
-        worst, best = min(oob, key=means.__getitem__), max(cal, key=means.__getitem__)
-        yield Conclusion(
-            "Every out-of-bag setup is more accurate on average than every setup with a "
-            "calibration set.",
-            means[worst] > means[best],
-            f"Least accurate out of bag: {worst} {means[worst]:.4f}; most accurate with a "
-            f"calibration set: {best} {means[best]:.4f}.",
-        )
-
-    def _significant(self) -> Conclusion:
-        ours = set(self.venn_accuracy.better("bergmann-hommel"))
-        theirs = {
-            (row.method, row.measure.removeprefix(BETTER))
-            for row in published.load("johansson2018")
-            if row.table == "5" and row.measure.startswith(BETTER) and row.value == 1
-        }
-        p = self.values.get("text", ALL, "VP-oob", "p against VAP-oob")
-        return Conclusion(
-            "Significant differences of accuracy between the Venn predictors: "
-            + _pairs(theirs)
-            + ".",
-            ours == theirs,
-            f"Here: {_pairs(ours) or 'none'}. VP-oob against VAP-oob: p = {p.value:.2g} "
-            f"(printed {p.published}).",
-        )
-
-    def _bias(self) -> Iterable[Conclusion]:
-        bias = {s: self.mean("confidence minus accuracy", s) for s in SETUPS}
-
-        def listed(methods: Iterable[str]) -> str:
-            names = [f"{m}-{source}" for m in methods for source in ("cal", "oob")]
-            return (", ".join(f"{s} {bias[s]:+.4f}" for s in names) + ".").replace(" -", " −")
-
-        yield Conclusion(
-            "Raw forests are too pessimistic on average.",
-            bias["RF-cal"] < 0 and bias["RF-oob"] < 0,
-            listed(["RF"]),
-        )
-        yield Conclusion(
-            "Platt scaling and isotonic regression are too optimistic on average.",
-            all(bias[f"{m}-{s}"] > 0 for m in ("Platt", "Iso") for s in ("cal", "oob")),
-            listed(["Platt", "Iso"]),
-        )
-        least = sorted(SETUPS, key=lambda s: abs(bias[s]))
-        yield Conclusion(
-            "The Venn predictors' mean confidence is the closest to their accuracy.",
-            set(least[:2]) == {"VP-cal", "VP-oob"},
-            "Closest first: "
-            + (", ".join(f"{s} {bias[s]:+.4f}" for s in least[:4]) + ".").replace(" -", " −"),
-        )
-        better = [m for m in METHODS if abs(bias[f"{m}-oob"]) < abs(bias[f"{m}-cal"])]
-        yield Conclusion(
-            "Out-of-bag calibration brings mean confidence closer to accuracy for all methods.",
-            len(better) == len(METHODS),
-            f"For {', '.join(better) or 'none'}; " + listed(METHODS),
-        )
-
-    def _reliable(self) -> Iterable[Conclusion]:
-        ranks = dict(
-            zip(self.reliability.methods, self.reliability.mean_ranks.tolist(), strict=True)
-        )
-        others = [s for s in SETUPS if s not in VENN]
-        text = "Mean ranks: " + ", ".join(
-            f"{s} {ranks[s]:.2f}" for s in sorted(SETUPS, key=ranks.__getitem__)
-        )
-        yield Conclusion(
-            "All four Venn and Venn–Abers setups are better calibrated (eq. 13, mean rank) than "
-            "the raw forest, Platt scaling and isotonic regression.",
-            max(ranks[s] for s in VENN) < min(ranks[s] for s in others),
-            text + ".",
-        )
-        yield Conclusion(
-            "Isotonic regression is worse calibrated (eq. 13, mean rank) than the raw forest.",
-            bool(ranks["Iso-cal"] > ranks["RF-cal"] and ranks["Iso-oob"] > ranks["RF-oob"]),
-            ", ".join(f"{s} {ranks[s]:.2f}" for s in ("Iso-cal", "RF-cal", "Iso-oob", "RF-oob"))
-            + ".",
-        )
-        yield Conclusion(
-            "For Venn predictors a calibration set gives slightly better calibration (eq. 13, mean "
-            "rank) than out-of-bag examples.",
-            ranks["VP-cal"] < ranks["VP-oob"],
-            f"VP-cal {ranks['VP-cal']:.2f}, VP-oob {ranks['VP-oob']:.2f}.",
-        )
-
-    def _valid(self) -> Conclusion:
-        counts, far = {}, 0.0
-        for setup in VENN:
-            counts[setup] = sum(self.inside(setup, d) for d in self.datasets)
-            for d in self.datasets:
-                low, high, a = (self.measures[n][setup][d] for n in ("low", "high", "accuracy"))
-                far = max(far, low - a, a - high)
-        n = len(self.datasets)
-        return Conclusion(
-            "All four Venn setups are valid: the accuracy lies in the mean interval on most data "
-            "sets.",
-            all(2 * count > n for count in counts.values()),
-            "Inside: "
-            + ", ".join(f"{s} on {_of(c, self.datasets)}" for s, c in counts.items())
-            + f"; the farthest outside is {far:.4f} off.",
-        )
-
-    def which_print(self) -> Conclusion:
-        """Say which of the two, eq. 13 or the variance, the printed Table 2 follows."""
-        off: dict[str, list[float]] = {"reliability": [], "variance": []}
-        for setup in SETUPS:
-            for d in self.datasets:
-                printed = self._printed("2", setup, "reliability", d)
-                for measure, column in off.items():
-                    column.append(abs(self.measures[measure][setup][d] - printed))
-        rel, var = (np.array(off[m]) for m in ("reliability", "variance"))
-        closer = int((var < rel).sum())
-        follows = "the variance of the estimates" if var.mean() < rel.mean() else "eq. 13"
-        return Conclusion(
-            "The printed Table 2 holds the reliability of eq. 13.",
-            bool(rel.mean() <= var.mean()),
-            f"The printed column follows {follows}: its mean absolute difference from the "
-            f"variance obtained here is {var.mean():.4f}, from eq. 13 {rel.mean():.4f}, and the "
-            f"variance is the closer in {closer} of {len(rel)} cells.",
-        )
-
-    def _printed(self, number: str, setup: str, measure: str, dataset: str) -> float:
+    def printed(self, number: str, setup: str, measure: str, dataset: str) -> float:
+        """Return what is printed, which there is for every cell."""
         value = self.values.get(number, dataset, setup, measure).published
         if value is None:
             raise KeyError((number, setup, measure, dataset))
@@ -488,7 +265,7 @@ class Findings:
         )
 
     def _draw_table_2(self, ax: Any) -> None:
-        printed = [self._printed("2", s, "reliability", d) for s in SETUPS for d in self.datasets]
+        printed = [self.printed("2", s, "reliability", d) for s in SETUPS for d in self.datasets]
         for measure, label, marker in (
             ("reliability", "reliability by eq. 13", "o"),
             ("variance", "variance of the estimates", "^"),
@@ -499,15 +276,3 @@ class Findings:
         ax.plot([0, top], [0, top], color="0.5", linewidth=0.8)
         ax.set(xlabel="Printed “reliability”", ylabel="Obtained")
         ax.legend(frameon=False)
-
-
-def _of(count: int, datasets: Sequence[str]) -> str:
-    return f"{count} of {len(datasets)} data sets"
-
-
-def _but(names: Sequence[str]) -> str:
-    return f" (not on {', '.join(names)})" if names else ""
-
-
-def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"{better} over {worse}" for better, worse in sorted(pairs))

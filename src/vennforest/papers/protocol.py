@@ -7,14 +7,15 @@ A new experiment is a frozen dataclass derived from ``Experiment``: it says what
 from __future__ import annotations
 
 import hashlib
-import json
 import os
+import shlex
 import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -25,29 +26,27 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 import vennforest
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.datasets import load_problem, problems
 from vennforest.papers.published import Paper
+from vennforest.papers.store import Record, Store, Task
 
 if TYPE_CHECKING:
     from vennforest.papers.reproduction import Reproduction
 
-FOLDS_FILE = "folds.jsonl"
-"""The file of the output folder that holds the settings and, a line each, the finished folds."""
 
-Record = dict[str, Any]
-"""What a fold leaves: anything that JSON can hold, without NaN and infinity."""
-
-
-class Task(NamedTuple):
-    """One unit of work: a fold of a repeat on a data set.
-
-    Experiments without folds number their random splits as repeats and use fold 0.
-    """
-
-    dataset: str
-    repeat: int
-    fold: int
+__all__ = [
+    "Experiment",
+    "Problem",
+    "Progress",
+    "Record",
+    "Task",
+    "check_count",
+    "command",
+    "fingerprint",
+    "run_experiment",
+    "seed_of",
+]
 
 
 class Problem(NamedTuple):
@@ -114,10 +113,9 @@ class Experiment(ABC):
 
     def __post_init__(self) -> None:
         """Refuse numbers of repeats and folds that make no cross-validation."""
-        if self.repeats < 1:
-            raise ValueError(f"repeats must be at least 1, got {self.repeats}")
-        if self.folds < 2:
-            raise ValueError(f"folds must be at least 2, got {self.folds}")
+        check_count(self.repeats, "repeats")
+        check_count(self.folds, "folds", least=2)
+        check_count(self.seed, "seed", least=0)
 
     def datasets(self) -> tuple[str, ...]:
         """Return the names of the paper's problems, as printed and in printed order."""
@@ -173,6 +171,18 @@ class Experiment(ABC):
         """Make tables, figures and conclusions of the records of all tasks."""
 
 
+def check_count(value: object, name: str, least: int = 1) -> None:
+    """Refuse what is no whole number, or too small.
+
+    Raises
+    ------
+    InputError
+        Naming the argument.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InputError(f"{name} must be a whole number from {least} on, got {value!r}")
+
+
 @lru_cache(maxsize=64)
 def _problem(experiment: Experiment, dataset: str) -> Problem:
     return experiment.load(dataset)
@@ -197,90 +207,6 @@ def fingerprint(problem: Problem) -> str:
     return digest.hexdigest()
 
 
-class Store:
-    """Finished folds in a file, a JSON line each, appended whole.
-
-    Parameters
-    ----------
-    folder : Path
-        The output folder; made where it is missing.
-    settings : mapping
-        What the folds' numbers depend on; the first line of the file holds them.
-
-    Raises
-    ------
-    ValueError
-        If the folder holds folds of other settings, or a line that is none.
-    """
-
-    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        self.path = folder / FOLDS_FILE
-        self.settings: dict[str, Any] = json.loads(json.dumps(dict(settings)))
-        folder.mkdir(parents=True, exist_ok=True)
-        self._drop_unfinished_line()
-        if not self.path.exists() or not self.path.stat().st_size:
-            self._append({"settings": self.settings})
-        self._check_settings()
-
-    def read(self) -> dict[Task, dict[str, Any]]:
-        """Return the finished folds: for each task its line."""
-        lines = self._lines()
-        next(lines)
-        found: dict[Task, dict[str, Any]] = {}
-        for line in lines:
-            found.setdefault(Task(line["dataset"], line["repeat"], line["fold"]), line)
-        return found
-
-    def append(self, task: Task, data: str, seconds: float, record: Record) -> None:
-        """Write a finished fold."""
-        self._append(
-            {**task._asdict(), "data": data, "seconds": round(seconds, 3), "record": record}
-        )
-
-    def _append(self, line: Mapping[str, Any]) -> None:
-        text = json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n"
-        # One unbuffered write: whoever kills the process leaves the line whole or not there,
-        # and at worst without its end, which the next run drops.
-        with self.path.open("ab", buffering=0) as file:
-            file.write(text.encode())
-
-    def _drop_unfinished_line(self) -> None:
-        if not self.path.exists():
-            return
-        with self.path.open("rb+") as file:
-            text = file.read()
-            whole = text.rfind(b"\n") + 1
-            if whole < len(text):
-                file.truncate(whole)
-
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        with self.path.open(encoding="utf-8") as file:
-            for number, text in enumerate(file, 1):
-                try:
-                    line = json.loads(text)
-                except json.JSONDecodeError:
-                    line = None
-                wanted = {"settings"} if number == 1 else {"dataset", "repeat", "fold", "record"}
-                if not isinstance(line, dict) or not wanted <= set(line):
-                    raise ValueError(
-                        f"output must hold finished folds, got a damaged line {number} in "
-                        f"{self.path}: remove the line, or the file to begin anew"
-                    )
-                yield line
-
-    def _check_settings(self) -> None:
-        stored = next(self._lines())["settings"]
-        if stored == self.settings:
-            return
-        names = [n for n in {**stored, **self.settings} if stored.get(n) != self.settings.get(n)]
-        there = ", ".join(f"{name}={stored.get(name)!r}" for name in names)
-        here = ", ".join(f"{name}={self.settings.get(name)!r}" for name in names)
-        raise ValueError(
-            f"output must be the folder of a run with the same settings ({here}), got {there} in "
-            f"{self.path}: choose another folder, or remove that file to begin anew"
-        )
-
-
 def choose_datasets(experiment: Experiment, datasets: Iterable[str] | None) -> tuple[str, ...]:
     """Return the chosen data sets in printed order; None: all.
 
@@ -295,9 +221,9 @@ def choose_datasets(experiment: Experiment, datasets: Iterable[str] | None) -> t
     wanted = {datasets} if isinstance(datasets, str) else set(datasets)
     unknown = sorted(wanted - set(known))
     if unknown:
-        raise ValueError(f"datasets must be among {list(known)}, got {unknown[0]!r}")
+        raise InputError(f"datasets must be among {list(known)}, got {unknown[0]!r}")
     if not wanted:
-        raise ValueError("datasets must name at least one data set, got none")
+        raise InputError("datasets must name at least one data set, got none")
     return tuple(name for name in known if name in wanted)
 
 
@@ -341,7 +267,7 @@ def run_experiment(
     lines = {} if store is None else store.read()
     for task in tasks:
         if task in lines and lines[task]["data"] != marks[task.dataset]:
-            raise ValueError(
+            raise InputError(
                 f"output must hold results of the same data, got those of another {task.dataset}: "
                 "choose another folder"
             )
@@ -436,11 +362,16 @@ def option_names(experiment: type[Experiment]) -> list[str]:
 
 def command(experiment: Experiment, datasets: Sequence[str]) -> str:
     """Return the command that makes these numbers, options that are not the paper's included."""
+    common = {field.name for field in fields(Experiment)}
     words = ["vennforest", "reproduce", experiment.paper]
     if tuple(datasets) != experiment.datasets():
         words += ["--datasets", ",".join(datasets)]
     for field in fields(experiment):
         value = getattr(experiment, field.name)
-        if field.name != "data_dir" and value != field.default:
-            words += [f"--{field.name.replace('_', '-')}", str(value)]
-    return " ".join(words)
+        if field.name == "data_dir" or value == field.default:
+            continue
+        if field.name in common:
+            words += [f"--{field.name}", str(value)]
+        else:
+            words += ["--set", f"{field.name}={value}"]
+    return shlex.join(words)
