@@ -435,10 +435,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return {"fit": given, "weight": None, "split": dict(routed.splitter.split)}
         params = dict(fit_params)
         split = {"groups": params.pop("groups")} if "groups" in params else {}
-        name, last = "sample_weight", estimator
+        path, last = [], estimator
         while isinstance(last, Pipeline):
             step, last = last.steps[-1]
-            name = f"{step}__sample_weight" if name == "sample_weight" else f"{step}__{name}"
+            path.append(step)
+        name = "__".join([*path, "sample_weight"])
         takes = has_fit_parameter(last, "sample_weight")
         if weight is not None and not takes and not isinstance(estimator, FrozenEstimator):
             warnings.warn(

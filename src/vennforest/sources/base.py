@@ -99,12 +99,15 @@ class TrainingData:
             name: _safe_indexing(value, index) if _has_rows(value, len(self)) else value
             for name, value in self.fit_params.items()
         }
+        weight = None if self.weight is None else self.weight[index]
+        if weight is not None and (weight == 1).all():
+            weight = None
         return TrainingData(
             _safe_indexing(self.X, index),
             self.y[index],
             self.codes[index],
             self.classes,
-            None if self.weight is None else self.weight[index],
+            weight,
             params,
             self.weight_param,
         )
