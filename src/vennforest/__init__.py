@@ -11,6 +11,7 @@ from vennforest.calibrators import (
 )
 from vennforest.classifier import CalibratedClassifier
 from vennforest.multiprobability import Multiprobability
+from vennforest.persistence import load, save
 from vennforest.transductive import TransductiveClassifier
 
 __version__ = "0.1.0"
@@ -26,4 +27,6 @@ __all__ = [
     "TransductiveClassifier",
     "Venn",
     "VennAbers",
+    "load",
+    "save",
 ]

@@ -54,6 +54,21 @@ class Examples:
     scores: FloatArray | None  # (n,)
     numbers: Int32Array | None = None  # (n,) the place of each score among the distinct ones
 
+    def check(self, m: int) -> None:
+        """Refuse examples that do not belong to a fit of m distinct scores.
+
+        Raises
+        ------
+        ValueError
+            If lengths differ, or a place is none of the m.
+        """
+        n, numbers = len(self.labels), self.numbers
+        known = self.scores if numbers is None else numbers
+        if known is None or known.shape != (n,) or self.weight.shape not in ((0,), (n,)):
+            raise ValueError(f"labels, scores and weight must be of the same examples, got {n}")
+        if numbers is not None and ((numbers < 0) | (numbers >= m)).any():
+            raise ValueError(f"numbers must be in [0, {m})")
+
     def numbers_in(self, x: FloatArray) -> Int32Array:
         """Return the place of each example's score among the distinct scores x."""
         scores = self.scores
@@ -143,7 +158,29 @@ class StepTable:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
-        return {name: value for name, value in self.__dict__.items() if name != "_removal"}
+        derived = ("_removal", "ones", "zeros")
+        return {name: value for name, value in self.__dict__.items() if name not in derived}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make what follows from the rest again: a file cannot bend places that kernels follow.
+
+        Raises
+        ------
+        ValueError
+            If the rest is no fit.
+        """
+        x, W, Y, examples = (state[name] for name in ("x", "W", "Y", "examples"))
+        columns = [np.require(column, np.float64, ["C", "W"]) for column in (x, W, Y)]
+        m = len(x)
+        if not m or [column.shape for column in columns] != [(m,), (m + 1,), (m + 1,)]:
+            raise ValueError(f"x, W and Y must have shapes (m,), (m + 1,), (m + 1,), got m = {m}")
+        if not all(np.isfinite(column).all() for column in columns):
+            raise ValueError("x, W and Y must be finite")
+        if (np.diff(x) <= 0).any() or (np.diff(W) < 0).any() or (np.diff(Y) < 0).any():
+            raise ValueError("x must increase, and W and Y must not decrease")
+        if examples is not None:
+            examples.check(m)
+        self.__init__(*columns, examples)  # type: ignore[misc]
 
     def read(
         self, scores: FloatArray, left_out: IntArray | None = None, n_jobs: int | None = None

@@ -360,6 +360,19 @@ class CallableTaxonomy(Taxonomy):
         codes = np.array([self.codes_.get(value, -1) for value in values], np.intp)
         return codes[inverse]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Give the categories as a list: a file's dictionaries have keys of text and numbers."""
+        state = dict(super().__getstate__())
+        if "codes_" in state:
+            state["codes_"] = list(self.codes_)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take such a list, and number its categories again."""
+        super().__setstate__(state)
+        if "codes_" in state:
+            self.codes_ = {value: code for code, value in enumerate(state["codes_"])}
+
     def _distinct(self, scores: FloatArray) -> tuple[list[Any], IntArray]:
         """Return the distinct categories of these scores, and which of them each score has."""
         categories: NDArray[Any] = np.asarray(self.function(scores))
