@@ -104,7 +104,7 @@ def themed(svg: str, name: str, alt: str) -> str:
     label = alt.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
     return (
         f'<svg role="img" aria-label="{label}" viewBox="{box.group(1)}" '
-        f'style="max-width:{width:.0f}px" xmlns:xlink="http://www.w3.org/1999/xlink">{body}'
+        f'style="max-width:{1.25 * width:.0f}px" xmlns:xlink="http://www.w3.org/1999/xlink">{body}'
     )
 
 

@@ -234,6 +234,7 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
         when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         command=command,
         summary=words.summary(evaluation),
+        figures=words.key_figures(evaluation),
         data=words.data(evaluation),
         snippet=words.snippet(evaluation),
         guarantee=words.guarantee(evaluation),

@@ -18,11 +18,6 @@ from vennforest.report.measures import (
     squared_losses,
 )
 
-RULES = {
-    True: "the lowest log loss among the methods that give bounds",
-    False: "the lowest log loss, since none of the methods compared gives bounds",
-}
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -50,6 +45,10 @@ class Verdict:
 def judge(measures: dict[str, Measures], folds: OutOfFold) -> Verdict:
     """Choose a method by the rule, and compare every other one with it.
 
+    Of the methods that give bounds (of all, if none does) those count whose log loss differs from
+    the lowest by no more than chance, and of these the one that ranks objects best is chosen:
+    with calibration equal, what is left to differ in is how well classes are told apart.
+
     Parameters
     ----------
     measures : dict of str to Measures
@@ -59,20 +58,38 @@ def judge(measures: dict[str, Measures], folds: OutOfFold) -> Verdict:
     """
     bounded = [m for m, estimates in folds.estimates.items() if estimates.bounds is not None]
     among = bounded or list(measures)
-    best = min(among, key=lambda m: (measures[m].log_loss, measures[m].brier))
+    lowest = min(among, key=lambda m: (measures[m].log_loss, measures[m].brier))
+    level = [lowest]
+    for other in among:
+        if other != lowest and not compare(other, lowest, measures, folds)[0].clear:
+            level.append(other)
+    best = max(level, key=lambda m: (np.nan_to_num(measures[m].auc), -measures[m].log_loss))
+    whom = "the methods that give bounds" if bounded else "the methods compared, none with bounds"
+    rule = f"the lowest log loss among {whom}"
+    if len(level) > 1:
+        rule = f"the best ranking (AUC) among {whom} whose log loss is within chance of the lowest"
     against, by = {}, {}
     for other in measures:
-        if other == best:
-            continue
-        finite = measures[other].impossible == 0 and measures[best].impossible == 0
-        losses = log_losses if finite else squared_losses
-        against[other] = difference(
-            losses(folds.estimates[other].p, folds.codes),
-            losses(folds.estimates[best].p, folds.codes),
-            folds,
-        )
-        by[other] = "log loss" if finite else "Brier score"
-    return Verdict(best, RULES[bool(bounded)], against, by)
+        if other != best:
+            against[other], by[other] = compare(other, best, measures, folds)
+    return Verdict(best, rule, against, by)
+
+
+def compare(
+    first: str, second: str, measures: dict[str, Measures], folds: OutOfFold
+) -> tuple[Difference, str]:
+    """Return the first method's loss minus the second's, and which loss that is.
+
+    The log loss; where one of theirs is infinite, the Brier score.
+    """
+    finite = measures[first].impossible == 0 and measures[second].impossible == 0
+    losses = log_losses if finite else squared_losses
+    gap = difference(
+        losses(folds.estimates[first].p, folds.codes),
+        losses(folds.estimates[second].p, folds.codes),
+        folds,
+    )
+    return gap, "log loss" if finite else "Brier score"
 
 
 def settled_labels(bounds: Multiprobability) -> NDArray[np.bool_]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import binomtest
 
 from vennforest.metrics import interval_table
 from vennforest.report.evaluation import NAMES, versions
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
 
 LEVEL = 0.05
+FEW = 500
 
 __all__ = [
     "NAMES",
@@ -25,6 +27,7 @@ __all__ = [
     "data",
     "decisions",
     "guarantee",
+    "key_figures",
     "levels",
     "objects",
     "percent",
@@ -83,26 +86,61 @@ def summary(evaluation: Evaluation) -> list[dict[str, str]]:
 def _calibrated(evaluation: Evaluation, method: str) -> list[str]:
     m = evaluation.measures[method]
     n = len(evaluation.folds.codes)
-    off = m.pvalue < LEVEL
-    sentences = [
-        "No, not at face value."
-        if off or m.impossible
-        else f"As far as {objects(n)} can tell, yes."
-    ]
+    rejected, beyond = m.pvalue < LEVEL, m.calibration_error > m.chance_limit
+    if rejected or m.impossible:
+        sentences = ["No, not at face value."]
+    elif beyond:
+        sentences = ["Perhaps: the evidence is mixed."]
+    else:
+        sentences = [f"As far as {objects(n)} can tell, yes."]
+        if n < FEW:
+            sentences.append("With so few, only large errors would show.")
     sentences.append(
-        f"On average its probabilities lie {points(m.calibration_error)} from what was observed; "
-        f"of perfectly calibrated ones {_number(m.chance_error)} would be expected by chance "
-        f"alone, and more than {_number(m.chance_limit)} in one case of twenty."
+        f"On average its probabilities lie {points(m.calibration_error)} from what was observed, "
+        f"where {_number(m.chance_error)} would be expected by chance even if they were perfectly "
+        f"calibrated, and more than {_number(m.chance_limit)} in one case of twenty."
     )
-    sentences.append(
-        f"Tests of calibration {'reject' if off else 'do not reject'} it (p {_p(m.pvalue)})."
+    tests = (
+        f"tests of calibration {'reject' if rejected else 'do not reject'} it (p {_p(m.pvalue)})"
     )
+    if rejected and not beyond:
+        sentences.append(f"That alone could be chance, but more sensitive {tests}.")
+    elif beyond and not rejected:
+        sentences.append(f"That is more than chance explains, but {tests}.")
+    else:
+        sentences.append(tests.capitalize() + ".")
     sentences.append(_confidence(m))
     if m.impossible:
         sentences.append(
             f"For {objects(m.impossible)} it gave probability 0 to what was then observed."
         )
     return sentences
+
+
+def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Return the few numbers to see first, each with what it is."""
+    method = evaluation.verdict.method
+    raw, m = evaluation.measures[RAW], evaluation.measures[method]
+    shown = [
+        (
+            f"{_number(raw.calibration_error)} points",
+            f"calibration error of the raw forest (chance alone: {_number(raw.chance_error)})",
+        )
+    ]
+    if method != RAW:
+        shown.append(
+            (
+                f"{_number(m.calibration_error)} points",
+                f"calibration error of {NAMES[method]} (chance alone: {_number(m.chance_error)})",
+            )
+        )
+    shown.append((percent(m.accuracy), f"of the labels by {NAMES[method]} are right"))
+    bounds = evaluation.folds.estimates[method].bounds
+    if bounds is not None and m.size is not None:
+        open_ones = 1 - float(settled_labels(bounds).mean())
+        shown.append((f"{_number(m.size)} points", "mean width of its intervals"))
+        shown.append((percent(open_ones), "of the labels depend on where in the interval"))
+    return shown
 
 
 def _confidence(m: Measures) -> str:
@@ -139,11 +177,7 @@ def _use(evaluation: Evaluation) -> str:
         f"(by chance alone: {_number(m.chance_error)}); the tests {state} its calibration "
         f"(p {_p(m.pvalue)})."
     )
-    better = [
-        other
-        for other, gap in verdict.against.items()
-        if other != RAW and gap.clear and gap.mean < 0
-    ]
+    better = [other for other, gap in verdict.against.items() if gap.clear and gap.mean < 0]
     if better:
         gaps = ", ".join(
             f"{NAMES[other]} (by {-verdict.against[other].mean:.3f} in {verdict.by[other]})"
@@ -159,13 +193,17 @@ def _against_raw(evaluation: Evaluation) -> str:
     verdict = evaluation.verdict
     gap, loss = verdict.against[RAW], verdict.by[RAW]
     size = f"{abs(gap.mean):.4f} ± {gap.margin:.4f}"
+    why = "" if loss == "log loss" else ", compared since a log loss is infinite,"
     if not gap.clear:
         return (
-            f"In {loss} it cannot be told from the raw forest ({size}, "
-            "95 % interval over the folds)."
+            f"Its {loss}{why} does not differ from the raw forest's by more than the folds do by "
+            f"chance ({gap.mean:+.4f} ± {gap.margin:.4f} for the raw forest)."
         )
     worse = "lower" if gap.mean > 0 else "higher"
-    return f"Its {loss} is {worse} than the raw forest's by {size} (95 % interval over the folds)."
+    return (
+        f"Its {loss}{why} is {worse} than the raw forest's by {size} "
+        "(95 % interval over the folds)."
+    )
 
 
 def _meaning(evaluation: Evaluation, method: str) -> str:
@@ -198,7 +236,7 @@ def _meaning(evaluation: Evaluation, method: str) -> str:
         )
         if settled.any():
             sentences.append(
-                f"Of the other {int(settled.sum()):,} {percent(float(right[settled].mean()))} "
+                f"Of the other {int(settled.sum()):,}, {percent(float(right[settled].mean()))} "
                 "are right."
             )
     return " ".join(sentences)
@@ -313,11 +351,16 @@ def levels(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
             "low": float(table.low[i]),
             "high": float(table.high[i]),
             "accuracy": float(table.accuracy[i]),
-            "inside": bool(table.inside[i]),
-            "error": float(np.sqrt(table.accuracy[i] * (1 - table.accuracy[i]) / table.n[i])),
+            "least": span.low,
+            "most": span.high,
         }
-        for i in range(len(table))
+        for i, span in enumerate(map(_wilson, table.n, table.accuracy))
     ]
+
+
+def _wilson(n: float, share: float) -> Any:
+    """Return the 95 % confidence interval of a share of n."""
+    return binomtest(round(n * share), int(n)).proportion_ci(0.95, method="wilson")
 
 
 def decisions(evaluation: Evaluation) -> dict[str, Any] | None:
