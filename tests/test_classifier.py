@@ -1,0 +1,395 @@
+"""CalibratedClassifier over whole models: holdout, folds, training set, fitted models, bagging."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import (
+    KFold,
+    LeaveOneOut,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    train_test_split,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+import oracle
+from vennforest import (
+    CalibratedClassifier,
+    IsotonicCalibration,
+    PlattScaling,
+    Venn,
+    VennAbers,
+)
+
+ALL_METHODS = [
+    "venn-abers", "venn", "platt", "isotonic", "bostrom", "beta", "temperature", "none",
+]  # fmt: skip
+
+
+def data(k=2, n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + 40, 3))
+    y = np.digitize(X[:, 0] + rng.normal(size=n + 40), [0.2] if k == 2 else [-0.6, 0.6])
+    return X[:n], y[:n], X[n:]
+
+
+def score(model, X):
+    p = model.predict_proba(X)
+    return p[:, 1] if p.shape[1] == 2 else p
+
+
+class Counter(ClassifierMixin, BaseEstimator):
+    """GaussianNB that counts its fits, and its predictions, in the class."""
+
+    fits, predictions = [], []
+
+    def fit(self, X, y):
+        self.fits.append(len(y))
+        self.model_ = GaussianNB().fit(X, y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict_proba(self, X):
+        self.predictions.append(len(X))
+        return self.model_.predict_proba(X)
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    Counter.fits.clear()
+    Counter.predictions.clear()
+
+
+# --- holdout, training -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("size", [1 / 3, 0.25, 50])
+def test_holdout_is_a_model_and_a_calibrator_on_two_parts(size, k):
+    X, y, new = data(k)
+    model = CalibratedClassifier(
+        GaussianNB(), calibrate_on="holdout", holdout_size=size, merge="log", random_state=7
+    ).fit(X, y)
+    n_held = size if size >= 1 else round(size * len(y))
+    assert len(model.calibration_y_) == n_held
+    # The parts are found again by the model that was trained on one of them.
+    rng = np.random.RandomState(7)
+    rng.randint(2**31 - 1)  # the seed of draws
+    train, held = train_test_split(np.arange(len(y)), test_size=size, stratify=y, random_state=rng)
+    train, held = np.sort(train), np.sort(held)
+    base = GaussianNB().fit(X[train], y[train])
+    calibrator = VennAbers("log").fit(score(base, X[held]), y[held])
+    assert_array_equal(model.calibration_scores_, score(base, X[held]))
+    assert_array_equal(model.calibration_y_, y[held])
+    assert_array_equal(model.predict_proba(new), calibrator.predict_proba(score(base, new)))
+    m, expected = (
+        model.predict_multiprobability(new),
+        calibrator.predict_multiprobability(score(base, new)),
+    )
+    assert_array_equal(m.lower, expected.lower)
+    assert_array_equal(m.upper, expected.upper)
+
+
+def test_holdout_with_a_class_of_one_example():
+    X, y, new = data()
+    y[0] = 2
+    for seed in range(4):
+        model = CalibratedClassifier(GaussianNB(), calibrate_on="holdout", random_state=seed)
+        assert model.fit(X, y).predict_proba(new).shape == (40, 3)
+    few = CalibratedClassifier(GaussianNB(), calibrate_on="holdout", holdout_size=2, random_state=0)
+    assert len(few.fit(X, np.where(y == 2, 0, y)).calibration_y_) == 2
+
+
+def test_training_calibrates_on_what_it_was_trained_on():
+    X, y, new = data(n=30)
+    base = GaussianNB().fit(X, y)
+    model = CalibratedClassifier(GaussianNB(), calibrate_on="training", merge="log").fit(X, y)
+    for i in range(6):
+        p0, p1 = oracle.venn_abers(score(base, X), y, score(base, new)[i])
+        m = model.predict_multiprobability(new[i : i + 1])
+        assert_allclose([m.p0[0], m.p1[0]], [float(p0), float(p1)], atol=1e-12)
+    direct = CalibratedClassifier(
+        GaussianNB(), method=IsotonicCalibration(between="nearest"), calibrate_on="training"
+    ).fit(X, y)
+    fitted = oracle.isotonic_max_min(score(base, X), y)
+    expected = [float(oracle.isotonic_read(fitted, s, "nearest")) for s in score(base, new)]
+    assert_allclose(direct.predict_proba(new)[:, 1], expected, atol=1e-12)
+
+
+# --- folds -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("method", ["venn-abers", "venn", "platt", "isotonic", "none"])
+@pytest.mark.parametrize("merge", ["log", "brier", "midpoint"])
+def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
+    X, y, new = data(k)
+    model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=4).fit(X, y)
+    calibrator_of = {"venn-abers": VennAbers, "venn": Venn, "platt": PlattScaling}
+    calibrator_of["isotonic"] = IsotonicCalibration
+    singles, lower, upper = [], [], []
+    for train, test in StratifiedKFold(4).split(X, y):
+        base = GaussianNB().fit(X[train], y[train])
+        if method == "none":
+            singles.append(base.predict_proba(new))
+            continue
+        calibrator = calibrator_of[method]().fit(score(base, X[test]), y[test], classes=range(k))
+        if method in ("venn-abers", "venn"):
+            m = calibrator.predict_multiprobability(score(base, new))
+            singles.append(m.merge(merge))
+            lower.append(m.lower)
+            upper.append(m.upper)
+        else:
+            singles.append(calibrator.predict_proba(score(base, new)))
+    if lower and merge == "log":
+        gm1 = np.prod(upper, axis=0) ** (1 / 4)
+        gm0 = np.prod(1 - np.array(lower), axis=0) ** (1 / 4)
+        expected = gm1 / (gm0 + gm1)
+        expected /= expected.sum(axis=1, keepdims=True)
+    else:
+        expected = np.mean(singles, axis=0)
+    assert_allclose(model.predict_proba(new), expected, rtol=0, atol=1e-12)
+    if lower:
+        m = model.predict_multiprobability(new)
+        assert_allclose(m.lower, np.minimum(np.mean(lower, axis=0), expected), atol=1e-12)
+        assert_allclose(m.upper, np.maximum(np.mean(upper, axis=0), expected), atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("method", ["venn-abers", "platt", "temperature"])
+def test_pooled_folds_calibrate_one_model_trained_on_everybody(method, k):
+    X, y, new = data(k)
+    splitter = KFold(5, shuffle=True, random_state=1)
+    model = CalibratedClassifier(GaussianNB(), method=method, cv=splitter, ensemble=False)
+    model.fit(X, y)
+    scores = np.empty(len(y)) if k == 2 else np.empty((len(y), k))
+    for train, test in splitter.split(X):
+        scores[test] = score(GaussianNB().fit(X[train], y[train]), X[test])
+    assert_array_equal(model.calibration_scores_, scores)
+    assert_array_equal(model.calibration_y_, y)
+    base = GaussianNB().fit(X, y)
+    expected = type(model.calibrator_)().fit(scores, y).predict_proba(score(base, new))
+    assert_array_equal(model.predict_proba(new), expected)
+
+
+@pytest.mark.parametrize(
+    ("cv", "ensemble", "folds"),
+    [
+        (3, True, 3),
+        (3, False, 3),
+        (LeaveOneOut(), False, 30),
+        (LeaveOneOut(), True, 30),
+        (RepeatedStratifiedKFold(n_splits=2, n_repeats=3, random_state=0), True, 6),
+        (ShuffleSplit(4, test_size=0.3, random_state=0), True, 4),
+        ([(np.arange(20), np.arange(20, 30)), (np.arange(10, 30), np.arange(10))], False, 2),
+        ([(np.arange(30) < 20, np.arange(30) >= 20)], True, 1),
+    ],
+    ids=str,
+)
+def test_any_splitter_and_one_fit_a_fold(cv, ensemble, folds):
+    X, y, new = data(n=30)
+    model = CalibratedClassifier(Counter(), cv=cv, ensemble=ensemble).fit(X, y)
+    assert len(Counter.fits) == folds + (not ensemble)
+    assert len(Counter.predictions) == folds  # each left-out part is scored once
+    assert len(model.estimators_) == (folds if ensemble else 1)
+    assert len(model.calibrators_) == (folds if ensemble else 1)
+    calibrators = list(model.calibrators_)
+    state = pickle.dumps(calibrators)
+    Counter.predictions.clear()
+    assert_allclose(model.predict_proba(new).sum(axis=1), 1)
+    assert len(Counter.fits) == folds + (not ensemble)  # nobody is fitted at prediction
+    assert len(Counter.predictions) == len(model.estimators_)
+    assert all(a is b for a, b in zip(model.calibrators_, calibrators, strict=True))
+    assert pickle.dumps(model.calibrators_) == state
+
+
+def test_splitters_that_cannot_calibrate_are_refused():
+    X, y, _ = data(n=30)
+    twice = RepeatedStratifiedKFold(n_splits=2, n_repeats=2)
+    with pytest.raises(ValueError, match="cv must leave each example out at most once"):
+        CalibratedClassifier(GaussianNB(), cv=twice, ensemble=False).fit(X, y)
+    with pytest.raises(ValueError, match="cv must leave examples out, got no test indices"):
+        CalibratedClassifier(GaussianNB(), cv=[(np.arange(30), [])]).fit(X, y)
+    with pytest.raises(ValueError, match="cv must leave examples out, got no test indices"):
+        CalibratedClassifier(GaussianNB(), cv=[]).fit(X, y)
+
+
+def test_one_fit_elsewhere_too():
+    X, y, new = data(n=60)
+    for calibrate_on in ("holdout", "training"):
+        Counter.fits.clear()
+        model = CalibratedClassifier(Counter(), calibrate_on=calibrate_on).fit(X, y)
+        model.predict_proba(new)
+        model.predict_multiprobability(new)
+        assert len(Counter.fits) == 1
+    Counter.fits.clear()
+    CalibratedClassifier(BaggingClassifier(Counter(), 7)).fit(X, y).predict(new)
+    assert len(Counter.fits) == 7
+
+
+@pytest.mark.parametrize("method", ALL_METHODS)
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_a_class_missing_from_a_fold_and_a_fold_of_one_class(method, ensemble):
+    X, y, new = data(3, n=60)
+    order = np.argsort(y, kind="stable")  # the folds of KFold: classes nearly one by one
+    X, y = X[order], y[order]
+    for base in (GaussianNB(), LinearSVC()):
+        if isinstance(base, LinearSVC) and method in ("bostrom", "beta", "none"):
+            continue
+        model = CalibratedClassifier(base, method=method, cv=KFold(4), ensemble=ensemble)
+        p = model.fit(X, y).predict_proba(new)
+        assert p.shape == (40, 3)
+        assert_allclose(p.sum(axis=1), 1, atol=1e-9)
+        assert (p >= 0).all()
+        if hasattr(model, "predict_multiprobability"):
+            m = model.predict_multiprobability(new)
+            assert (m.lower <= p + 1e-12).all()
+            assert (p <= m.upper + 1e-12).all()
+
+
+def test_a_class_unknown_to_a_model_has_score_zero_in_its_own_column():
+    X, y, new = data(3)
+    without = [(np.flatnonzero(y != 1), np.arange(len(y)))]
+    model = CalibratedClassifier(GaussianNB(), method="none", cv=without).fit(X, y)
+    base = GaussianNB().fit(X[y != 1], y[y != 1]).predict_proba(new)
+    expected = np.column_stack([base[:, 0], np.zeros(len(new)), base[:, 1]])
+    assert_allclose(model.predict_proba(new), expected, rtol=1e-12)
+    svc = CalibratedClassifier(LinearSVC(random_state=0), method="venn", cv=without).fit(X, y)
+    decision = LinearSVC(random_state=0).fit(X[y != 1], y[y != 1]).decision_function(X)
+    found = svc.calibration_scores_
+    assert_allclose(found, np.column_stack([-decision, -np.abs(decision), decision]), atol=1e-12)
+
+
+# --- fitted models ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ALL_METHODS)
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_fitted_model_is_only_calibrated_and_never_touched(method, k):
+    X, y, new = data(k)
+    for base in (
+        GaussianNB(),
+        RandomForestClassifier(10, random_state=0),
+        make_pipeline(StandardScaler(), GaussianNB()),
+        BaggingClassifier(GaussianNB(), 5, random_state=0),
+    ):
+        base.fit(X[:60], y[:60])
+        before = pickle.dumps(base)
+        model = CalibratedClassifier(FrozenEstimator(base), method=method).fit(X[60:], y[60:])
+        p = model.predict_proba(new)
+        assert pickle.dumps(base) == before
+        assert model.estimator_.estimator is base
+        assert_array_equal(model.calibration_scores_, score(base, X[60:]))
+        expected = type(model.calibrator_)().fit(score(base, X[60:]), y[60:])
+        assert_array_equal(p, expected.predict_proba(score(base, new)))
+
+
+@pytest.mark.parametrize("method", ALL_METHODS)
+def test_classes_that_the_calibration_data_lack_keep_their_columns(method):
+    X, y, new = data(3)
+    names = np.array(["ant", "bee", "cat"])[y]
+    base = GaussianNB().fit(X, names)
+    for present in (["ant", "cat"], ["bee", "cat"], ["bee"]):
+        some = np.isin(names, present)
+        model = CalibratedClassifier(FrozenEstimator(base), method=method).fit(X[some], names[some])
+        assert model.classes_.tolist() == ["ant", "bee", "cat"]
+        p = model.predict_proba(new)
+        assert p.shape == (40, 3)
+        assert_allclose(p.sum(axis=1), 1, atol=1e-9)
+        if method == "none":
+            assert_allclose(p, base.predict_proba(new), atol=1e-12)
+
+
+def test_labels_unknown_to_a_fitted_model_are_refused():
+    X, y, _ = data()
+    numbers, texts = GaussianNB().fit(X, y), GaussianNB().fit(X, np.array(["a", "b"])[y])
+    for base, labels, message in (
+        (numbers, y + 1, r"y must hold labels of classes \[0, 1\], got 2"),
+        (numbers, np.array(["a", "b"])[y], r"y must hold labels of classes \[0, 1\], got '[ab]'"),
+        (numbers, np.array(["a", "b"], object)[y], r"labels of classes \[0, 1\], got '[ab]'"),
+        (texts, np.array(["a", "c"])[y], r"y must hold labels of classes \['a', 'b'\], got 'c'"),
+        (texts, y, r"y must hold labels of classes \['a', 'b'\], got [01]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CalibratedClassifier(FrozenEstimator(base)).fit(X, labels)
+
+
+def test_columns_of_a_fitted_model_may_come_in_any_order():
+    X, y, new = data()
+
+    class Reversed(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.model_ = GaussianNB().fit(X, y)
+            self.classes_ = self.model_.classes_[::-1]
+            return self
+
+        def predict_proba(self, X):
+            return self.model_.predict_proba(X)[:, ::-1]
+
+    base = Reversed().fit(X, y)
+    model = CalibratedClassifier(FrozenEstimator(base), method="none").fit(X, y)
+    assert_allclose(model.predict_proba(new), base.model_.predict_proba(new), rtol=1e-12)
+
+
+# --- bagging ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "base", [GaussianNB(), DecisionTreeClassifier(max_depth=2), SVC()], ids=repr
+)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"max_samples": 0.5, "bootstrap": False},
+        {"max_samples": 30},
+        {"max_features": 2},
+        {"max_features": 2, "bootstrap_features": True},
+        {"bootstrap_features": True, "max_samples": 0.4},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("votes", ["soft", "hard"])
+def test_bagging_over_any_base_by_hand(base, settings, votes):
+    X, y, new = data(3, n=80)
+    names = np.array(["ant", "bee", "cat"])[y]
+    bagging = BaggingClassifier(base, 15, random_state=0, **settings)
+    model = CalibratedClassifier(bagging, method="none", subforest="all", votes=votes).fit(X, names)
+    ensemble = model.estimator_
+
+    def answer(member, rows):
+        one, columns = ensemble.estimators_[member], ensemble.estimators_features_[member]
+        if votes == "soft" and hasattr(one, "predict_proba"):
+            return one.predict_proba(rows[:, columns])
+        if hasattr(one, "predict_proba"):
+            return np.eye(3)[one.predict_proba(rows[:, columns]).argmax(axis=1)]
+        return np.eye(3)[one.predict(rows[:, columns])]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        members = oracle.out_of_bag(ensemble, len(X))
+    every = np.array([answer(t, X) for t in range(15)])
+    expected = [np.mean([every[t, i] for t in free], axis=0) for i, free in enumerate(members)]
+    assert_allclose(model.calibration_scores_, expected, rtol=0, atol=1e-12)
+    whole = np.mean([answer(t, new) for t in range(15)], axis=0)
+    assert_allclose(model.predict_proba(new), whole, rtol=0, atol=1e-12)
+    if votes == "soft" and hasattr(base, "predict_proba"):
+        assert_allclose(whole, ensemble.predict_proba(new), atol=1e-12)
+    exchangeable = CalibratedClassifier(bagging, votes=votes, random_state=0).fit(X, names)
+    p = exchangeable.predict_proba(new)
+    alone = [exchangeable.predict_proba(new[i : i + 1])[0] for i in range(8)]
+    assert_array_equal(p[:8], alone)
