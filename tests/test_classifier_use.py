@@ -313,7 +313,7 @@ np.random.seed(3); random.seed(3)
 before = np.geterr(), list(warnings.filters), np.random.get_state()[1].tolist(), random.getstate()
 options = np.get_printoptions()
 import joblib, numba, scipy.optimize, sklearn.ensemble  # what they do is theirs
-before = before[0], list(warnings.filters), *before[2:]
+before = *before[:1], list(warnings.filters), before[2], random.getstate()
 environment, config = dict(os.environ), sklearn.get_config()
 import vennforest
 after = np.geterr(), list(warnings.filters), np.random.get_state()[1].tolist(), random.getstate()
