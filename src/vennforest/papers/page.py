@@ -7,6 +7,8 @@ import io
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from vennforest.papers.reproduction import difference
+
 if TYPE_CHECKING:
     from vennforest.papers.reproduction import Figure, Reproduction, Table
 
@@ -99,11 +101,11 @@ def _table(table: Table) -> dict[str, Any]:
             if cell is None:
                 row.append(None)
                 continue
-            off = None if cell.published is None else cell.value - cell.published
+            off = difference(cell.value, cell.published)
             row.append(
                 {
-                    "value": table.text(cell.value),
-                    "printed": table.text(cell.published),
+                    "value": cell.name or table.text(cell.value),
+                    "printed": cell.published_name or table.text(cell.published),
                     "difference": ""
                     if off is None or table.digits == 0
                     else table.text(off, signed=True),

@@ -49,16 +49,28 @@ class Value:
     @property
     def difference(self) -> float | None:
         """Obtained minus printed; None where nothing is printed."""
-        return None if self.published is None else self.value - self.published
+        return difference(self.value, self.published)
+
+
+def difference(value: float, published: float | None) -> float | None:
+    """Return obtained minus printed: 0 where both are infinite, None where nothing is printed."""
+    if published is None:
+        return None
+    return 0.0 if value == published else value - published
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: obtained and printed number, and whether it is marked."""
+    """A cell of a table: obtained and printed number, and whether it is marked.
+
+    With a ``name`` the names of what was obtained and printed are shown in place of the numbers.
+    """
 
     value: float
     published: float | None = None
     marked: bool = False
+    name: str = ""
+    published_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,6 +108,8 @@ class Table:
             return "none"
         if self.digits == 0:
             return "✓" if value else "–"
+        if math.isinf(value):
+            return "−∞" if value < 0 else "+∞" if signed else "∞"
         rounded = round(value, self.digits) + 0.0  # no minus before a zero
         text = f"{rounded:+.{self.digits}f}" if signed else f"{rounded:.{self.digits}f}"
         return text.replace("-", "−")
@@ -116,6 +130,8 @@ class Table:
     def _cell(self, cell: Cell | None) -> str:
         if cell is None:
             return ""
+        if cell.name:
+            return f"{cell.name} ({cell.published_name})" if cell.published_name else cell.name
         text = self.text(cell.value)
         if cell.marked:
             text = f"*{text}*"
@@ -124,7 +140,8 @@ class Table:
         printed = self.text(cell.published)
         if self.digits == 0:
             return f"{text} ({printed})"
-        return f"{text} ({printed}, {self.text(cell.value - cell.published, signed=True)})"
+        off = self.text(difference(cell.value, cell.published), signed=True)
+        return f"{text} ({printed}, {off})"
 
     def to_frame(self) -> pd.DataFrame:
         """Return a data frame: for each column of the table ``obtained`` and ``printed``."""

@@ -1,0 +1,163 @@
+"""What the learners of two papers share: naïve Bayes for mixed columns, one thread a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from vennforest._validation import FloatArray
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep linear algebra to one thread: sums in another order would give other numbers."""
+    with threadpool_limits(limits=1):
+        yield
+
+
+class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
+    """Naïve Bayes: normal densities of numbers, Laplace-smoothed shares of names.
+
+    A missing cell, NaN, says nothing: it is left out of the estimates and of the products.
+
+    Parameters
+    ----------
+    n_values : tuple of int, length d, or None
+        For each column 0 if it holds numbers, else the number of values of a nominal column, whose
+        cells are codes 0 to that number - 1. None: all columns hold numbers.
+    smoothing : float, default=1.0
+        What is added to the count of every value, and of every class.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    n_features_in_ : int
+        Number of columns.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``, if ``n_values`` has not an entry a column, or a code is outside its range.
+
+    Notes
+    -----
+    The standard deviation of a numeric column in a class is at least a sixth of the mean gap
+    between the column's distinct values, as in Weka: a column that is constant in a class would
+    otherwise decide alone. A constant column has no gap, and 0.01 stands for it.
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(self, n_values: tuple[int, ...] | None = None, smoothing: float = 1.0) -> None:
+        self.n_values = n_values
+        self.smoothing = smoothing
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Estimate every class's densities and shares.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Numbers and codes; NaN is a missing cell.
+        y : array-like of shape (n,)
+            Labels.
+        """
+        checked: Any = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        table, y = checked
+        check_classification_targets(y)
+        self.classes_ = unique_labels(y)
+        member = (np.asarray(y)[:, None] == self.classes_).astype(np.float64)  # (n, k)
+        sizes = (
+            np.zeros(table.shape[1], np.intp) if self.n_values is None else np.array(self.n_values)
+        )
+        if sizes.shape != (table.shape[1],):
+            raise ValueError(
+                f"n_values must have an entry for each of {table.shape[1]} columns, "
+                f"got {len(sizes)}"
+            )
+        self._numeric, self._nominal = np.flatnonzero(sizes == 0), np.flatnonzero(sizes)
+        self._sizes = sizes[self._nominal]
+        counts = member.sum(axis=0)
+        smoothed = counts + self.smoothing
+        self._log_prior = np.log(smoothed / smoothed.sum())
+        self._fit_numbers(table[:, self._numeric], member)
+        codes = self._offset_codes(table[:, self._nominal])
+        self._log_shares = np.zeros((int(self._sizes.sum()) + 1, len(self.classes_)))
+        for j in range(len(self.classes_)):
+            values = codes[member[:, j] > 0].ravel()
+            found = np.bincount(values, minlength=len(self._log_shares))[:-1] + self.smoothing
+            starts = np.cumsum(self._sizes) - self._sizes
+            if len(starts):
+                totals = np.repeat(np.add.reduceat(found, starts), self._sizes)
+                self._log_shares[:-1, j] = np.log(found / totals)
+        return self
+
+    def _fit_numbers(self, numbers: FloatArray, member: FloatArray) -> None:
+        present = ~np.isnan(numbers)
+        filled = np.where(present, numbers, 0)
+        n = member.T @ present  # (k, numeric columns)
+        known = np.maximum(n, 1)
+        mean = member.T @ filled / known
+        square = member.T @ np.where(present, numbers - (member @ mean), 0) ** 2 / known
+        floor = np.array([_least_deviation(column[~np.isnan(column)]) for column in numbers.T])
+        deviation = np.maximum(np.sqrt(square), floor)
+        # A column without a number in some class cannot compare the classes and stays out.
+        self._mean, self._deviation, self._known = mean, deviation, (n > 0).all(axis=0)
+
+    def _offset_codes(self, codes: FloatArray) -> NDArray[np.intp]:
+        """Return where each cell's log share stands; a missing cell's is the last, which is 0."""
+        missing = np.isnan(codes)
+        whole = np.where(missing, 0, codes)
+        if ((whole < 0) | (whole >= self._sizes) | (whole != np.floor(whole))).any():
+            raise ValueError("X must hold codes from 0 to n_values - 1 in nominal columns")
+        starts = np.cumsum(self._sizes) - self._sizes
+        places: NDArray[np.intp] = np.where(missing, self._sizes.sum(), whole + starts).astype(
+            np.intp
+        )
+        return places
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Return probabilities of every class, shape (n, k), for X of shape (n, d)."""
+        check_is_fitted(self, "classes_")
+        table: Any = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
+        )
+        log_joint = np.tile(self._log_prior, (len(table), 1))
+        numbers = table[:, self._numeric]
+        for j in range(len(self.classes_)):
+            with np.errstate(over="ignore"):
+                z = (numbers - self._mean[j]) / self._deviation[j]
+                terms = -0.5 * z**2 - np.log(self._deviation[j])
+            counted = self._known & ~np.isnan(numbers)
+            log_joint[:, j] += np.where(counted, np.maximum(terms, -1e100), 0).sum(axis=1)
+        log_joint += self._log_shares[self._offset_codes(table[:, self._nominal])].sum(axis=1)
+        p: FloatArray = softmax(log_joint, axis=1)
+        return p
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the most probable label of each row, shape (n,), the first of equals."""
+        best = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe to scikit-learn a classifier that takes missing cells."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _least_deviation(values: FloatArray) -> float:
+    distinct = np.unique(values)
+    gap = float(distinct[-1] - distinct[0]) / (len(distinct) - 1) if len(distinct) > 1 else 0.01
+    return gap / 6
