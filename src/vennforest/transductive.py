@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from itertools import pairwise
 from typing import Any, Literal, Self
 
@@ -25,6 +26,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
     validate_data,
 )
+from threadpoolctl import ThreadpoolController
 
 from vennforest._validation import (
     FloatArray,
@@ -326,8 +328,10 @@ def _values_of_object(
     values = np.empty((k, k))
     for v in range(k):
         labels = np.append(codes, v)
-        model = _train(clone(template), X, classes[labels], None if weight is None else everybody)
-        scores = _score(model, X, classes, as_shares=taxonomy is not None)[first]
+        given = None if weight is None else everybody
+        with _thread_pools().limit(limits=1):
+            model = _train(clone(template), X, classes[labels], given)
+            scores = _score(model, X, classes, as_shares=taxonomy is not None)[first]
         if taxonomy is not None:
             category = clone(taxonomy).fit(scores, k, everybody)(scores)
             mates = category == category[-1]
@@ -340,6 +344,16 @@ def _values_of_object(
             for j in range(k):
                 values[v, j] = isotonic_value(scores[:, j], labels == j, everybody, -1)
     return values
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Return what limits the threads of BLAS and OpenMP.
+
+    Trainings are small and many, and run side by side with ``n_jobs``; threads of their own would
+    wait for each other, and the last bit of a sum would depend on their number.
+    """
+    return ThreadpoolController()
 
 
 def _train(model: Any, X: Any, y: NDArray[Any], weight: FloatArray | None) -> Any:
