@@ -6,25 +6,16 @@ import json
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import timedelta
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 import vennforest
 from vennforest._validation import InputError
+from vennforest.commands import files
+from vennforest.commands.terminal import folds_bar, progress_bar, say
 
 USERS_ERROR, OUR_ERROR, STOPPED = 2, 1, 130
 ISSUES = "https://github.com/vennforest/vennforest/issues"
@@ -52,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = app(args=arguments, standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
-        _say("Stopped: nothing was written.")
+        say("Stopped: nothing was written.")
         return STOPPED
     except (InputError, ImportError) as error:
         return _failed(str(error), USERS_ERROR, arguments)
@@ -69,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _failed(message: str, code: int, arguments: list[str]) -> int:
     if "--debug" in arguments:
         traceback.print_exc()
-    _say(f"Error: {' '.join(message.split())}")
+    say(f"Error: {' '.join(message.split())}")
     return code
 
 
@@ -83,14 +74,14 @@ def _unexpected(error: Exception, arguments: list[str]) -> int:
     return _failed(message, OUR_ERROR, arguments)
 
 
-def _say(message: str) -> None:
-    print(message, file=sys.stderr)  # noqa: T201
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"vennforest {vennforest.__version__}")  # noqa: T201
         raise typer.Exit
+
+
+app.command()(files.fit)
+app.command()(files.predict)
 
 
 @app.callback()
@@ -184,8 +175,8 @@ def report(
 
         matrix = CostMatrix.read(costs, np.unique(table.y))
     for note in table.notes:
-        _say(f"Note: {note}")
-    with _progress("Folds") as progress:
+        say(f"Note: {note}")
+    with progress_bar("Folds") as progress:
         evaluation = evaluate(
             table.X,
             table.y,
@@ -203,13 +194,13 @@ def report(
             progress=progress,
         )
     for note in evaluation.notes[len(table.notes) :]:
-        _say(f"Note: {note}")
+        say(f"Note: {note}")
     evaluation.to_html(output, command=_command())
     if as_json:
         summary = {**evaluation.summary(), "report": str(output)}
         print(json.dumps(summary, indent=2, ensure_ascii=False))  # noqa: T201
     if sys.stderr.isatty():
-        _say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
+        say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
 
 
 @app.command()
@@ -258,7 +249,7 @@ def reproduce(
     from vennforest.papers import reproduce as run
 
     try:
-        with _folds() as progress:
+        with folds_bar() as progress:
             found = run(
                 paper,
                 data_dir,
@@ -276,11 +267,11 @@ def reproduce(
     except KeyboardInterrupt:
         if output is None:
             raise
-        _say(f"Stopped: what is finished is kept in {output}; the same command goes on from there.")
+        say(f"Stopped: what is finished is kept in {output}; the same command goes on from there.")
         raise typer.Exit(STOPPED) from None
     print(found.to_markdown())  # noqa: T201
     if output is not None:
-        _say(f"Wrote {output / 'index.html'}")
+        say(f"Wrote {output / 'index.html'}")
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
@@ -321,51 +312,3 @@ def _split(names: str) -> list[str]:
 
 def _command() -> str:
     return shlex.join(["vennforest", *sys.argv[1:]])
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar with the time left on stderr, if that is a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def _folds() -> Iterator[Callable[[Any], None] | None]:
-    """Show the progress of a paper's experiment on stderr, if that is a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        console=console,
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task("Folds", total=None, left="")
-
-        def show(now: Any) -> None:
-            left = "" if now.left is None else f"{timedelta(seconds=round(now.left))} left"
-            bar.update(task, completed=now.done, total=now.total, left=left)
-
-        yield show

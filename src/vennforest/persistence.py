@@ -21,7 +21,7 @@ from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.integrity import check_structure
-from vennforest.tables import written_whole
+from vennforest.tables import one_line, written_whole
 from vennforest.transductive import TransductiveClassifier
 from vennforest.trusted import TRUSTED
 
@@ -131,7 +131,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     except MemoryError:
         raise
     except Exception as error:  # whatever a damaged or forged file may lead to
-        raise InputError(f"{os.fspath(path)} is damaged: {_one_line(error)}") from error
+        raise InputError(f"{os.fspath(path)} is damaged: {one_line(error)}") from error
     if not isinstance(content, MODELS):
         raise InputError(
             f"{os.fspath(path)} must hold a model of vennforest, got {type(content).__name__}"
@@ -169,7 +169,7 @@ def write_model(
         except Exception as error:
             raise TypeError(
                 "model must consist of what a file of data can hold, "
-                f"got something it cannot: {_one_line(error)}"
+                f"got something it cannot: {one_line(error)}"
             ) from error
         # What skops.io.dump writes, but for white space: that takes most of its time.
         state["protocol"] = context.protocol
@@ -224,10 +224,10 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
             header: dict[str, Any] | None = json.loads(text) if text else None
     except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError) as error:
         raise InputError(
-            f"{shown} is damaged or was cut short, and holds no whole model: {_one_line(error)}"
+            f"{shown} is damaged or was cut short, and holds no whole model: {one_line(error)}"
         ) from error
     except Exception as error:  # zlib.error, and what a forged archive may lead to
-        raise InputError(f"{shown} is damaged: {_one_line(error)}") from error
+        raise InputError(f"{shown} is damaged: {one_line(error)}") from error
     if header is None and SCHEMA in names:
         raise InputError(f"{shown} was written by skops alone: write it with vennforest.save")
     if header is None or SCHEMA not in names:
@@ -355,7 +355,3 @@ def _listed(names: Sequence[str], most: int = 6) -> str:
     shown = ", ".join(names[:most])
     return shown + (f" and {len(names) - most} more types" if len(names) > most else "")
 
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 200 else text[:199] + "…"

@@ -76,21 +76,11 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     """
     pandas = _pandas()
     path = Path(path)
-    if path.is_dir():
-        raise InputError(f"{path} is a folder: name a file in it")
-    if not path.exists():
-        raise InputError(f"there is no file {path}{_close_files(path)}")
     try:
-        with path.open("rb") as file:
-            head = file.read(8)
-        if head.startswith(GZIP):
-            with gzip.open(path, "rb") as file:
-                head = file.read(8)
-        if not head:
-            raise InputError(f"{path} is empty")
+        head = check_table_file(path)
         table = _read(path, head, pandas)
     except (PermissionError, gzip.BadGzipFile, EOFError, OSError) as error:
-        raise InputError(f"{path} cannot be read: {_one_line(error)}") from error
+        raise InputError(f"{path} cannot be read: {one_line(error)}") from error
     if not len(table.columns):
         raise InputError(f"{path} has no columns")
     if not len(table):
@@ -99,12 +89,33 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def _read(path: Path, head: bytes, pandas: Any) -> pd.DataFrame:
+def check_table_file(path: Path) -> bytes:
+    """Return the first bytes of a file, unzipped, that tell its format.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it is a folder or empty, or surely something else than a table.
+    OSError
+        If it cannot be read.
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name a file in it")
+    if not path.exists():
+        raise InputError(f"there is no file {path}{_close_files(path)}")
+    with opened(path) as file:
+        head = file.read(8)
+    if not head:
+        raise InputError(f"{path} is empty")
     for magic, what in OTHER_FORMATS.items():
         if head.startswith(magic):
             raise InputError(
                 f"{path} is {what}, not a table: write it as CSV, Parquet or Arrow first"
             )
+    return head
+
+
+def _read(path: Path, head: bytes, pandas: Any) -> pd.DataFrame:
     if head.startswith((PARQUET, ARROW_FILE, FEATHER_1, ARROW_STREAM)):
         return _read_arrow(path, head)
     return _read_text(path, pandas)
@@ -117,7 +128,7 @@ def _read_arrow(path: Path, head: bytes) -> pd.DataFrame:
     except ImportError as missing:
         raise ImportError(_EXTRA) from missing
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             if head.startswith(PARQUET):
                 table = parquet.read_table(pyarrow.PythonFile(file))
             elif head.startswith(ARROW_STREAM):
@@ -126,8 +137,8 @@ def _read_arrow(path: Path, head: bytes) -> pd.DataFrame:
                 table = feather.read_table(file)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         kind = "a Parquet" if head.startswith(PARQUET) else "an Arrow"
-        raise InputError(f"{path} is damaged, or not {kind} file: {_one_line(error)}") from error
-    _refuse_duplicates(path, table.schema.names)
+        raise InputError(f"{path} is damaged, or not {kind} file: {one_line(error)}") from error
+    refuse_duplicates(path, table.schema.names)
     frame: pd.DataFrame = table.to_pandas()
     if frame.index.name is not None or frame.index.nlevels > 1:
         frame = frame.reset_index()
@@ -135,38 +146,62 @@ def _read_arrow(path: Path, head: bytes) -> pd.DataFrame:
 
 
 def _read_text(path: Path, pandas: Any) -> pd.DataFrame:
-    with _opened(path) as file:
+    text = text_format(path)
+    try:
+        with opened(path) as file:
+            table: pd.DataFrame = pandas.read_csv(file, low_memory=False, **text.options())
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text in {text.encoding}: write it as UTF-8") from error
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
+        raise InputError(f"{path} is not a table: {one_line(error)}") from error
+    return table
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How a table is written as text."""
+
+    encoding: str
+    delimiter: str
+    decimal: str
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments of pandas's ``read_csv``."""
+        return {
+            "sep": self.delimiter,
+            "decimal": self.decimal,
+            "encoding": self.encoding,
+            "index_col": False,
+            "keep_default_na": False,
+            "na_values": MISSING,
+            "skipinitialspace": True,
+            "on_bad_lines": "error",
+        }
+
+
+def text_format(path: Path) -> TextFormat:
+    """Tell from the first lines of a text file how its table is written.
+
+    Raises
+    ------
+    InputError
+        If it is no text, or two columns share a name.
+    """
+    with opened(path) as file:
         sample = file.read(SNIFFED)
     encoding = _encoding(path, sample)
     text = sample.decode(encoding, errors="ignore")
     if len(sample) == SNIFFED:
         text = text[: text.rfind("\n") + 1] or text
     delimiter, lines = _sniff(text)
-    _refuse_duplicates(path, lines[0])
+    refuse_duplicates(path, lines[0])
     decimal = "," if delimiter == ";" and _decimal_comma(lines[1:]) else "."
-    try:
-        with _opened(path) as file:
-            table: pd.DataFrame = pandas.read_csv(
-                file,
-                sep=delimiter,
-                decimal=decimal,
-                encoding=encoding,
-                index_col=False,
-                keep_default_na=False,
-                na_values=MISSING,
-                skipinitialspace=True,
-                low_memory=False,
-                on_bad_lines="error",
-            )
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not text in {encoding}: write it as UTF-8") from error
-    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
-        raise InputError(f"{path} is not a table: {_one_line(error)}") from error
-    return table
+    return TextFormat(encoding, delimiter, decimal)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, which may be gzipped, for reading bytes."""
     with path.open("rb") as file:
         zipped = file.read(2) == GZIP
     with gzip.open(path, "rb") if zipped else path.open("rb") as file:
@@ -223,7 +258,8 @@ def _decimal_comma(lines: list[list[str]]) -> bool:
     return commas > 0 and points == 0
 
 
-def _refuse_duplicates(path: Path, names: list[str]) -> None:
+def refuse_duplicates(path: Path, names: list[str]) -> None:
+    """Refuse a table in which two columns share a name."""
     twice = [name for name, count in Counter(names).items() if count > 1 and name]
     if twice:
         rest = f" and {len(twice) - 1} more" if len(twice) > 1 else ""
@@ -443,7 +479,7 @@ def check_output(path: str | os.PathLike[str]) -> Path:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise InputError(f"{path.parent} cannot be written to: {_one_line(error)}") from error
+        raise InputError(f"{path.parent} cannot be written to: {one_line(error)}") from error
     return path
 
 
@@ -485,7 +521,8 @@ def _close_files(path: Path) -> str:
     return ""
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """Return what an error says in one line of at most 200 letters."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     text = " ".join(str(error).split())

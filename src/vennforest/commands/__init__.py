@@ -1,0 +1,1 @@
+"""What the commands ``fit`` and ``predict`` do."""

@@ -1,0 +1,190 @@
+"""The command ``fit``: a table in, a model file out."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import accuracy_score, brier_score_loss
+from sklearn.pipeline import make_pipeline
+
+from vennforest._validation import InputError, check_option
+from vennforest.calibrators import Method, Venn, VennAbers
+from vennforest.classifier import CalibratedClassifier, CalibrateOn
+from vennforest.columns import PLURAL, TableColumns
+from vennforest.multiprobability import Merge
+from vennforest.persistence import write_model
+from vennforest.tables import Problem, check_output, one_line, read_table, split_target
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What ``fit_file`` did.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows with a label.
+    classes : dict of str to int
+        How many rows have each label.
+    kinds : dict of str to int
+        How many columns there are of each kind.
+    measures : dict of str to float
+        How good the probabilities of the training rows are, each without its own label and with
+        trees that did not see it; empty where only refitting would tell.
+    seconds : float
+    """
+
+    n_rows: int
+    classes: dict[str, int]
+    kinds: dict[str, int]
+    measures: dict[str, float]
+    seconds: float
+
+
+def fit_file(
+    data: Path,
+    target: str,
+    output: Path,
+    *,
+    method: str = "venn-abers",
+    trees: int = 300,
+    calibrate_on: str = "auto",
+    merge: str = "auto",
+    drop: Sequence[str] = (),
+    seed: int = 0,
+    jobs: int | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> Fitted:
+    """Train and calibrate a random forest on a table, and write it to a model file.
+
+    Parameters
+    ----------
+    data : Path
+    target : str
+        The column to predict.
+    output : Path
+        Written whole or not at all.
+    method, calibrate_on, merge
+        See ``CalibratedClassifier``.
+    trees, seed, jobs : int
+        Of the forest.
+    drop : sequence of str
+        Columns to leave out.
+    note : callable
+        Takes sentences for the user.
+
+    Raises
+    ------
+    InputError
+        If a file or option is not what it should be.
+    """
+    start = time.perf_counter()
+    _check_options(method, calibrate_on, merge)
+    check_output(output)
+    if output.exists() and data.exists() and output.samefile(data):
+        raise InputError(f"the output must not be the table itself, got {output} for both")
+    problem = split_target(read_table(data), target, list(drop), name=data.name)
+    for sentence in problem.notes:
+        note(sentence)
+    model = _fit(problem, method, trees, calibrate_on, merge, seed, jobs, note)
+    columns = _columns_of(model)
+    write_model(
+        model,
+        output,
+        {
+            "target": problem.target,
+            "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
+            "n_rows": len(problem.y),
+        },
+    )
+    labels, counts = np.unique(problem.y, return_counts=True)
+    classes = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
+    kinds = dict(Counter(PLURAL[kind] for kind in columns.kinds_))
+    return Fitted(len(problem.y), classes, kinds, _measures(model), time.perf_counter() - start)
+
+
+def _check_options(method: str, calibrate_on: str, merge: str) -> None:
+    try:
+        check_option(method, Method, "--method")
+        check_option(calibrate_on, CalibrateOn, "--calibrate-on")
+        if merge != "auto":
+            check_option(merge, Merge, "--merge")
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def _fit(
+    problem: Problem,
+    method: Any,
+    trees: int,
+    calibrate_on: Any,
+    merge: Any,
+    seed: int,
+    jobs: int | None,
+    note: Callable[[str], None],
+) -> CalibratedClassifier:
+    try:
+        from skrub import StringEncoder, TableVectorizer
+    except ImportError as missing:
+        raise ImportError(
+            "tables need skrub: install it with pip install 'vennforest[all]'"
+        ) from missing
+    pipeline = make_pipeline(
+        TableColumns(),
+        TableVectorizer(high_cardinality=StringEncoder(random_state=seed)),
+        RandomForestClassifier(n_estimators=trees, random_state=seed, n_jobs=jobs),
+    )
+    model = CalibratedClassifier(
+        pipeline,
+        method=method,
+        calibrate_on=calibrate_on,
+        merge=merge,
+        n_jobs=jobs if calibrate_on != "cv" else None,
+        random_state=seed,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")  # remarks of skrub on how columns are read
+        warnings.filterwarnings("always", category=UserWarning, module="vennforest")
+        warnings.filterwarnings("always", message=".*out of bag.*")
+        warnings.filterwarnings("always", message=".*least populated class.*")
+        try:
+            model.fit(problem.X, problem.y)
+        except InputError:
+            raise
+        except ValueError as error:
+            raise InputError(one_line(error)) from error
+    for sentence in dict.fromkeys(str(warning.message) for warning in caught):
+        note(f"{sentence[:1].upper()}{sentence[1:]}.")
+    return model
+
+
+def _columns_of(model: CalibratedClassifier) -> TableColumns:
+    columns = model.estimators_[0][0]
+    assert isinstance(columns, TableColumns)
+    return columns
+
+
+def _measures(model: CalibratedClassifier) -> dict[str, float]:
+    """Judge the training rows by predictions that leave each of them out."""
+    calibrators = model.calibrators_
+    if len(calibrators) > 1 or not isinstance(calibrators[0], Venn | VennAbers):
+        return {}
+    calibrator, scores, y = calibrators[0], model.calibration_scores_, model.calibration_y_
+    bounds = calibrator.predict_multiprobability(scores, np.arange(len(y)))
+    smooth = calibrator.predict_smooth(scores) if calibrator.merge == "smooth" else None
+    p = bounds.merge(calibrator.merge, smooth)
+    best = p.argmax(axis=1)
+    width = bounds.width[np.arange(len(y)), best]
+    return {
+        "accuracy": float(accuracy_score(y, model.classes_[best])),
+        "brier_score": float(brier_score_loss(y, p, labels=model.classes_)),
+        "mean_width": float(width.mean()),
+    }
