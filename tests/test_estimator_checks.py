@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of estimators, for every calibrator.
+"""scikit-learn's own checks of estimators, for every calibrator and for CalibratedClassifier.
 
 Of an estimator whose input is one column of scores ``check_estimator`` runs only what needs no
 input, and warns so. Therefore every calibrator also stands behind a nearest-centroid classifier,
@@ -10,12 +10,21 @@ import warnings
 import numpy as np
 import pytest
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.exceptions import SkipTestWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest._validation import check_weights
 from vennforest.calibrators.beta import BetaCalibration
 from vennforest.calibrators.bostrom import BostromScaling
@@ -34,6 +43,43 @@ CALIBRATORS = [
     BetaCalibration(parameters="am"),
     BetaCalibration(parameters="ab"),
     TemperatureScaling(),
+    VennAbers(),
+    VennAbers("log"),
+    Venn(),
+    Venn("margin", merge="smooth"),
+]
+
+# Solved to the last digits, so that a weight of 2 and an example twice give the same.
+LOGISTIC = LogisticRegression(solver="newton-cholesky", tol=1e-12, max_iter=1000)
+
+EXACT = [
+    *(
+        CalibratedClassifier(LOGISTIC, method=method)
+        for method in (
+            "venn-abers", "venn", "platt", "bostrom", "beta", "temperature", "none",
+        )
+    ),
+    # Scores that are equal stay equal: the order of nearly equal ones is rounding's affair.
+    CalibratedClassifier(DecisionTreeClassifier(max_depth=2), method="isotonic", ensemble=False),
+    CalibratedClassifier(LOGISTIC, calibrate_on="training", method="platt"),
+    CalibratedClassifier(make_pipeline(StandardScaler(), GaussianNB()), cv=3),
+]  # fmt: skip
+
+RANDOM_SAMPLES = {
+    f"check_sample_weight_equivalence_on_{kind}_data": (
+        "a weight of 2 does not draw the random samples that the example twice draws; "
+        "scikit-learn's list says the same of RandomForestClassifier"
+    )
+    for kind in ("dense", "sparse")
+}
+
+RANDOM = [
+    CalibratedClassifier(RandomForestClassifier(n_estimators=10)),
+    CalibratedClassifier(
+        ExtraTreesClassifier(n_estimators=10, bootstrap=True), votes="hard", n_draws="all"
+    ),
+    CalibratedClassifier(BaggingClassifier(GaussianNB(), n_estimators=10), subforest="random"),
+    CalibratedClassifier(GaussianNB(), calibrate_on="holdout", method="venn"),
 ]
 
 
@@ -75,6 +121,17 @@ class CentroidClassifier(ClassifierMixin, BaseEstimator):
         return self.calibrator_.predict(self._scores(validate_data(self, X, reset=False)))
 
 
+def failures(model):
+    """Return {check: error} of the checks that did not pass, and see that most of them ran."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few examples, out of bag for no tree
+        done = check_estimator(model, on_fail=None)
+    assert sum(check["status"] == "passed" for check in done) > 50
+    return {
+        check["check_name"]: check["exception"] for check in done if check["status"] == "failed"
+    }
+
+
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
 def test_a_calibrator_passes_check_estimator(calibrator):
     with warnings.catch_warnings():
@@ -89,3 +146,28 @@ def test_a_calibrator_behind_a_classifier_passes_every_check(calibrator):
         done = check_estimator(CentroidClassifier(calibrator))
     ran = [check for check in done if check["status"] == "passed"]
     assert len(ran) > 50
+
+
+@pytest.mark.parametrize("model", EXACT, ids=repr)
+def test_a_calibrated_classifier_passes_every_check(model):
+    assert not failures(model)
+
+
+@pytest.mark.parametrize("model", RANDOM, ids=repr)
+def test_over_random_samples_it_passes_every_check_but_one(model):
+    failed = failures(model)
+    assert set(failed) <= set(RANDOM_SAMPLES), failed
+
+
+def test_scikit_learn_expects_the_same_failure_of_its_forest():
+    failed = failures(RandomForestClassifier(n_estimators=5))
+    assert set(failed) & set(RANDOM_SAMPLES)
+
+
+def test_tags_are_those_of_the_estimator():
+    for estimator in (RandomForestClassifier(), LogisticRegression(), GaussianNB(), LinearSVC()):
+        own = get_tags(CalibratedClassifier(estimator))
+        its = get_tags(estimator)
+        assert own.input_tags.sparse == its.input_tags.sparse
+        assert own.input_tags.allow_nan == its.input_tags.allow_nan
+        assert is_classifier(CalibratedClassifier(estimator))
