@@ -12,7 +12,7 @@ from vennforest._validation import FloatArray
 from vennforest.calibrators.one_vs_rest import normalise
 from vennforest.calibrators.platt import PlattMap, fit_platt
 
-FINEST = 65_536
+FINEST = 16_384
 """Scores from which on the sigmoid is fitted to groups of near-equal ones."""
 
 
@@ -57,7 +57,7 @@ def _fit_map(x: FloatArray, weight: FloatArray, positive: FloatArray) -> PlattMa
 def _group(
     x: FloatArray, weight: FloatArray, positive: FloatArray, probabilities: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Add up counts over 65,536 equal cells of the log-odds, or of the scores.
+    """Add up counts over 16,384 equal cells of the log-odds, or of the scores.
 
     To a sigmoid that spans the range, scores within one cell are as good as equal; each cell is
     represented by its mean score.

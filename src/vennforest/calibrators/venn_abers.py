@@ -56,8 +56,8 @@ class VennAbers(Calibrator):
 
     *Weights* count as so many observations, the new object as one.
 
-    *The smooth estimate* is fitted to counts at distinct scores; from 65,536 of them on to groups
-    of near-equal ones, which moves it by less than 1e-6.
+    *The smooth estimate* is fitted to counts at distinct scores; from 16,384 of them on to groups
+    of near-equal ones, which moves it by less than 1e-5.
 
     Examples
     --------
