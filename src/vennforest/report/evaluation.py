@@ -261,6 +261,8 @@ def evaluate(
     _check_count(n_folds, 2, "n_folds")
     _check_count(n_trees, 1, "n_trees")
     _check_count(random_state, 0, "random_state")
+    if n_jobs == 0:
+        raise InputError("n_jobs must be a number of processors, or -1 for all, got 0")
     if subforest not in get_args(Subforest):
         raise InputError(f"subforest must be one of {list(get_args(Subforest))}, got {subforest!r}")
     labels = np.unique(np.asarray(y).ravel().astype(str))

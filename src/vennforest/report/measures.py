@@ -19,12 +19,16 @@ from vennforest.metrics import (
     spiegelhalter_test,
     weighted_auc,
 )
+from vennforest.metrics._binning import Binner
 from vennforest.report.folds import Estimates, OutOfFold
 
 CLIP = float(np.finfo(np.float64).eps)
 """Where scikit-learn's log loss clips."""
 
 CALIBRATION_TESTS = (spiegelhalter_test, kuiper_test)
+
+BINS = 15
+"""Of the expected calibration error."""
 
 REDRAWN = 200
 """How often labels are drawn to see which calibration error chance alone gives."""
@@ -147,7 +151,7 @@ def measure(
         reliability=split.reliability,
         resolution=split.resolution,
         sharpness=split.sharpness,
-        calibration_error=calibration_error(y, p, classes=classes, pos_label=label),
+        calibration_error=calibration_error(y, p, bins=BINS, classes=classes, pos_label=label),
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
         pvalue=min(1.0, 2 * min(test(y, p, classes=classes).pvalue for test in CALIBRATION_TESTS)),
@@ -165,12 +169,14 @@ def _chance_errors(p: FloatArray, positive: int | None, seed: int) -> FloatArray
     event = p.max(axis=1) if positive is None else p[:, positive]
     event = event.clip(0, 1)
     draws = REDRAWN if len(event) <= 100_000 else REDRAWN // 4
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng((seed, 1))
+    bins = Binner(event, BINS, "uniform").fixed
+    expected = np.bincount(bins, weights=event, minlength=BINS)
     errors = np.empty(draws)
     for i in range(draws):
-        happened = (random.random(len(event)) < event).astype(np.intp)
-        errors[i] = calibration_error(happened, event, classes=[0, 1])
-    return errors
+        happened = random.random(len(event)) < event
+        errors[i] = np.abs(np.bincount(bins, weights=happened, minlength=BINS) - expected).sum()
+    return errors / len(event)
 
 
 @dataclass(frozen=True)

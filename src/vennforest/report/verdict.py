@@ -59,10 +59,11 @@ def judge(measures: dict[str, Measures], folds: OutOfFold) -> Verdict:
     bounded = [m for m, estimates in folds.estimates.items() if estimates.bounds is not None]
     among = bounded or list(measures)
     lowest = min(among, key=lambda m: (measures[m].log_loss, measures[m].brier))
-    level = [lowest]
-    for other in among:
-        if other != lowest and not compare(other, lowest, measures, folds)[0].clear:
-            level.append(other)
+    level = [
+        method
+        for method in among
+        if method == lowest or not compare(method, lowest, measures, folds)[0].clear
+    ]
     best = max(level, key=lambda m: (np.nan_to_num(measures[m].auc), -measures[m].log_loss))
     whom = "the methods that give bounds" if bounded else "the methods compared, none with bounds"
     rule = f"the lowest log loss among {whom}"
