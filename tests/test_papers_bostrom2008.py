@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from vennforest import CalibratedClassifier
 from vennforest.datasets import problems
 from vennforest.papers import published, reproduce
-from vennforest.papers.bostrom2008 import Bostrom2008, TrainingSetForest, measure
+from vennforest.papers.bostrom2008 import Bostrom2008, TrainingSetForest, measure, scores_of_others
 from vennforest.papers.bostrom2008_findings import METHODS, report
 from vennforest.papers.protocol import Task, run_experiment
 from vennforest.papers.published import MEAN_RANK
@@ -85,6 +85,48 @@ def test_votes_and_shares_differ_only_over_the_training_set(made):
     # Figure 1: votes are more extreme than shares.
     middle = np.abs(whole["PET"][:, 1] - 0.5) > 0.25
     assert (np.abs(whole["CT"] - 0.5) >= np.abs(whole["PET"] - 0.5) - 1e-9)[middle].mean() > 0.9
+
+
+@pytest.mark.parametrize("votes", ["hard", "soft"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_scores_of_others_object_by_object(votes, k):
+    rng = np.random.default_rng(k)
+    X = rng.integers(0, 4, size=(25, 2)).astype(float)  # equal objects with different labels
+    y = rng.integers(0, k, size=25)
+    forest = TrainingSetForest(9, random_state=0).fit(X, y)
+    scores, labels = scores_of_others(forest, X, y, votes)
+    expected = []
+    for i in range(25):
+        total, count = np.zeros(k), 0
+        for tree, bag in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+            if i in bag:
+                continue
+            leaf = tree.apply(X)
+            others = [y[j] for j in range(25) if leaf[j] == leaf[i] and j != i]
+            numbers = np.array([others.count(c) for c in range(k)])
+            if votes == "hard":
+                total[numbers.argmax()] += 1
+            else:
+                total += numbers / len(others)
+            count += 1
+        if count:
+            expected.append((*(total / count), y[i]))
+    expected = np.array(expected)
+    np.testing.assert_array_equal(labels, expected[:, -1])
+    found = np.column_stack([1 - scores, scores]) if k == 2 else scores
+    np.testing.assert_allclose(found, expected[:, :-1], atol=1e-12)
+
+
+def test_estimations_share_scores_of_new_objects():
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(80, 3)), rng.normal(size=(30, 3))
+    y = ((X[:, 0] + rng.normal(size=80) > 0) + (X[:, 1] > 1)).astype(np.intp)
+    whole = Bostrom2008(trees=20).estimates(X, y, new, 0)
+    others = Bostrom2008(trees=20, estimation="others").estimates(X, y, new, 0)
+    assert list(whole) == list(others)
+    for method in METHODS:
+        same = np.allclose(whole[method], others[method], atol=1e-12)
+        assert same == (method in ("CT", "PET")), method
 
 
 # --- measures --------------------------------------------------------------------------------

@@ -13,19 +13,27 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import log_loss
 
 from vennforest import CalibratedClassifier
 from vennforest._validation import FloatArray, IntArray, check_option
-from vennforest.calibrators import Calibrator, PlattScaling
+from vennforest.calibrators import (
+    BostromScaling,
+    Calibrator,
+    IsotonicCalibration,
+    PlattScaling,
+    Uncalibrated,
+)
+from vennforest.forest import Membership
 from vennforest.metrics import brier_score, weighted_auc
 from vennforest.papers.bostrom2008_findings import report
 from vennforest.papers.protocol import Experiment, Problem, Record, Task, check_count
 from vennforest.papers.published import Paper
 from vennforest.papers.reproduction import Reproduction
 
-Estimation = Literal["training", "bag"]
+Estimation = Literal["training", "others", "bag"]
 """Which examples the class shares of a leaf are taken over."""
 
 FORESTS: Mapping[str, Literal["hard", "soft"]] = {"CT": "hard", "PET": "soft"}
@@ -63,9 +71,10 @@ class Bostrom2008(Experiment):
     ----------
     trees : int
         Trees of each forest.
-    estimation : {"training", "bag"}
+    estimation : {"training", "others", "bag"}
         Which examples a leaf's class shares are taken over: all of the training set, as in the
-        paper (section 3.1), or those the tree was grown from.
+        paper (section 3.1); the same, but for an out-of-bag score without the example that is
+        scored, which the paper does not speak of; or those the tree was grown from.
     """
 
     paper: ClassVar[Paper] = "bostrom2008"
@@ -110,7 +119,7 @@ class Bostrom2008(Experiment):
         self, X: FloatArray, y: IntArray, X_new: FloatArray, seed: int
     ) -> dict[str, FloatArray]:
         """Return each method's probabilities (m, k) of the classes in y for new objects."""
-        forest = (TrainingSetForest if self.estimation == "training" else RandomForestClassifier)(
+        forest = (RandomForestClassifier if self.estimation == "bag" else TrainingSetForest)(
             self.trees
         )
         out = {}
@@ -128,8 +137,16 @@ class Bostrom2008(Experiment):
                 # With few trees some examples are out of bag for none: that is what few trees do.
                 warnings.filterwarnings("ignore", ".*out of bag for no tree", UserWarning)
                 fitted.fit(X, y)
-            for ending, method in METHODS.items():
-                out[kind + ending] = fitted.recalibrate(method).predict_proba(X_new)
+            if self.estimation == "others":
+                # The same forest and the same scores of new objects; other calibration scores.
+                scores, labels = scores_of_others(fitted.estimator_, X, y, votes)
+                new = as_scores(fitted.predict_proba(X_new))
+                for ending, calibrator in CALIBRATORS.items():
+                    own = clone(calibrator).fit(scores, labels, classes=fitted.classes_)
+                    out[kind + ending] = own.predict_proba(new)
+                continue
+            for ending, calibrator in CALIBRATORS.items():
+                out[kind + ending] = fitted.recalibrate(calibrator).predict_proba(X_new)
         return out
 
     def half(self) -> tuple[IntArray, dict[str, FloatArray]]:
@@ -144,12 +161,57 @@ class Bostrom2008(Experiment):
         return report(self, measure(records, datasets))
 
 
-METHODS: Mapping[str, Calibrator | Literal["none", "isotonic", "bostrom"]] = {
-    "": "none",
-    "_I": "isotonic",
+CALIBRATORS: Mapping[str, Calibrator] = {
+    "": Uncalibrated(),
+    "_I": IsotonicCalibration(),
     "_P": PlattScaling(targets="hard"),
-    "_R": "bostrom",
+    "_R": BostromScaling(),
 }
+"""What each ending of a method's name stands for."""
+
+
+def scores_of_others(
+    forest: TrainingSetForest, X: FloatArray, y: IntArray, votes: Literal["hard", "soft"]
+) -> tuple[FloatArray, IntArray]:
+    """Return out-of-bag scores in which an example does not count in its own leaves, and labels.
+
+    Parameters
+    ----------
+    forest : TrainingSetForest
+        Fitted to X and y.
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+    votes : {"hard", "soft"}
+        Votes of the leaves, or their class shares.
+
+    Returns
+    -------
+    scores : ndarray of shape (m,) or (m, k)
+        Of the examples that are out of bag for some tree.
+    labels : ndarray of shape (m,)
+    """
+    codes, k = np.searchsorted(forest.classes_, y), len(forest.classes_)
+    total, count = np.zeros((len(y), k)), np.zeros(len(y))
+    free = Membership.from_forest(forest, len(y)).dense()
+    for tree, out_of_bag in zip(forest.estimators_, free, strict=True):
+        leaf = tree.apply(X)
+        counts = np.bincount(leaf * k + codes, minlength=tree.tree_.node_count * k).reshape(-1, k)
+        rows = np.flatnonzero(out_of_bag)
+        others = counts[leaf[rows]]
+        others[np.arange(len(rows)), codes[rows]] -= 1  # somebody is left: who grew the leaf
+        if votes == "hard":
+            total[rows, others.argmax(axis=1)] += 1
+        else:
+            total[rows] += others / others.sum(axis=1, keepdims=True)
+        count[rows] += 1
+    scored = np.flatnonzero(count)
+    return as_scores(total[scored] / count[scored, None]), y[scored]
+
+
+def as_scores(p: FloatArray) -> FloatArray:
+    """Return probabilities (n, k) as scores: of the second class where there are two."""
+    return np.ascontiguousarray(p[:, 1]) if p.shape[1] == 2 else p
+
 
 Measures = dict[str, dict[str, dict[str, float]]]
 """By measure, method and data set."""

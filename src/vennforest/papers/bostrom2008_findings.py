@@ -39,6 +39,8 @@ LEAVES = {
     "training": "A leaf's distribution is that of all training examples in it, with those that are "
     "out of bag for the tree, as in the paper: an out-of-bag score so knows a little of the "
     "example's own label.",
+    "others": "A leaf's distribution is that of all training examples in it, as in the paper; for "
+    "an out-of-bag score the example that is scored does not count, which the paper does not say.",
     "bag": "A leaf's distribution is that of the examples the tree was grown from (the paper takes "
     "all training examples). Trees are grown until leaves are pure, so that distribution and vote "
     "differ only where equal objects have different labels: CT and PET are nearly the same.",
