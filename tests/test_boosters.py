@@ -1,0 +1,83 @@
+"""Gradient boosting packages behind CalibratedClassifier, where they are installed."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.frozen import FrozenEstimator
+
+from vennforest import CalibratedClassifier, VennAbers
+
+
+def xgboost():
+    package = pytest.importorskip("xgboost")
+    return package.XGBClassifier(n_estimators=15, n_jobs=1)
+
+
+def lightgbm():
+    package = pytest.importorskip("lightgbm")
+    return package.LGBMClassifier(n_estimators=15, n_jobs=1, verbose=-1)
+
+
+def catboost():
+    package = pytest.importorskip("catboost")
+    settings = {"iterations": 15, "thread_count": 1, "verbose": 0, "allow_writing_files": False}
+    return package.CatBoostClassifier(**settings)
+
+
+def data(k):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(340, 4))
+    y = np.digitize(X[:, 0] + 0.7 * rng.normal(size=340), [0.0] if k == 2 else [-0.5, 0.5])
+    X[::9, 1] = np.nan
+    return X[:300], y[:300], X[300:], y[300:]
+
+
+@pytest.mark.parametrize("make", [xgboost, lightgbm, catboost])
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("calibrate_on", ["auto", "holdout"])
+def test_boosters_are_calibrated_on_folds_and_held_out_parts(make, k, calibrate_on):
+    X, y, new, y_new = data(k)
+    model = CalibratedClassifier(make(), calibrate_on=calibrate_on, cv=3, random_state=0)
+    model.fit(X, y)
+    assert len(model.estimators_) == (3 if calibrate_on == "auto" else 1)
+    p = model.predict_proba(new)
+    assert p.shape == (40, k)
+    assert_allclose(p.sum(axis=1), 1, atol=1e-9)
+    assert (model.predict(new) == y_new).mean() > 0.55
+    m = model.predict_multiprobability(new)
+    assert (m.lower <= p + 1e-9).all()
+    assert (p <= m.upper + 1e-9).all()
+    weighted = CalibratedClassifier(make(), calibrate_on=calibrate_on, cv=3, random_state=0)
+    weighted.fit(X, y, sample_weight=1.0 + 20 * (y == 0))
+    assert weighted.predict_proba(new)[:, 0].mean() > p[:, 0].mean() + 0.1
+
+
+@pytest.mark.parametrize("make", [xgboost, lightgbm, catboost])
+@pytest.mark.parametrize("k", [2, 3])
+def test_fitted_boosters_are_calibrated_and_not_touched(make, k):
+    X, y, new, _ = data(k)
+    base = make().fit(X[:150], y[:150])
+    before = base.predict_proba(new)
+    some = (y[150:] != 1) if k == 3 else np.full(150, True)
+    model = CalibratedClassifier(FrozenEstimator(base), merge="log")
+    model.fit(X[150:][some], y[150:][some])
+    assert_array_equal(base.predict_proba(new), before)
+    scores = base.predict_proba(X[150:][some]).astype(float)
+    new_scores = before.astype(float)
+    scores, new_scores = (s[:, 1] if k == 2 else s for s in (scores, new_scores))
+    expected = VennAbers("log").fit(scores, y[150:][some], classes=range(k))
+    assert_allclose(model.predict_proba(new), expected.predict_proba(new_scores), atol=1e-12)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict_proba(new), model.predict_proba(new))
+
+
+@pytest.mark.parametrize("make", [lightgbm, catboost])
+def test_boosters_that_take_texts_for_labels(make):
+    X, y, new, _ = data(3)
+    names = np.array(["ant", "bee", "cat"])
+    expected = CalibratedClassifier(make(), cv=2, random_state=0).fit(X, y)
+    model = CalibratedClassifier(make(), cv=2, random_state=0).fit(X, names[y])
+    assert model.classes_.tolist() == names.tolist()
+    assert_allclose(model.predict_proba(new), expected.predict_proba(new), atol=1e-9)
