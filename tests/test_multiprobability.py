@@ -1,0 +1,147 @@
+"""Bounds of probabilities, and the four ways from two numbers to one."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import brentq
+
+from vennforest import Multiprobability
+from vennforest.multiprobability import merge_folds, scale_into_bounds
+
+MERGES = ("log", "brier", "midpoint")
+
+
+def two(p0, p1, classes=("no", "yes")):
+    p0, p1 = np.atleast_1d(p0), np.atleast_1d(p1)
+    return Multiprobability(
+        np.column_stack([1 - p1, p0]), np.column_stack([1 - p0, p1]), np.array(classes)
+    )
+
+
+def many(n, k, seed):
+    """Return bounds that some distribution lies between, as Venn prediction gives them."""
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(rng.integers(0, 20), rng.dirichlet(np.full(k, 0.3)), size=n)
+    total = counts.sum(axis=1, keepdims=True) + 1
+    return Multiprobability(counts / total, (counts + 1) / total, np.arange(k))
+
+
+@pytest.mark.parametrize(("p0", "p1"), [(0.2, 0.3), (0.0, 1.0), (0.0, 0.1), (0.9, 1.0)])
+def test_merges_of_two_classes_equalise_the_regrets(p0, p1):
+    # Vovk & Petej (2014), section 4: the minimax probability makes the regret for either label
+    # the same, for log loss and for square loss.
+    p = two(p0, p1).merge("log")[0, 1]
+    regret1 = np.log(p1) - np.log(p)
+    regret0 = np.log(1 - p0) - np.log(1 - p)
+    assert_allclose(regret1, regret0, atol=1e-12)
+    p = two(p0, p1).merge("brier")[0, 1]
+    assert_allclose((1 - p) ** 2 - (1 - p1) ** 2, p**2 - p0**2, atol=1e-12)
+    assert two(p0, p1).merge("midpoint")[0, 1] == (p0 + p1) / 2
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from(MERGES))
+def test_merges_of_two_classes_stay_inside(a, b, how):
+    p0, p1 = min(a, b), max(a, b)
+    if p1 == 0 or p0 == 1:  # no Venn predictor gives these: the new object counts once
+        return
+    p = two(p0, p1).merge(how)
+    assert p0 - 1e-15 <= p[0, 1] <= p1 + 1e-15
+    assert p.sum() == 1
+
+
+@pytest.mark.parametrize("k", (3, 5, 10))
+@pytest.mark.parametrize("how", MERGES)
+def test_merges_of_many_classes(k, how):
+    m = many(400, k, k)
+    p = m.merge(how)
+    assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+    assert (p >= m.lower - 1e-12).all()
+    assert (p <= m.upper + 1e-12).all()
+    formula = {
+        "log": m.upper / (1 - m.lower + m.upper),
+        "brier": m.upper + (m.lower**2 - m.upper**2) / 2,
+        "midpoint": (m.lower + m.upper) / 2,
+    }[how]
+    for row, (q, low, up) in enumerate(zip(formula, m.lower, m.upper, strict=True)):
+        # the factor by which the formula's values sum to 1 once clipped, found by bisection
+
+        def excess(c, q=q, low=low, up=up):
+            return np.clip(c * q, low, up).sum() - 1
+
+        c = brentq(excess, 0, 1e9, xtol=1e-300, rtol=1e-15, maxiter=2000)
+        assert_allclose(p[row], np.clip(c * q, low, up), atol=1e-9)
+
+
+def test_zeros_grow_where_the_others_are_at_their_upper_bounds():
+    p = scale_into_bounds(
+        np.array([[0.0, 0.0, 1.0]]), np.zeros((1, 3)), np.array([[0.5, 0.5, 0.4]])
+    )
+    assert_allclose(p, [[0.3, 0.3, 0.4]])
+
+
+def test_smooth_is_clipped():
+    m = two([0.2, 0.2, 0.2], [0.4, 0.4, 0.4])
+    smooth = np.array([[0.9, 0.1], [0.7, 0.3], [0.1, 0.9]])
+    assert_allclose(m.merge("smooth", smooth)[:, 1], [0.2, 0.3, 0.4])
+    with pytest.raises(ValueError, match="smooth must be given"):
+        m.merge("smooth")
+
+
+def test_labels_and_their_intervals():
+    m = Multiprobability(
+        np.array([[0.2, 0.5, 0.1], [0.3, 0.3, 0.3]]),
+        np.array([[0.3, 0.6, 0.2], [0.4, 0.4, 0.4]]),
+        np.array(["a", "b", "c"]),
+    )
+    assert_array_equal(m.labels(), ["b", "a"])  # the first of equals
+    low, up = m.of_label()
+    assert_array_equal(low, [0.5, 0.3])
+    assert_array_equal(up, [0.6, 0.4])
+    assert_allclose(m.width, 0.1)
+
+
+def test_length_and_slices():
+    m = many(7, 3, 0)
+    assert len(m) == 7
+    assert len(m[2]) == 1
+    assert_array_equal(m[2].lower, m.lower[[2]])
+    assert_array_equal(m[-2:].upper, m.upper[-2:])
+    assert_array_equal(m[np.arange(7) % 2 == 0].lower, m.lower[::2])
+    assert_array_equal([one.lower[0] for one in m], m.lower)
+
+
+def test_p0_and_p1_are_of_two_classes():
+    m = two(0.2, 0.4)
+    assert (m.p0[0], m.p1[0]) == (0.2, 0.4)
+    with pytest.raises(ValueError, match="p0 and p1 must be asked of two classes, got 3"):
+        _ = many(2, 3, 0).p0
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match=r"lower and upper must have one shape"):
+        Multiprobability(np.zeros((2, 2)), np.ones((3, 2)), np.arange(2))
+    with pytest.raises(ValueError, match="classes must name the 2 columns, got 3"):
+        Multiprobability(np.zeros((2, 2)), np.ones((2, 2)), np.arange(3))
+    with pytest.raises(ValueError, match=r"merge must be one of \['log', .*\], got 'mean'"):
+        two(0.1, 0.2).merge("mean")
+
+
+def test_folds_are_merged_by_geometric_means():
+    rng = np.random.default_rng(0)
+    low = rng.random((5, 40)) * 0.9
+    up = low + 0.01 + rng.random((5, 40)) * (0.99 - low)
+    folds = [two(p0, p1) for p0, p1 in zip(low, up, strict=True)]
+    gm1, gm0 = np.prod(up, axis=0) ** 0.2, np.prod(1 - low, axis=0) ** 0.2
+    p = merge_folds(folds, "log", [fold.merge("log") for fold in folds])
+    assert_allclose(p[:, 1], gm1 / (gm0 + gm1), atol=1e-12)
+    assert_allclose(p.sum(axis=1), 1)
+    p = merge_folds(folds, "brier", [fold.merge("brier") for fold in folds])
+    assert_allclose(p[:, 1], np.mean(up + low**2 / 2 - up**2 / 2, axis=0), atol=1e-12)
+
+
+def test_folds_that_are_certain_of_opposites():
+    folds = [two(0.0, 1e-9), two(1 - 1e-9, 1.0)]
+    p = merge_folds(folds, "log", [fold.merge("log") for fold in folds])
+    assert_allclose(p, [[0.5, 0.5]])
