@@ -128,11 +128,11 @@ def conclusions(results):
 
     lines = []
     for which, label in enumerate(("log loss", "Brier score")):
-        for merge in ("log", "brier", "midpoint"):
-            lines.append(
-                f"- {label}: for Venn–Abers, `smooth` beats `{merge}` on "
-                + compare("Venn–Abers, smooth", f"Venn–Abers, {merge}", which)
-            )
+        lines.extend(
+            f"- {label}: for Venn–Abers, `smooth` beats `{merge}` on "
+            + compare("Venn–Abers, smooth", f"Venn–Abers, {merge}", which)
+            for merge in ("log", "brier", "midpoint")
+        )
         lines.append(
             f"- {label}: for Venn, `smooth` beats `midpoint` on "
             + compare("Venn, smooth", "Venn, midpoint", which)
