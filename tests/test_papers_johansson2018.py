@@ -195,6 +195,21 @@ def test_the_printed_numbers_bear_out_the_papers_conclusions():
     assert all(abs(v.difference) < 0.35 for v in ranks)
 
 
+def test_agreement_is_that_of_the_differences():
+    measures = printed_measures()
+    measures["accuracy"]["VP-oob"] = {
+        d: v + (0.01 if i % 2 else -0.03)
+        for i, (d, v) in enumerate(measures["accuracy"]["VP-oob"].items())
+    }
+    found, _ = verdicts(measures)
+    table = next(t for t in found.tables() if t.name == "agreement")
+    cells = dict(table.rows)
+    assert [c and c.value for c in cells["RF-cal"][:6]] == [0, 0, 0, 0, None, None]
+    assert cells["VP-oob"][0].value == pytest.approx(-0.01)
+    assert cells["VP-oob"][1].value == pytest.approx(0.02)
+    assert cells["VAP-cal"][6].value == pytest.approx(0.05)
+
+
 @pytest.mark.parametrize(
     ("start", "change"),
     [
@@ -265,7 +280,7 @@ def test_pages_tables_and_figures(run):
     assert html.startswith("<!doctype html>") and "http" not in html.split("<body>")[0]
     for conclusion in found.conclusions:
         assert conclusion.verdict in ("holds", "does not hold", "cannot be said")
-    assert html.count("<table>") == len(found.tables()) == 7
+    assert html.count("<table>") == len(found.tables()) == 8
     for table in found.tables():
         text = (folder / f"{table.name}.md").read_text(encoding="utf-8")
         assert text == table.to_markdown()

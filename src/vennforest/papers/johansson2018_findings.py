@@ -162,6 +162,7 @@ class Findings:
         yield self._intervals()
         yield self._marks("5", self.venn_accuracy, "Table 5. Significantly more accurate")
         yield self._wide("6", "accuracy", SETUPS, "Table 6. Accuracy")
+        yield self._agreement()
 
     def _wide(
         self, number: str, measure: str, setups: Sequence[str], title: str, note: str = ""
@@ -189,6 +190,42 @@ class Findings:
             "Table 2 again. Variance of the estimates beside the printed “reliability”",
             SETUPS,
             rows,
+        )
+
+    def _agreement(self) -> Table:
+        """Return for each setup how far it is from the print, over the data sets."""
+        compared = (
+            ("accuracy", "6", "accuracy"),
+            ("confidence − accuracy", "1", "confidence minus accuracy"),
+            ("interval size", "4", "interval size"),
+            ("variance (Table 2)", "2", "variance"),
+        )
+
+        def cells(setup: str) -> Iterable[Cell | None]:
+            for _, number, measure in compared:
+                if setup not in self.measures[measure]:
+                    yield from (None, None)
+                    continue
+                printed_as = "reliability" if measure == "variance" else measure
+                off = np.array(
+                    [
+                        self.measures[measure][setup][d]
+                        - self.printed(number, setup, printed_as, d)
+                        for d in self.datasets
+                    ]
+                )
+                yield Cell(float(off.mean()))
+                yield Cell(float(np.abs(off).mean()))
+
+        heads = (f"{name}, {kind}" for name, _, _ in compared for kind in ("mean", "absolute"))
+        return Table(
+            "agreement",
+            "How far each setup is from the print",
+            tuple(heads),
+            tuple((setup, tuple(cells(setup))) for setup in SETUPS),
+            digits=4,
+            note="Obtained minus printed: mean over the data sets, and mean of the absolute "
+            "differences. Variances are compared with what Table 2 prints.",
         )
 
     def _intervals(self) -> Table:
