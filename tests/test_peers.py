@@ -11,8 +11,10 @@ from sklearn.datasets import make_classification
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
+from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.beta import BetaCalibration
 from vennforest.calibrators.isotonic import IsotonicCalibration
 from vennforest.calibrators.platt import PlattScaling
@@ -192,3 +194,101 @@ def test_beta_does_not_decrease_where_betacal_does():
         assert (np.diff(p) >= 0).all()
         level = 0.5 if parameters == "ab" else (1 - y).mean()
         assert_allclose(p, level, atol=1e-12)
+
+
+# --- venn-abers ------------------------------------------------------------------------------
+
+
+def peer_of(scores, y, new, **settings):
+    """Its merged probabilities (n, 2) and its bounds (n, 2)."""
+    package = pytest.importorskip("venn_abers")
+    peer = package.VennAbers()
+    with np.errstate(all="ignore"):
+        peer.fit(np.column_stack([1 - scores, scores]), y, **settings)
+        return peer.predict_proba(np.column_stack([1 - new, new]))
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 15])
+@pytest.mark.parametrize("seed", range(5))
+def test_inductive_venn_abers_agrees_with_venn_abers(seed, decimals):
+    scores, y, _ = drawn(seed)
+    scores = np.round(scores, decimals)
+    y[scores == scores.max()] = 1
+    new = np.concatenate([np.linspace(0, 1, 301), scores])
+    merged, bounds = peer_of(scores, y, new)
+    model = VennAbers("log").fit(scores, y)
+    m = model.predict_multiprobability(new)
+    assert_allclose(m.p0, bounds[:, 0], rtol=0, atol=1e-12)
+    assert_allclose(m.p1, bounds[:, 1], rtol=0, atol=1e-12)
+    assert_allclose(model.predict_proba(new), merged, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["log", "brier"])
+@pytest.mark.parametrize("seed", range(3))
+def test_cross_venn_abers_agrees_with_venn_abers(loss, seed):
+    package = pytest.importorskip("venn_abers")
+    X, y = make_classification(300, 6, n_informative=3, flip_y=0.2, random_state=seed)
+    peer = package.VennAbersCalibrator(
+        GaussianNB(), inductive=False, n_splits=4, random_state=1, shuffle=True
+    )
+    peer.fit(X[:200], y[:200])
+    folds = StratifiedKFold(4, shuffle=True, random_state=1)
+    model = CalibratedClassifier(GaussianNB(), cv=folds, merge=loss).fit(X[:200], y[:200])
+    found, expected = model.predict_proba(X[200:]), peer.predict_proba(X[200:], loss=loss)
+    assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def test_rounding_calibration_scores_alone_moves_the_bounds_there_and_is_not_done_here():
+    """``precision`` rounds calibration scores and not new ones, which then meet other neighbours.
+
+    The right value is that of the definition: the isotonic fit to the pairs and the new one.
+    """
+    scores, y, _ = drawn(0)
+    new = scores[:50]
+    m = VennAbers().fit(scores, y).predict_multiprobability(new)
+    for i, s in enumerate(new):
+        for label, found in ((0, m.p0[i]), (1, m.p1[i])):
+            fit = IsotonicRegression().fit(np.append(scores, s), np.append(y, label))
+            assert_allclose(found, fit.predict([s])[0], atol=1e-9)
+    rounded = peer_of(scores, y, new, precision=2)[1]
+    assert np.abs(rounded[:, 0] - m.p0).max() > 0.05
+
+
+def test_labels_1_and_2_are_labels_where_venn_abers_takes_them_for_numbers():
+    scores, y, _ = drawn(0)
+    new = np.linspace(0, 1, 20)
+    expected = VennAbers("log").fit(scores, y).predict_proba(new)
+    assert_allclose(VennAbers("log").fit(scores, y + 1).predict_proba(new), expected, atol=0)
+    peers = peer_of(scores, y + 1, new)[0]
+    assert peers.max() > 1.1 or peers.min() < -0.1  # no probabilities
+
+
+# --- scikit-learn: the whole way -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    ("name", "method", "atol"),
+    [
+        ("sigmoid", "platt", 3e-4),
+        ("isotonic", IsotonicCalibration(between="linear"), 1e-6),
+        ("temperature", "temperature", 1e-5),
+    ],
+)
+def test_calibration_on_folds_agrees_with_calibrated_classifier_cv(
+    name, method, atol, n_classes, ensemble
+):
+    X, y = make_classification(
+        700, 8, n_informative=5, n_classes=n_classes, flip_y=0.2, random_state=1
+    )
+    base = LogisticRegression()  # its decision values are what the other package calibrates
+
+    class Decision(LogisticRegression):
+        predict_proba = property()
+
+    peer = CalibratedClassifierCV(base, method=name, cv=4, ensemble=ensemble).fit(X[:500], y[:500])
+    model = CalibratedClassifier(Decision(), method=method, cv=4, ensemble=ensemble)
+    model.fit(X[:500], y[:500])
+    found, expected = model.predict_proba(X[500:]), peer.predict_proba(X[500:])
+    assert_allclose(found, expected, rtol=0, atol=atol)

@@ -9,8 +9,11 @@ errors away from 0. Seeds are fixed: the tests are sharp for faults and give no 
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
+from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators import taxonomies as tx
 from vennforest.calibrators.venn import Venn
 from vennforest.transductive import TransductiveClassifier, _values_of_object
@@ -168,3 +171,87 @@ def test_transductive_bounds_hold_on_average_through_the_public_door(method):
     assert z.min() > -LIMIT
     swapped = unbiasedness_z(np.array(ys), np.array(upper), np.array(lower))
     assert swapped.min() < -LIMIT
+
+
+# --- Venn–Abers ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leave_out", [False, True])
+@pytest.mark.parametrize("n", [3, 15, 60])
+def test_inductive_venn_abers_is_calibrated_by_the_true_label(n, leave_out):
+    rng = np.random.default_rng(n)
+    ys, lower, upper = [], [], []
+    for _ in range(4000):
+        s, y = draw_scores(rng, n + 1, 2)
+        model = VennAbers("log").fit(s[:-1], y[:-1], classes=[0, 1])
+        m = model.predict_multiprobability(s[-1:], [rng.integers(n)] if leave_out else None)
+        ys.append(y[-1])
+        lower.append(m.lower[0])
+        upper.append(m.upper[0])
+    y, lower, upper = np.array(ys), np.array(lower), np.array(upper)
+    assert np.abs(calibration_z(y, select(y, lower, upper))).max() < LIMIT
+    assert unbiasedness_z(y, lower, upper).min() > -LIMIT
+    assert np.abs(calibration_z(y, select(1 - y, lower, upper))).max() > LIMIT
+
+
+def simulate_classifier(make, repetitions, n, seed=0, objects=draw_objects):
+    """Return labels and bounds of one new object a repetition, each with a model of its own."""
+    rng = np.random.default_rng(seed)
+    ys, lower, upper = [], [], []
+    for repetition in range(repetitions):
+        while True:
+            X, y = objects(rng, n + 1, 2)
+            if np.bincount(y, minlength=2).min() >= 2:
+                break
+        model = make(repetition).fit(X[:-1], y[:-1])
+        m = model.predict_multiprobability(X[-1:])
+        ys.append(y[-1])
+        lower.append(m.lower[0])
+        upper.append(m.upper[0])
+    return np.array(ys), np.array(lower), np.array(upper)
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "venn"])
+@pytest.mark.filterwarnings("ignore:.*out of bag for no tree")
+def test_out_of_bag_bounds_hold_for_an_object_that_takes_an_examples_place(method):
+    def make(seed):
+        forest = RandomForestClassifier(8, max_depth=3, random_state=seed)
+        return CalibratedClassifier(forest, method=method, random_state=seed)
+
+    y, lower, upper = simulate_classifier(make, 300, 30)
+    assert np.abs(calibration_z(y, select(y, lower, upper))).max() < LIMIT
+    assert unbiasedness_z(y, lower, upper).min() > -LIMIT
+    assert np.abs(calibration_z(y, select(1 - y, lower, upper))).max() > LIMIT
+
+
+class Memory(ClassifierMixin, BaseEstimator):
+    """Knows the label of every object it was trained on, and says 1 of any other."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.known_ = {tuple(x): label for x, label in zip(X.tolist(), y, strict=True)}
+        return self
+
+    def predict_proba(self, X):
+        p = np.array([self.known_.get(tuple(x), 1) for x in X.tolist()], float)
+        return np.column_stack([1 - p, p])
+
+
+def test_calibrating_on_the_training_set_is_not_valid_and_on_other_data_is():
+    """Vovk & Petej (2014), Proposition 2: bounds of a model that was scored on its own examples.
+
+    All training scores are right, so p0 of a new object is near 1, while few objects are of class
+    1. The same model calibrated on objects that are new to it is valid.
+    """
+
+    def objects(rng, n, k):
+        return rng.normal(size=(n, 1)), (rng.random(n) < 0.3).astype(int)
+
+    def on(source):
+        return lambda seed: CalibratedClassifier(Memory(), calibrate_on=source, random_state=seed)
+
+    y, lower, upper = simulate_classifier(on("training"), 300, 30, objects=objects)
+    assert unbiasedness_z(y, lower, upper).min() < -10
+    assert lower[:, 1].mean() > y.mean() + 0.4
+    y, lower, upper = simulate_classifier(on("holdout"), 300, 30, objects=objects)
+    assert unbiasedness_z(y, lower, upper).min() > -LIMIT
