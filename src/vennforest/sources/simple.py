@@ -95,10 +95,12 @@ def folds(
             "cv must leave each example out at most once with ensemble=False, "
             "got a splitter that repeats some: use ensemble=True"
         )
-    tasks = [data.rows(train) for train, _ in pairs]
+    trained_on = [train for train, _ in pairs]
     if not ensemble:
-        tasks.append(data.present())
-    models = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(task.fit)(estimator) for task in tasks)
+        trained_on.append(_counting(np.arange(len(data)), data))
+    models = joblib.Parallel(n_jobs=n_jobs)(
+        joblib.delayed(_fit_rows)(estimator, data, rows) for rows in trained_on
+    )
     parts = [
         _part(model, data.rows(test))
         for model, (_, test) in zip(models[: len(pairs)], pairs, strict=True)
@@ -116,6 +118,11 @@ def folds(
             ModelScorer(models[-1], data.classes),
         )
     ]
+
+
+def _fit_rows(estimator: Any, data: TrainingData, rows: IntArray) -> Any:
+    # The rows are taken here, so that the folds need not all be held at once.
+    return data.rows(rows).fit(estimator)
 
 
 def _counting(index: Any, data: TrainingData) -> IntArray:
