@@ -20,7 +20,7 @@ from vennforest.papers.reproduction import Reproduction
 
 __all__ = ["EXPERIMENTS", "Progress", "Reproduction", "Task", "experiment", "reproduce"]
 
-EXPERIMENTS = ("johansson2018", "bostrom2008")
+EXPERIMENTS = ("johansson2018", "bostrom2008", "vovk2014", "niculescu2005")
 """The papers that can be reproduced; each has a module of its name with ``EXPERIMENT``, a class."""
 
 
@@ -55,7 +55,7 @@ def reproduce(
 
     Parameters
     ----------
-    paper : {"johansson2018", "bostrom2008"}
+    paper : {"johansson2018", "bostrom2008", "vovk2014", "niculescu2005"}
         Which.
     data_dir : path, optional
         The local folder of data sets, see `vennforest.datasets.load`.
