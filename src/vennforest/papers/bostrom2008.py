@@ -28,7 +28,7 @@ from vennforest.calibrators import (
 )
 from vennforest.forest import Membership
 from vennforest.metrics import brier_score, weighted_auc
-from vennforest.papers.bostrom2008_findings import report
+from vennforest.papers.bostrom2008_findings import FIGURE, report
 from vennforest.papers.protocol import Experiment, Problem, Record, Task, check_count
 from vennforest.papers.published import Paper
 from vennforest.papers.reproduction import Reproduction
@@ -37,9 +37,6 @@ Estimation = Literal["training", "others", "bag"]
 """Which examples the class shares of a leaf are taken over."""
 
 FORESTS: Mapping[str, Literal["hard", "soft"]] = {"CT": "hard", "PET": "soft"}
-
-FIGURE = "vote"
-"""The data set of Figure 1, housevotes."""
 
 
 class TrainingSetForest(RandomForestClassifier):

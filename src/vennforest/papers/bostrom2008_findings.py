@@ -26,6 +26,9 @@ METHODS = ("CT", "CT_I", "CT_P", "CT_R", "PET", "PET_I", "PET_P", "PET_R")
 BETTER = "significantly better than "
 CONTROL = "PET_R"
 
+FIGURE = "vote"
+"""The data set of Figure 1, housevotes."""
+
 RANKED: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "brier": (METHODS, True),
     "auc": (METHODS, False),
@@ -241,6 +244,8 @@ class Findings:
             "On accuracy only PET_R and CT_I differ significantly (Nemenyi).",
         )
         yield self._unchanged()
+        if FIGURE in self.datasets:
+            yield self._more_extreme()
 
     def _friedman(self, measure: str, claim: str) -> Conclusion:
         value = self.values.get("text", ALL, "", f"friedman p, {measure}")
@@ -283,6 +288,18 @@ class Findings:
             f"Changed on {', '.join(changed)}." if changed else "Unchanged on every data set.",
         )
 
+    def _more_extreme(self) -> Conclusion:
+        p = self.experiment.half()[1]
+        shares, votes = (np.abs(p[kind][:, 1] - 0.5) for kind in ("PET", "CT"))
+        near = shares >= 0.25
+        moved = votes[near] > shares[near]
+        return Conclusion(
+            "Votes move probabilities that are relatively near 0 or 1 still nearer (Figure 1).",
+            bool(2 * moved.sum() > near.sum()),
+            f"Of {near.sum()} objects whose probability by PET is below .25 or above .75, CT's is "
+            f"nearer to 0 or 1 for {moved.sum()}, farther for {(votes < shares)[near].sum()}.",
+        )
+
     def _beat_control(self) -> set[str]:
         pairs = self.comparisons["brier"].better("bonferroni-dunn")
         return {better for better, worse in pairs if worse == CONTROL}
@@ -294,8 +311,6 @@ class Findings:
 
     def figures(self) -> Iterable[Figure]:
         """Yield Figure 1, where its data set is there, and critical-difference diagrams."""
-        from vennforest.papers.bostrom2008 import FIGURE
-
         if FIGURE in self.datasets:
             yield Figure(
                 "figure-1",
