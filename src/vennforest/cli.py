@@ -30,6 +30,10 @@ app = typer.Typer(
 )
 
 
+class Stopped(Exception):  # noqa: N818
+    """The user stopped a command that has kept something; the message says what and where."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 2 for the user's errors, 1 for ours.
 
@@ -43,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = app(args=arguments, standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
-        say("Stopped: nothing was written.")
+        code = STOPPED
+    except Stopped as kept:
+        say(str(kept))
         return STOPPED
     except (InputError, ImportError) as error:
         return _failed(str(error), USERS_ERROR, arguments)
@@ -54,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(error, "format_message"):  # an argument that is none
             return _failed(error.format_message(), USERS_ERROR, arguments)
         return _unexpected(error, arguments)
+    if code == STOPPED:  # what typer makes of an interrupt
+        say("Stopped: nothing was written.")
     return int(code or 0)
 
 
@@ -267,8 +275,9 @@ def reproduce(
     except KeyboardInterrupt:
         if output is None:
             raise
-        say(f"Stopped: what is finished is kept in {output}; the same command goes on from there.")
-        raise typer.Exit(STOPPED) from None
+        raise Stopped(
+            f"Stopped: what is finished is kept in {output}; the same command goes on from there."
+        ) from None
     print(found.to_markdown())  # noqa: T201
     if output is not None:
         say(f"Wrote {output / 'index.html'}")

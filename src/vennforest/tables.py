@@ -8,6 +8,7 @@ import io
 import os
 import re
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -130,11 +131,15 @@ def _read_arrow(path: Path, head: bytes) -> pd.DataFrame:
     try:
         with opened(path) as file:
             if head.startswith(PARQUET):
-                table = parquet.read_table(pyarrow.PythonFile(file))
+                whole = parquet.ParquetFile(pyarrow.PythonFile(file))
+                refuse_duplicates(path, whole.schema_arrow.names)
+                table = whole.read()
             elif head.startswith(ARROW_STREAM):
                 table = ipc.open_stream(file).read_all()
             else:
                 table = feather.read_table(file)
+    except InputError:
+        raise
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         kind = "a Parquet" if head.startswith(PARQUET) else "an Arrow"
         raise InputError(f"{path} is damaged, or not {kind} file: {one_line(error)}") from error
@@ -148,8 +153,14 @@ def _read_arrow(path: Path, head: bytes) -> pd.DataFrame:
 def _read_text(path: Path, pandas: Any) -> pd.DataFrame:
     text = text_format(path)
     try:
-        with opened(path) as file:
+        with opened(path) as file, warnings.catch_warnings():
+            # Rows longer than the first line, whose last cells would be lost.
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
             table: pd.DataFrame = pandas.read_csv(file, low_memory=False, **text.options())
+    except pandas.errors.ParserWarning as error:
+        raise InputError(
+            f"{path} is not a table: rows have more cells than the first line has names"
+        ) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not text in {text.encoding}: write it as UTF-8") from error
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:

@@ -80,12 +80,12 @@ def _row_number(evaluation: Evaluation, position: int) -> str:
 
 
 def _cell(X: Any, position: int, name: str) -> str:
-    columns = [str(column) for column in X.columns]
+    at = [str(column) for column in X.columns].index(name)
     if hasattr(X, "iloc"):
-        value = X.iloc[position, columns.index(name)]
+        value = None if X.iloc[:, at].isna().iloc[position] else X.iloc[position, at]
     else:
-        value = X[position, columns.index(name)]
-    if value is None or value != value:
+        value = X[position, at]
+    if value is None:
         return "–"
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"

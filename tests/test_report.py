@@ -1,0 +1,560 @@
+"""The report: what it measures, what it recommends, and the page."""
+
+import itertools
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.metrics import log_loss, roc_auc_score
+
+pd = pytest.importorskip("pandas")
+for extra in ("skrub", "matplotlib", "jinja2"):
+    pytest.importorskip(extra)
+
+from vennforest import CalibratedClassifier, Multiprobability  # noqa: E402
+from vennforest.classifier import predict_together  # noqa: E402
+from vennforest.metrics import calibration_error  # noqa: E402
+from vennforest.report import (  # noqa: E402
+    CostMatrix,
+    evaluate,
+    words,
+)
+from vennforest.report.evaluation import ALL_METHODS  # noqa: E402
+from vennforest.report.folds import Estimates, OutOfFold  # noqa: E402
+from vennforest.report.measures import (  # noqa: E402
+    Measures,
+    _chance_errors,
+    difference,
+    log_losses,
+    measure,
+    squared_losses,
+)
+from vennforest.report.page import render  # noqa: E402
+from vennforest.report.verdict import judge, settled_labels  # noqa: E402
+
+SCRIPT = "<script>alert('x')</script>"
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+
+def nasty_frame(n=90, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    X = pd.DataFrame(
+        {
+            SCRIPT: x,
+            "a $ and a $^": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+            "city": rng.choice(["Köln", "東京", None], n),
+            "note": [f"note {i % 50} & <b>{i}</b>" for i in range(n)],
+            "when": pd.date_range("2024-02-27", periods=n),
+            "flag": rng.choice([True, False], n),
+        }
+    )
+    return X, np.where(x + rng.normal(size=n) > 0, SCRIPT, "no & $x^")
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    bunch = load_breast_cancer(as_frame=True)
+    y = bunch.target_names[bunch.target]
+    costs = {"benign": {"wait": 0, "operate": 1}, "malignant": {"wait": 5, "operate": 0.5}}
+    return evaluate(
+        bunch.data, y, n_folds=3, n_trees=40, costs=costs, name="breast cancer", target="diagnosis"
+    )
+
+
+@pytest.fixture(scope="module")
+def nasty():
+    X, y = nasty_frame()
+    return evaluate(X, y, n_folds=3, n_trees=20, target=SCRIPT, name=SCRIPT)
+
+
+def test_one_forest_scored_once_gives_what_each_model_gives_alone():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = CalibratedClassifier(random_state=0).fit(X[:300], y[:300])
+    models = [model, *(model.recalibrate(m) for m in ("platt", "venn", "isotonic"))]
+    for one, (bounds, p) in zip(models, predict_together(models, X[300:]), strict=True):
+        np.testing.assert_array_equal(p, one.predict_proba(X[300:]))
+        if bounds is None:
+            assert not hasattr(one, "predict_multiprobability")
+        else:
+            alone = one.predict_multiprobability(X[300:])
+            np.testing.assert_array_equal(bounds.lower, alone.lower)
+            np.testing.assert_array_equal(bounds.upper, alone.upper)
+    stranger = CalibratedClassifier(random_state=0).fit(X[:300], y[:300])
+    with pytest.raises(ValueError, match="share their estimators"):
+        predict_together([model, stranger], X)
+
+
+def test_every_object_is_predicted_once_by_a_forest_not_trained_on_it():
+    # Labels without any relation to the one feature, which names the row: whoever has seen a row
+    # knows its label, whoever has not guesses.
+    rng = np.random.default_rng(1)
+    X, y = rng.permutation(200)[:, None] * 1.0, rng.integers(2, size=200)
+    evaluation = evaluate(X, y, n_folds=4, n_trees=30)
+    assert evaluation.measures["none"].accuracy < 0.65
+    folds = evaluation.folds
+    assert np.bincount(folds.fold).tolist() == [50] * 4
+    shares = [y[folds.fold == i].mean() for i in range(4)]
+    assert max(shares) - min(shares) < 0.03
+    for estimates in folds.estimates.values():
+        np.testing.assert_allclose(estimates.p.sum(axis=1), 1)
+        if estimates.bounds is not None:
+            assert (estimates.bounds.lower <= estimates.p + 1e-12).all()
+            assert (estimates.p <= estimates.bounds.upper + 1e-12).all()
+
+
+def test_same_seed_same_numbers():
+    X, y = nasty_frame()
+    first, second, third = (
+        evaluate(X, y, n_folds=2, n_trees=10, random_state=seed) for seed in (3, 3, 4)
+    )
+    for method in ALL_METHODS:
+        np.testing.assert_array_equal(
+            first.folds.estimates[method].p, second.folds.estimates[method].p
+        )
+    assert first.measures != third.measures
+
+
+def test_measures_are_those_of_scikit_learn_and_ours(cancer):
+    y = np.array(["benign", "malignant"])[cancer.folds.codes]
+    for method, m in cancer.measures.items():
+        p = cancer.folds.estimates[method].p
+        assert m.log_loss_clipped == pytest.approx(log_loss(y, p), rel=1e-9)
+        assert m.auc == pytest.approx(roc_auc_score(y == "malignant", p[:, 1]))
+        assert m.brier == pytest.approx(np.mean((p[:, 1] - (y == "malignant")) ** 2))
+        assert m.accuracy == np.mean((p[:, 1] > 0.5) == (y == "malignant"))
+        assert (m.impossible > 0) == np.isinf(m.log_loss)
+    table = cancer.table()
+    assert list(table.index) == list(ALL_METHODS)
+    assert table.loc["venn", "size"] == cancer.measures["venn"].size
+    assert np.isnan(table.loc["none", "size"])
+
+
+def test_log_loss_is_infinite_and_never_silently_clipped():
+    p = np.array([[1.0, 0.0], [0.5, 0.5]])
+    losses = log_losses(p, np.array([1, 0]))
+    assert np.isinf(losses[0]) and losses[1] == pytest.approx(np.log(2))
+    m = measure(Estimates(p, None), np.array([1, 0]), np.array([0, 1]), 1)
+    assert np.isinf(m.log_loss) and m.impossible == 1
+    assert m.log_loss_clipped == pytest.approx((np.log(2) - np.log(2**-52)) / 2)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_squared_losses_are_squared_distances(k):
+    rng = np.random.default_rng(0)
+    p, codes = rng.dirichlet(np.ones(k), 50), rng.integers(k, size=50)
+    slow = [((p[i] - np.eye(k)[codes[i]]) ** 2).sum() / (2 if k == 2 else 1) for i in range(50)]
+    np.testing.assert_allclose(squared_losses(p, codes), slow, atol=1e-12)
+
+
+def test_chance_errors_are_calibration_errors_of_labels_drawn_from_the_estimates():
+    p = np.random.default_rng(5).random(300)
+    found = _chance_errors(np.column_stack([1 - p, p]), 1, 7)
+    random = np.random.default_rng((7, 1))
+    slow = [
+        calibration_error((random.random(300) < p).astype(int), p, classes=[0, 1])
+        for _ in range(len(found))
+    ]
+    np.testing.assert_allclose(found, slow, atol=1e-12)
+
+
+def test_difference_is_the_corrected_resampled_t_interval():
+    fold = np.repeat([0, 1, 2], 4)
+    folds = OutOfFold(np.array([0, 1]), fold * 0, fold, fold, {}, {}, {})
+    first = np.arange(12.0)
+    gap = difference(first, np.zeros(12), folds)
+    means = [first[fold == i].mean() for i in range(3)]
+    assert gap.mean == first.mean()
+    # Nadeau & Bengio: (1/K + n_test/n_train) times the variance, t with K − 1 = 2 degrees.
+    assert gap.margin == pytest.approx(4.302653 * np.sqrt((1 / 3 + 1 / 2) * np.var(means, ddof=1)))
+    assert not difference(first, first, folds).clear
+
+
+def verdict_of(p_by_method, bounded, codes, fold):
+    estimates = {}
+    for name, p in p_by_method.items():
+        table = np.column_stack([1 - p, p])
+        bounds = Multiprobability(table, table, np.array([0, 1])) if name in bounded else None
+        estimates[name] = Estimates(table, bounds)
+    folds = OutOfFold(np.array([0, 1]), codes, fold, fold, estimates, {}, {})
+    measures = {m: measure(e, codes, folds.classes, 1) for m, e in estimates.items()}
+    return judge(measures, folds)
+
+
+def test_the_rule_of_the_recommendation():
+    rng = np.random.default_rng(0)
+    n = 3000
+    p = rng.random(n)
+    codes, fold = (rng.random(n) < p).astype(int), np.arange(n) % 10
+    coarse = np.where(p > 0.5, 0.75, 0.25)
+    methods = {
+        "none": p**3,
+        "platt": p.clip(0.001, 0.999),
+        "venn": coarse,
+        "venn-abers": p * 0.98 + 0.01,
+    }
+    found = verdict_of(methods, ("venn", "venn-abers"), codes, fold)
+    assert found.method == "venn-abers" and "give bounds" in found.rule
+    assert found.against["venn"].clear and found.against["venn"].mean > 0
+    assert found.against["none"].clear and found.against["none"].mean > 0
+    assert verdict_of(methods, (), codes, fold).method in ("platt", "venn-abers")
+    assert verdict_of(methods, ("venn",), codes, fold).method == "venn"
+    # Log losses within chance of each other: the better ranking decides, and the rule says so.
+    few = slice(0, 60)
+    level = {"none": p[few], "venn": coarse[few], "venn-abers": (p * 0.5 + 0.25)[few]}
+    found = verdict_of(level, ("venn", "venn-abers"), codes[few], fold[few])
+    assert found.method == "venn-abers" and "ranking" in found.rule
+
+
+def test_infinite_log_loss_is_compared_by_brier_score():
+    codes, fold = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
+    p = {"none": np.array([0.0, 0.0, 0.1, 0.9]), "venn": np.array([0.2, 0.8, 0.3, 0.6])}
+    assert verdict_of(p, ("venn",), codes, fold).by == {"none": "Brier score"}
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_settled_labels_and_decisions_against_vertices(k):
+    rng = np.random.default_rng(k)
+    middle = rng.dirichlet(np.ones(k), 60)
+    half = rng.random((60, k)) * rng.choice([0.02, 0.3], (60, 1))
+    bounds = Multiprobability((middle - half).clip(0, 1), (middle + half).clip(0, 1), np.arange(k))
+    costs = CostMatrix(1 - np.eye(k, 3) + rng.normal(size=(k, 3)) / 5, ("a", "b", "c"))
+    decided = costs.decide(middle)
+    settled = costs.settled(decided, bounds)
+    assert 0 < settled.sum() < 60
+    for i in range(60):
+        worst = -np.inf
+        for vertex in vertices(bounds.lower[i], bounds.upper[i]):
+            worst = max(worst, (vertex @ costs.costs)[decided[i]] - (vertex @ costs.costs).min())
+        assert settled[i] == (worst <= 1e-9)
+    best = bounds.lower.argmax(axis=1)
+    for i, one in enumerate(settled_labels(bounds)):
+        others = np.delete(bounds.upper[i], best[i])
+        assert one == (bounds.lower[i, best[i]] >= others.max())
+
+
+def vertices(low, high):
+    """Yield the corners of {p : low <= p <= high, sum p = 1}: all but one entry at a bound."""
+    k = len(low)
+    for free in range(k):
+        others = [j for j in range(k) if j != free]
+        for ends in itertools.product((0, 1), repeat=k - 1):
+            p = np.empty(k)
+            p[others] = np.where(ends, high[others], low[others])
+            p[free] = 1 - p[others].sum()
+            if low[free] - 1e-12 <= p[free] <= high[free] + 1e-12:
+                yield p
+
+
+def test_costs_are_read_from_all_their_forms(tmp_path):
+    classes = np.array(["a", "b"])
+    wanted = [[0.0, 1.0], [5.0, 0.0]]
+    named = {"b": {"a": 5, "b": 0}, "a": {"a": 0, "b": 1}}
+    (tmp_path / "c.json").write_text(json.dumps(named))
+    (tmp_path / "c.csv").write_text("observed,a,b\na,0,1\nb,5,0\n")
+    for given in (
+        wanted,
+        named,
+        json.dumps(named),
+        json.dumps(wanted),
+        tmp_path / "c.json",
+        str(tmp_path / "c.csv"),
+    ):
+        assert CostMatrix.read(given, classes).costs.tolist() == wanted
+    for wrong in (
+        "{",
+        "[[1, 2]]",
+        tmp_path / "none",
+        {"a": {"x": 1, "y": 2}},
+        "[1, 2]",
+        {"a": {"x": 1}, "b": {"x": 1}},
+        [[0, np.nan], [1, 0]],
+        {"a": 1, "b": 2},
+        {"a": {"x": 1, "y": 2}, "b": {"x": 1, "z": 2}},
+        tmp_path,
+        "[[[",
+        7,
+        {"a": {"x": "q", "y": 2}, "b": {"x": 1, "y": 2}},
+    ):
+        with pytest.raises(ValueError, match="costs"):
+            CostMatrix.read(wrong, classes)
+
+
+def test_costs_of_decisions(cancer):
+    for method, made in cancer.decisions.items():
+        p = cancer.folds.estimates[method].p
+        paid = [
+            [[0, 1], [5, 0.5]][c][int(q @ [1, 0.5] < q @ [0, 5])]
+            for c, q in zip(cancer.folds.codes, p, strict=True)
+        ]
+        assert made.mean_cost == pytest.approx(np.mean(paid))
+        assert (made.settled is None) == (cancer.folds.estimates[method].bounds is None)
+
+
+def test_rare_classes():
+    X = np.random.default_rng(0).normal(size=(43, 2))
+    y = ["a"] * 20 + ["b"] * 19 + ["rare"] * 3 + ["single"]
+    evaluation = evaluate(X, y, n_folds=5, n_trees=20, methods=["venn-abers"])
+    assert evaluation.folds.classes.tolist() == ["a", "b", "rare"]
+    assert evaluation.folds.n_folds == 5 and len(evaluation.folds.codes) == 42
+    single, rare = (note for note in evaluation.notes if "Class" in note)
+    assert "'single' has one object and is left out" in single
+    assert "rare (3)" in rare and "kept" in rare
+    few = evaluate(X[:6], ["a", "b"] * 3, n_folds=10, n_trees=20)
+    assert few.folds.n_folds == 3
+    assert "3 folds instead of 10" in few.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": ["plat"]}, "methods must be among"),
+        ({"n_folds": 1}, "n_folds must be a whole number from 2"),
+        ({"n_trees": 0}, "n_trees must be"),
+        ({"positive": "maybe"}, "positive must be one of"),
+        ({"subforest": "some"}, "subforest must be one of"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+        ({"costs": [[1, 2]]}, "costs must have a row"),
+    ],
+)
+def test_refused_arguments(options, message):
+    X, y = nasty_frame(30)
+    with pytest.raises(ValueError, match=message):
+        evaluate(X, y, **{"n_folds": 2, "n_trees": 5, **options})
+
+
+def test_refused_data():
+    X, y = nasty_frame(30)
+    with pytest.raises(ValueError, match="a label for each"):
+        evaluate(X, y[:-1])
+    with pytest.raises(ValueError, match="infinite"):
+        evaluate(X.assign(bad=np.inf), y)
+    with pytest.raises(ValueError, match="two classes"):
+        evaluate(X, ["a"] * 29 + ["b"])
+    iris = load_iris()
+    with pytest.raises(ValueError, match="two classes only"):
+        evaluate(iris.data, iris.target, positive=1)
+
+
+def test_columns_of_every_kind(tmp_path):
+    from decimal import Decimal
+
+    n = 40
+    X = pd.DataFrame(
+        {
+            "decimal": [Decimal(i) for i in range(n)],
+            "mixed": ["a", 1, None, 2.5] * (n // 4),
+            "list": [[1, 2], [3]] * (n // 2),
+            "bool and none": [True, None] * (n // 2),
+            "delta": pd.to_timedelta(range(n), unit="h"),
+            "category": pd.Categorical(["x", "y"] * (n // 2)),
+            "empty": [None] * n,
+            "int64": pd.array([1, None] * (n // 2), dtype="Int64"),
+            "period": pd.period_range("2020-01", periods=n, freq="M"),
+            "constant": 1,
+        }
+    )
+    evaluation = evaluate(X, ["p", "q"] * (n // 2), n_folds=2, n_trees=10, methods=["platt"])
+    assert evaluation.measures["none"].accuracy > 0.9
+    evaluation.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
+def test_polars_frames_and_arrays(tmp_path):
+    polars = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 2)), rng.integers(2, size=60)
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1]})
+    options = {"n_folds": 2, "n_trees": 10, "methods": ["venn-abers"]}
+    pages = [evaluate(X, y, **options) for X in (frame, polars.from_pandas(frame), x, x.tolist())]
+    for evaluation in pages:
+        evaluation.to_html(tmp_path / "page.html")
+    assert pages[1].measures == pages[0].measures
+    assert pages[3].measures == pages[2].measures
+
+
+class Page(HTMLParser):
+    """Collects tags, attributes and text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty):
+    html = render(nasty, f"vennforest report {SCRIPT}")
+    page = Page(html)
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    assert SCRIPT not in html.replace("&lt;", "⟨")
+    assert any(SCRIPT in text for text in page.text)
+    for tag, attrs in page.tags:
+        assert tag not in ("link", "iframe", "object", "embed", "img", "base")
+        assert "src" not in attrs
+        for name in ("href", "xlink:href"):
+            assert attrs.get(name, "#").startswith("#")
+        assert not any(name.startswith("on") for name in attrs)
+    assert not re.search(r"url\((?!#)|@import", html)
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    links = {attrs["href"][1:] for tag, attrs in page.tags if tag == "a"}
+    assert links <= set(ids)
+    targets = set(re.findall(r'(?:xlink:href="|url\()#([^")]*)', html))
+    assert targets and targets <= set(ids)
+
+
+def test_pictures_take_their_colours_from_the_page(cancer):
+    html = render(cancer)
+    body = html[html.index("<body") :]
+    assert not set(re.findall(r"#[0-9a-f]{6}\b", body))
+    style = html[html.index("<style>") : html.index("</style>")]
+    used = set(re.findall(r"var\((--\w+)\)", html))
+    light, dark = style.split("prefers-color-scheme: dark", 1)
+    for name in used:
+        assert f"{name}:" in light and f"{name}:" in dark
+
+
+def test_the_page_says_what_the_numbers_say(cancer):
+    html = render(cancer, "vennforest report --example breast-cancer")
+    text = " ".join(" ".join(Page(html).text).split())
+    m = cancer.measures
+    for number in (m["none"].brier, m["venn-abers"].auc, m["platt"].calibration_error):
+        assert f"{number:.3f}" in text
+    assert f"{100 * m['none'].calibration_error:.1f} percentage points" in text
+    assert "vennforest report --example breast-cancer" in text
+    assert f'method="{cancer.verdict.method}"' in text
+    assert "operate" in text and "Decisions the same over the whole interval" in text
+    infinite = [name for name in m if np.isinf(m[name].log_loss)]
+    assert text.count("log loss infinite") == len(infinite)
+    assert ("∞" in text) == bool(infinite)
+
+
+BASE = Measures(
+    log_loss=0.3, log_loss_clipped=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
+    reliability=0.01, resolution=0.1, sharpness=0.1, calibration_error=0.02, chance_error=0.02,
+    chance_limit=0.03, pvalue=0.5, overconfidence=0.0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "begins", "holds"),
+    [
+        ({}, "As far as", "do not reject"),
+        ({"pvalue": 0.001}, "No", "That alone could be chance, but more sensitive tests"),
+        ({"pvalue": 0.001, "calibration_error": 0.1}, "No", "Tests of calibration reject it"),
+        ({"calibration_error": 0.1}, "Perhaps", "more than chance explains"),
+        ({"impossible": 2, "log_loss": np.inf}, "No", "For 2 objects it gave probability 0"),
+        ({"overconfidence": 0.05}, "As far as", "more sure than right"),
+        ({"overconfidence": -0.05}, "As far as", "right more often than it is sure"),
+    ],
+)
+def test_words_follow_the_numbers(cancer, changes, begins, holds):
+    changed = replace(cancer, measures={**cancer.measures, "none": replace(BASE, **changes)})
+    answer = words.summary(changed)[0]["answer"]
+    assert answer.startswith(begins) and holds in answer
+
+
+def test_percentages_never_round_to_certainty():
+    assert words.percent(0.99999) == "over 99.9 %" and words.percent(1.0) == "100.0 %"
+    assert words.percent(0.00001) == "under 0.1 %" and words.percent(0.0) == "0.0 %"
+    assert words.percent(0.123) == "12.3 %"
+
+
+def test_no_guarantee_is_claimed_where_there_is_none():
+    X, y = nasty_frame(60)
+    for subforest, claimed in (("all", False), ("random", False), ("exchangeable", True)):
+        evaluation = evaluate(
+            X, y, n_folds=2, n_trees=10, subforest=subforest, methods=["venn-abers"]
+        )
+        text = " ".join(Page(render(evaluation)).text)
+        assert ("perfectly calibrated on average" in text) == claimed
+        assert ("carry no guarantee" in text) != claimed
+
+
+def test_methods_without_bounds_make_a_page_without_intervals():
+    iris = load_iris(as_frame=True)
+    evaluation = evaluate(iris.data, iris.target, n_folds=2, n_trees=10, methods=["platt"])
+    assert list(evaluation.folds.estimates) == ["none", "platt"]
+    html = render(evaluation)
+    assert 'id="intervals"' not in html and "none with bounds" in html
+
+
+def test_many_classes_and_rows_are_drawn_in_part():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(50), 12)
+    X = rng.normal(size=(600, 3)) + rng.normal(size=(50, 3))[y] * 2
+    evaluation = evaluate(X, y, n_folds=2, n_trees=10, methods=["platt", "venn-abers"])
+    html = render(evaluation)
+    assert "the 12 most frequent of 50 classes" in html
+    assert "400 of 600 shown" in html
+    assert html.count('aria-label="Reliability diagram of class') == 12
+    assert len(Page(html).tags) < 20_000
+
+
+def test_a_file_is_written_whole_or_not_at_all(cancer, tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        cancer.to_html(path)
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_summary_is_json(cancer):
+    text = json.dumps(cancer.summary(), allow_nan=False)
+    found = json.loads(text)
+    assert found["recommended"] == cancer.verdict.method
+    assert found["methods"]["venn"]["size"] == cancer.measures["venn"].size
+    assert found["data"]["classes"] == {"benign": 357, "malignant": 212}
+
+
+def chromium(tmp_path, page, *options):
+    return subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-sync",
+         "--disable-background-networking", "--disable-component-update", "--no-first-run",
+         f"--user-data-dir={tmp_path / 'browser'}", "--enable-logging=stderr", "--v=0",
+         *options, page.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to open the page in")
+def test_in_a_browser(nasty, tmp_path):
+    page = tmp_path / "page.html"
+    nasty.to_html(page)
+    seen = chromium(tmp_path, page, "--dump-dom")
+    assert "CONSOLE" not in seen.stderr
+    assert "aria-sort" not in seen.stdout.split("</style>")[1].split("<script>")[0]
+    assert seen.stdout.count("<button") > 10  # the page's own script was let run
+    # The same page with a click, and a policy that lets the click run.
+    html = re.sub(r"script-src '[^']*'", "script-src 'unsafe-inline'", page.read_text("utf-8"))
+    click = """<script>
+      const heads = document.querySelectorAll("#comparison thead th");
+      const column = (i) => [...document.querySelectorAll("#comparison tbody tr")]
+        .map((row) => row.cells[i].textContent.replace("✓", "").trim());
+      heads[1].querySelector("button").click();
+      const up = column(1);
+      heads[1].querySelector("button").click();
+      document.title = JSON.stringify([up, column(1), document.documentElement.scrollWidth]);
+    </script></body>"""
+    page.write_text(html.replace("</body>", click), "utf-8")
+    seen = chromium(tmp_path, page, "--window-size=500,900", "--dump-dom")
+    up, down, width = json.loads(re.search(r"<title>(\[.*?)</title>", seen.stdout).group(1))
+    number = [float(cell.replace("∞", "inf")) for cell in up]
+    assert number == sorted(number) and len(set(number)) > 2
+    assert [float(cell.replace("∞", "inf")) for cell in down] == sorted(number, reverse=True)
+    assert width <= 500  # tables scroll, the page does not
