@@ -329,3 +329,11 @@ def test_large_sets_are_not_judged_without_any():
         record["curve"] = {m: column[:5] for m, column in record["curve"].items()}
     measured = measure(this, records, ["ADULT", "LETTER.P2"])
     assert [one.holds for one in Conclusions(measured).all()][10] is None
+
+
+@pytest.mark.slow
+def test_numbers_do_not_depend_on_jobs(data_dir):
+    this = Niculescu2005(data_dir=data_dir, **SMALL)
+    assert run_experiment(this, ["LETTER.P1"], n_jobs=1) == run_experiment(
+        this, ["LETTER.P1"], n_jobs=2
+    )

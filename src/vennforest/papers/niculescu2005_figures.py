@@ -147,8 +147,15 @@ def _curves(ax: Any, curves: Mapping[tuple[str, str], FloatArray], sizes: Sequen
     for i, (one, kind) in enumerate(zip(axes, kinds, strict=True)):
         values = {method: table for (own, method), table in curves.items() if own == kind}
         LearningCurveDisplay.from_values(
-            sizes, values, measure="Squared error", size="Calibration cases", ax=one
+            sizes,
+            values,
+            measure="Squared error",
+            size="Calibration cases",
+            ax=one,
+            plot_options={"log_sizes": True},
         )
+        one.set_xticks(sizes, [f"{size:g}" for size in sizes], fontsize="x-small")
+        one.minorticks_off()
         one.set_title(kind)
         if i and (legend := one.get_legend()) is not None:
             legend.remove()
