@@ -309,7 +309,8 @@ class _Column:
     def _refuse(self, kind: Kind, at: int, written: str | None = None) -> None:
         """Raise the error that names the cell, counted among those that are there."""
         place = int(np.flatnonzero(self.there)[at])
-        cell = repr(self.cells.iloc[place])
+        value = self.cells.iloc[place]
+        cell = repr(value) if isinstance(value, str) else str(value)
         cell = cell if len(cell) <= 60 else cell[:59] + "…"
         how = f" written like {written}" if written else ""
         raise InputError(

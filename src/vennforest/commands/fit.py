@@ -21,7 +21,8 @@ from vennforest.classifier import CalibratedClassifier, CalibrateOn
 from vennforest.columns import PLURAL, TableColumns
 from vennforest.multiprobability import Merge
 from vennforest.persistence import write_model
-from vennforest.tables import Problem, check_output, one_line, read_table, split_target
+from vennforest.tables import check_output, one_line, read_table
+from vennforest.targets import Problem, split_target
 
 
 @dataclass(frozen=True)
