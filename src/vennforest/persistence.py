@@ -354,4 +354,3 @@ def _skops() -> Any:
 def _listed(names: Sequence[str], most: int = 6) -> str:
     shown = ", ".join(names[:most])
     return shown + (f" and {len(names) - most} more types" if len(names) > most else "")
-
