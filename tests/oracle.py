@@ -57,6 +57,7 @@ def venn_abers(scores, labels, s, weights=None, left_out=-1):
         fits.append(fitted[float(s)])
     return tuple(fits)
 
+
 # --- Venn predictors and taxonomies ----------------------------------------------------------
 
 
@@ -115,7 +116,7 @@ def confidence_quantile_category(calibration, weights, score, bins):
 
 
 def neighbour_cell(points, weights, point, cells):
-    """The point's cell, numbered from the lower parts to the upper ones, and the number of cells."""
+    """The point's cell, numbered from lower to upper parts, and the number of cells."""
     # The spread as a float: two that round to the same are equally wide.
     spreads = [
         max(p[d] for p in points) / 2 - min(p[d] for p in points) / 2 for d in range(len(point))
@@ -177,11 +178,10 @@ def transductive_venn(make_estimator, X, y, x, n_classes, category):
     for v in range(n_classes):
         scores = transductive_scores(make_estimator(), X, y, x, v)
         categories = [category(s) for s in scores]
-        mates = [
-            label for label, c in zip([*y, v], categories, strict=True) if c == categories[-1]
-        ]
+        mates = [label for label, c in zip([*y, v], categories, strict=True) if c == categories[-1]]
         shares.append([Fraction(mates.count(j), len(mates)) for j in range(n_classes)])
     return [(min(s[j] for s in shares), max(s[j] for s in shares)) for j in range(n_classes)]
+
 
 # --- Platt, isotonic, Boström, beta, temperature ---------------------------------------------
 
@@ -341,6 +341,7 @@ def forest_scores(forest, X, trees_of_row, votes):
             total = [a + float(b) for a, b in zip(total, answers[t][i], strict=True)]
         means.append([a / len(trees) if trees else float("nan") for a in total])
     return means
+
 
 # --- measures --------------------------------------------------------------------------------
 
@@ -530,9 +531,7 @@ def exhaustive_sets(k):
             closed = all(
                 (a, c) in chosen
                 for a, b, c in permutations(range(k), 3)
-                if a < c
-                and (min(a, b), max(a, b)) in chosen
-                and (min(b, c), max(b, c)) in chosen
+                if a < c and (min(a, b), max(a, b)) in chosen and (min(b, c), max(b, c)) in chosen
             )
             if closed:
                 found.append(chosen)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -340,3 +341,15 @@ def test_fitting_and_predicting_leave_the_process_alone():
     CalibratedClassifier(forest(), random_state=0).fit(X, y).predict_proba(new)
     after = np.geterr(), list(warnings.filters), np.random.get_state()[1].tolist()  # noqa: NPY002
     assert before == after
+
+
+def test_venn_prediction_of_decision_values_parts_labels_at_zero():
+    X, y = make_classification(300, 6, n_informative=4, flip_y=0.2, random_state=0)
+    svm = LinearSVC(random_state=0)
+    model = CalibratedClassifier(svm, method="venn", calibrate_on="holdout", random_state=0)
+    model.fit(X[:200], y[:200])
+    predicted = model.estimator_.predict(X[200:])
+    intervals = model.predict_multiprobability(X[200:])
+    for label in (0, 1):  # one interval for each predicted label, and another for the other
+        assert len(np.unique(intervals.p0[predicted == label])) == 1
+    assert len(np.unique(intervals.p0)) == 2

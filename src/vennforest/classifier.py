@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._validation import FloatArray, check_option, check_weights, encode_labels
 from vennforest.calibrators import METHODS, Calibrator, Method, Venn, VennAbers
+from vennforest.calibrators.taxonomies import LabelTaxonomy
 from vennforest.forest.packed import Votes
-from vennforest.multiprobability import Merge, Multiprobability, merge_folds
+from vennforest.multiprobability import Merge, Multiprobability
+from vennforest.prediction import Recorded, predict_parts
 from vennforest.sources import (
-    Draw,
     Part,
     Subforest,
     TrainingData,
@@ -35,6 +33,7 @@ from vennforest.sources import (
     holdout,
     is_bagged,
     out_of_bag,
+    route,
     training,
     with_seed,
 )
@@ -206,12 +205,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}"
             )
         weight = check_weights(sample_weight, len(codes))
-        routed = self._route(estimator, weight, fit_params)
+        to_fit, weight_param, to_split = route(self, estimator, weight, fit_params)
         small = codes.astype(np.min_scalar_type(len(classes) - 1))
         labels = np.asarray(y).ravel()
-        data = TrainingData(X, labels, small, classes, weight, routed["fit"], routed["weight"])
+        data = TrainingData(X, labels, small, classes, weight, to_fit, weight_param)
         self.classes_ = classes
-        self._parts = self._score(estimator, data, routed["split"], random_state)
+        self._parts = self._score(estimator, data, to_split, random_state)
         self._calibrate()
         return self
 
@@ -247,9 +246,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _calibrate(self) -> None:
         """Fit a calibrator to each part, and take over what its model knows of the features."""
-        calibrator = self._get_calibrator()
         self._calibrators = [
-            clone(calibrator).fit(
+            self._get_calibrator(part.estimator).fit(
                 part.scores,
                 self.classes_[part.codes],
                 sample_weight=part.weight,
@@ -346,45 +344,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         assert bounds is not None
         return bounds
 
-    def _predict(
-        self, X: Any, parts: list[Part] | None = None
-    ) -> tuple[Multiprobability | None, FloatArray]:
+    def _predict(self, X: Any) -> tuple[Multiprobability | None, FloatArray]:
         """Return bounds, where the method has them, and probabilities."""
         check_is_fitted(self, "classes_")
-        results = [
-            self._predict_part(part, calibrator, X)
-            for part, calibrator in zip(parts or self._parts, self._calibrators, strict=True)
-        ]
-        if len(results) == 1:
-            return results[0]
-        merged = [p for _, p in results]
-        every = [bounds for bounds, _ in results if bounds is not None]
-        if not every:
-            return None, cast("FloatArray", np.mean(merged, axis=0))
-        p = merge_folds(every, self._calibrators[0].merge, merged)
-        lower = np.minimum(np.mean([bounds.lower for bounds in every], axis=0), p)
-        upper = np.maximum(np.mean([bounds.upper for bounds in every], axis=0), p)
-        return Multiprobability(lower, upper, self.classes_), p
-
-    def _predict_part(
-        self, part: Part, calibrator: Any, X: Any
-    ) -> tuple[Multiprobability | None, FloatArray]:
-        """Return the means of bounds and probabilities over the draws of one part."""
-        total = 0
-        sums: list[FloatArray] = []
-        for scores, left_out, draws in part.scorer.draws(X):
-            if isinstance(calibrator, Venn | VennAbers):
-                bounds = calibrator.predict_multiprobability(scores, left_out)
-                smooth = calibrator.predict_smooth(scores) if calibrator.merge == "smooth" else None
-                answer = [bounds.merge(calibrator.merge, smooth), bounds.lower, bounds.upper]
-            else:
-                answer = [calibrator.predict_proba(scores)]
-            if draws > 1:
-                answer = [a.reshape(draws, -1, a.shape[1]).sum(axis=0) for a in answer]
-            sums = answer if not sums else [s + a for s, a in zip(sums, answer, strict=True)]
-            total += draws
-        p, *both = sums if total == 1 else [s / total for s in sums]
-        return (Multiprobability(both[0], both[1], self.classes_) if both else None), p
+        return predict_parts(self._parts, self._calibrators, self.classes_, X)
 
     def _get_estimator(self) -> Any:
         if self.estimator is None:
@@ -395,13 +358,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
         return self.estimator
 
-    def _get_calibrator(self) -> Calibrator:
+    def _get_calibrator(self, model: Any) -> Calibrator:
+        """Return an unfitted calibrator for the scores of a fitted model."""
         if isinstance(self.method, Calibrator):
             calibrator = clone(self.method)
         else:
             calibrator = METHODS[self.method]()
         if self.merge != "auto" and hasattr(calibrator, "merge"):
             calibrator.set_params(merge=self.merge)
+        decides = not hasattr(model, "predict_proba")
+        if decides and isinstance(calibrator, Venn) and calibrator.taxonomy == "label":
+            calibrator.set_params(taxonomy=LabelTaxonomy(boundary=0.0))
         return cast("Calibrator", calibrator)
 
     def _check_parameters(self) -> None:
@@ -424,31 +391,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "holdout_size must be a share between 0 and 1 or a number of examples, "
                 f"got {size!r}"
             )
-
-    def _route(
-        self, estimator: Any, weight: FloatArray | None, fit_params: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Say what goes to the estimator's fit, weights under which name, and to the splitter."""
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", sample_weight=weight, **fit_params)
-            given = {key: v for key, v in routed.estimator.fit.items() if v is not None}
-            return {"fit": given, "weight": None, "split": dict(routed.splitter.split)}
-        params = dict(fit_params)
-        split = {"groups": params.pop("groups")} if "groups" in params else {}
-        path, last = [], estimator
-        while isinstance(last, Pipeline):
-            step, last = last.steps[-1]
-            path.append(step)
-        name = "__".join([*path, "sample_weight"])
-        takes = has_fit_parameter(last, "sample_weight")
-        if weight is not None and not takes and not isinstance(estimator, FrozenEstimator):
-            warnings.warn(
-                f"{type(last).__name__} takes no sample_weight: "
-                "the weights are used for calibration alone",
-                UserWarning,
-                stacklevel=3,
-            )
-        return {"fit": params, "weight": name if takes else None, "split": split}
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return who may be given which metadata: the estimator's fit, the splitter's split."""
@@ -520,17 +462,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return tags
 
 
-@dataclass(frozen=True)
-class _Recorded:
-    """Scores that were taken before."""
-
-    taken: list[Draw]
-
-    def draws(self, X: Any) -> Iterator[Draw]:
-        """Yield them; the rows do not count."""
-        return iter(self.taken)
-
-
 def predict_together(
     models: Sequence[CalibratedClassifier], X: Any
 ) -> list[tuple[Multiprobability | None, FloatArray]]:
@@ -557,5 +488,5 @@ def predict_together(
     first = models[0]._fitted()
     if any(model._fitted() is not first for model in models):
         raise ValueError("models must share their estimators, got models that were fitted apart")
-    parts = [replace(part, scorer=_Recorded(list(part.scorer.draws(X)))) for part in first]
-    return [model._predict(X, parts) for model in models]
+    parts = [replace(part, scorer=Recorded(list(part.scorer.draws(X)))) for part in first]
+    return [predict_parts(parts, model._calibrators, model.classes_, X) for model in models]

@@ -67,9 +67,17 @@ class Taxonomy(BaseEstimator, ABC):
 class LabelTaxonomy(Taxonomy):
     """One category a predicted label: the class with the largest score, the first of equals.
 
-    With one column of scores the second class is predicted where ``s > 0.5``. Johansson et al.
-    (2018), section 4.
+    Johansson et al. (2018), section 4.
+
+    Parameters
+    ----------
+    boundary : float, default=0.5
+        With one column of scores the second class is predicted above it: 0.5 for probabilities,
+        0 for decision values.
     """
+
+    def __init__(self, boundary: float = 0.5) -> None:
+        self.boundary = boundary
 
     def fit(
         self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
@@ -80,7 +88,7 @@ class LabelTaxonomy(Taxonomy):
 
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return the predicted class of each score, shape (n,)."""
-        return predicted_class(scores)
+        return predicted_class(scores, self.boundary)
 
 
 class _SplitLabel(Taxonomy):
@@ -425,13 +433,13 @@ def resolve(taxonomy: str | Taxonomy | Callable[[FloatArray], Any]) -> Taxonomy:
     )
 
 
-def predicted_class(scores: FloatArray) -> IntArray:
+def predicted_class(scores: FloatArray, boundary: float = 0.5) -> IntArray:
     """Return the class with the largest score, shape (n,), the first of equals.
 
-    Scores (n,) are those of the second of two classes, predicted where ``s > 0.5``.
+    Scores (n,) are those of the second of two classes, predicted where they exceed the boundary.
     """
     if scores.ndim == 1:
-        return (scores > 0.5).astype(np.intp)
+        return (scores > boundary).astype(np.intp)
     largest: IntArray = scores.argmax(axis=1)
     return largest
 

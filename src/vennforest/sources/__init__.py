@@ -2,6 +2,7 @@
 
 from vennforest.sources.base import Draw, Part, TrainingData, with_seed
 from vennforest.sources.out_of_bag import Subforest, is_bagged, out_of_bag
+from vennforest.sources.routing import route
 from vennforest.sources.simple import folds, frozen, holdout, training
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "holdout",
     "is_bagged",
     "out_of_bag",
+    "route",
     "training",
     "with_seed",
 ]

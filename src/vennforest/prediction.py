@@ -1,0 +1,72 @@
+"""From fitted parts to predictions: draws are averaged, folds are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._validation import FloatArray
+from vennforest.calibrators import Venn, VennAbers
+from vennforest.multiprobability import Multiprobability, merge_folds
+from vennforest.sources import Draw, Part
+
+Prediction = tuple[Multiprobability | None, FloatArray]
+"""Bounds, where the method has them, and probabilities (n, k)."""
+
+
+def predict_parts(
+    parts: Sequence[Part], calibrators: Sequence[Any], classes: NDArray[Any], X: Any
+) -> Prediction:
+    """Return what parts with their calibrators predict of the rows of X.
+
+    The bounds of several parts are the means of theirs, widened where needed to hold the merged
+    probability.
+    """
+    results = [
+        _predict_part(part, calibrator, classes, X)
+        for part, calibrator in zip(parts, calibrators, strict=True)
+    ]
+    if len(results) == 1:
+        return results[0]
+    merged = [p for _, p in results]
+    every = [bounds for bounds, _ in results if bounds is not None]
+    if not every:
+        return None, cast("FloatArray", np.mean(merged, axis=0))
+    p = merge_folds(every, calibrators[0].merge, merged)
+    lower = np.minimum(np.mean([bounds.lower for bounds in every], axis=0), p)
+    upper = np.maximum(np.mean([bounds.upper for bounds in every], axis=0), p)
+    return Multiprobability(lower, upper, classes), p
+
+
+def _predict_part(part: Part, calibrator: Any, classes: NDArray[Any], X: Any) -> Prediction:
+    """Return the means of bounds and probabilities over the draws of one part."""
+    total = 0
+    sums: list[FloatArray] = []
+    for scores, left_out, draws in part.scorer.draws(X):
+        if isinstance(calibrator, Venn | VennAbers):
+            bounds = calibrator.predict_multiprobability(scores, left_out)
+            smooth = calibrator.predict_smooth(scores) if calibrator.merge == "smooth" else None
+            answer = [bounds.merge(calibrator.merge, smooth), bounds.lower, bounds.upper]
+        else:
+            answer = [calibrator.predict_proba(scores)]
+        if draws > 1:
+            answer = [a.reshape(draws, -1, a.shape[1]).sum(axis=0) for a in answer]
+        sums = answer if not sums else [s + a for s, a in zip(sums, answer, strict=True)]
+        total += draws
+    p, *both = sums if total == 1 else [s / total for s in sums]
+    return (Multiprobability(both[0], both[1], classes) if both else None), p
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Scores that were taken before, in the place of a scorer."""
+
+    taken: list[Draw]
+
+    def draws(self, X: Any) -> Iterator[Draw]:
+        """Yield them; the rows do not count."""
+        return iter(self.taken)
