@@ -14,11 +14,10 @@ from vennforest._validation import InputError  # noqa: E402
 from vennforest.tables import (  # noqa: E402
     check_output,
     find_column,
-    load_example,
     read_table,
-    split_target,
     written_whole,
 )
+from vennforest.targets import load_example, split_target  # noqa: E402
 
 TABLE = pd.DataFrame(
     {

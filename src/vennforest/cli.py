@@ -18,7 +18,6 @@ from vennforest.commands import files
 from vennforest.commands.terminal import folds_bar, progress_bar, say
 
 USERS_ERROR, OUR_ERROR, STOPPED = 2, 1, 130
-ISSUES = "https://github.com/vennforest/vennforest/issues"
 EXAMPLES = ("breast-cancer", "digits", "iris", "wine")
 
 app = typer.Typer(
@@ -77,7 +76,7 @@ def _unexpected(error: Exception, arguments: list[str]) -> int:
     what = " ".join(str(error).split())[:300]
     message = (
         f"vennforest failed in a way it should not, with {type(error).__name__}: {what}; "
-        f"please report this at {ISSUES}{hint}"
+        f"please report this to its developers{hint}"
     )
     return _failed(message, OUR_ERROR, arguments)
 
@@ -299,7 +298,8 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
 
 def _table(data: Path | None, target: str | None, example: str | None, drop: list[str]) -> Any:
     """Return what is to be predicted from what, from a file or an example."""
-    from vennforest.tables import load_example, read_table, split_target
+    from vennforest.tables import read_table
+    from vennforest.targets import load_example, split_target
 
     if (data is None) == (example is None):
         raise InputError(

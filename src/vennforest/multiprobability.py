@@ -198,5 +198,6 @@ def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> Fl
     rise = np.where(s1 > s0, s1 - s0, 1.0)
     share = ((1 - s0) / rise).clip(0, 1)[:, None]
     fitted = points[rows, after - 1] * (1 - share) + points[rows, after] * share
-    scaled[outside] = fitted / fitted.sum(axis=1, keepdims=True)
+    # clipped once more, since the last division rounds
+    scaled[outside] = np.clip(fitted / fitted.sum(axis=1, keepdims=True), low, up)
     return scaled

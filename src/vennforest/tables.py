@@ -17,9 +17,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vennforest._validation import InputError
 
 if TYPE_CHECKING:
@@ -31,10 +28,6 @@ SNIFFED = 1 << 18
 
 # pandas's own list without "None", which is a category more often than a missing cell.
 MISSING = ["", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "-NaN", "-nan"]
-
-MOST_CLASSES = 1000
-FEW_FRACTIONS = 20
-"""Up to so many distinct numbers with a fraction are taken for class labels."""
 
 GZIP, PARQUET, ARROW_FILE, FEATHER_1 = b"\x1f\x8b", b"PAR1", b"ARROW1", b"FEA1"
 ARROW_STREAM = b"\xff\xff\xff\xff"
@@ -75,7 +68,7 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     ImportError
         If pandas is not installed.
     """
-    pandas = _pandas()
+    pandas = need_pandas()
     path = Path(path)
     try:
         head = check_table_file(path)
@@ -298,181 +291,6 @@ def find_column(table: pd.DataFrame, name: str, what: str = "column") -> str:
     raise InputError(f"there is no {what} {name!r}: {hint}")
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """What is to be predicted from what.
-
-    Attributes
-    ----------
-    X : DataFrame of shape (n, d)
-        The other columns; its index is the row in the file, from 0.
-    y : ndarray of shape (n,)
-        Labels: whole numbers, truth values or text.
-    target : str
-        The column the labels come from.
-    name : str
-        What the table is called.
-    notes : list of str
-        What was left out or looks doubtful, one sentence each.
-    """
-
-    X: pd.DataFrame
-    y: NDArray[Any]
-    target: str
-    name: str
-    notes: list[str]
-
-
-def split_target(
-    table: pd.DataFrame, target: str, drop: list[str] | None = None, *, name: str = "table"
-) -> Problem:
-    """Take the labels out of a table; rows without a label are left out.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As ``read_table`` returns it.
-    target : str
-        The column of labels.
-    drop : list of str, optional
-        Columns to leave out.
-    name : str
-        What the table is called.
-
-    Raises
-    ------
-    InputError
-        If there is no such column, no other column, no label or one class only, or the labels are
-        numbers on a scale or as many as there are rows.
-    """
-    target = find_column(table, target)
-    unwanted = [find_column(table, name) for name in drop or []]
-    if target in unwanted:
-        raise InputError(f"the target {target!r} must not be among the columns left out")
-    notes: list[str] = []
-    X = table.drop(columns=[target, *unwanted])
-    if not len(X.columns):
-        raise InputError(f"there is no column besides the target {target!r} to predict it from")
-    column = table[target]
-    known = column.notna().to_numpy()
-    if not known.any():
-        raise InputError(f"the target {target!r} is missing in every row")
-    if not known.all():
-        missing = int((~known).sum())
-        notes.append(f"{missing:,} of {len(table):,} rows have no {target!r} and are left out.")
-        X, column = X[known], column[known]
-    y = _labels(column, target)
-    notes += _doubtful(X)
-    return Problem(X, y, target, name, notes)
-
-
-def load_example(name: str, target: str | None = None, drop: list[str] | None = None) -> Problem:
-    """Return a data set that scikit-learn ships.
-
-    Parameters
-    ----------
-    name : {"breast-cancer", "digits", "iris", "wine"}
-    target : str, optional
-        The column to predict; by default the data set's own.
-    drop : list of str, optional
-        Columns to leave out.
-
-    Raises
-    ------
-    InputError
-        If there is none of this name.
-    """
-    from sklearn import datasets
-
-    own = {
-        "breast-cancer": (datasets.load_breast_cancer, "diagnosis"),
-        "digits": (datasets.load_digits, "digit"),
-        "iris": (datasets.load_iris, "species"),
-        "wine": (datasets.load_wine, "cultivar"),
-    }
-    if name not in own:
-        raise InputError(f"there is no example {name!r}: choose one of {', '.join(own)}")
-    _pandas()
-    load, label = own[name]
-    bunch = load(as_frame=True)
-    table = bunch.data.assign(**{label: np.asarray(bunch.target_names)[bunch.target]})
-    return split_target(table, target or label, drop, name=f"{name} (shipped with scikit-learn)")
-
-
-def _labels(column: pd.Series[Any], target: str) -> NDArray[Any]:
-    """Return labels as whole numbers, truth values or text."""
-    values = column.to_numpy()
-    kind = values.dtype.kind
-    if kind == "O":
-        types = {type(value) for value in values[:10_000]}
-        if types <= {bool, np.bool_}:
-            values, kind = values.astype(bool), "b"
-        elif types <= {int, np.int64, np.int32}:
-            with suppress(OverflowError):
-                values, kind = values.astype(np.int64), "i"
-    if kind == "f":
-        if not np.isfinite(values).all():
-            raise InputError(f"the target {target!r} holds infinite numbers")
-        if (values == np.round(values)).all() and np.abs(values).max() < 2**53:
-            values, kind = values.astype(np.int64), "i"
-        elif len(np.unique(values)) > FEW_FRACTIONS:
-            raise InputError(
-                f"the target {target!r} holds {len(np.unique(values)):,} distinct numbers with a "
-                "fraction, a quantity and no classes: choose a column of classes, or cut the "
-                "numbers into some"
-            )
-    if kind not in "biu":
-        values = np.asarray([str(value) for value in values])
-    n_classes = len(np.unique(values))
-    if n_classes == 1:
-        raise InputError(
-            f"the target {target!r} holds one class only, {str(values[0])!r}: "
-            "two at least are needed"
-        )
-    if n_classes > 2 and 2 * n_classes > len(values):
-        raise InputError(
-            f"the target {target!r} holds {n_classes:,} distinct values in {len(values):,} rows, "
-            "names or a quantity rather than classes"
-        )
-    if n_classes > MOST_CLASSES:
-        raise InputError(
-            f"the target {target!r} holds {n_classes:,} distinct values: "
-            f"at most {MOST_CLASSES:,} classes are worked with"
-        )
-    labels: NDArray[Any] = values
-    return labels
-
-
-def _doubtful(X: pd.DataFrame) -> list[str]:
-    """Return a sentence on columns that look like row identifiers."""
-    if len(X) < 20:
-        return []
-    suspects = []
-    for name in X.columns:
-        column = X[name]
-        kind = getattr(column.dtype, "kind", "O")
-        named = re.search(r"(^|[_\W])(id|uuid|guid|index|key)$", name, re.IGNORECASE) is not None
-        if kind not in "iuO" or not _all_distinct(column):
-            continue
-        counted = kind in "iu" and bool((np.diff(column.to_numpy()) == 1).all())
-        if named or counted or name.startswith("Unnamed:"):
-            suspects.append(name)
-    if not suspects:
-        return []
-    shown = ", ".join(map(repr, suspects[:5])) + (" and others" if len(suspects) > 5 else "")
-    return [
-        f"{shown} differs in every row, as a row number or name does: "
-        "leave it out with --drop unless it carries information."
-    ]
-
-
-def _all_distinct(column: pd.Series[Any]) -> bool:
-    try:
-        return bool(column.is_unique)
-    except TypeError:  # lists and the like have no hash
-        return False
-
-
 def check_output(path: str | os.PathLike[str]) -> Path:
     """Return a path that a file can be written to, tried before any work is done.
 
@@ -544,7 +362,8 @@ def one_line(error: BaseException) -> str:
 _EXTRA = "tables need pandas and pyarrow: install them with pip install 'vennforest[all]'"
 
 
-def _pandas() -> Any:
+def need_pandas() -> Any:
+    """Return pandas, or say what to install."""
     try:
         import pandas
     except ImportError as missing:
