@@ -15,6 +15,7 @@ import typer
 import vennforest
 from vennforest._validation import InputError
 from vennforest.commands import files
+from vennforest.commands.datasets import datasets
 from vennforest.commands.terminal import folds_bar, progress_bar, say
 
 USERS_ERROR, OUR_ERROR, STOPPED = 2, 1, 130
@@ -89,6 +90,7 @@ def _version(wanted: bool) -> None:
 
 app.command()(files.fit)
 app.command()(files.predict)
+app.command()(datasets)
 
 
 @app.callback()
