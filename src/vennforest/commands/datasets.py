@@ -51,4 +51,4 @@ def datasets(
             one.licence,
         )
     # Piped into a file or another program a line stays a line.
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    Console(width=None if sys.stdout.isatty() else 400).print(table)
