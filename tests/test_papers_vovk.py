@@ -6,12 +6,14 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.impute import SimpleImputer
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
+from sklearn.preprocessing import OneHotEncoder
 
 from vennforest import TransductiveClassifier
-from vennforest.calibrators import IsotonicCalibration, VennAbers
+from vennforest.calibrators import IsotonicCalibration, PlattScaling, VennAbers
 from vennforest.papers import published, reproduce
-from vennforest.papers.learners import MixedNaiveBayes
+from vennforest.papers.learners import FilledOneHot, MixedNaiveBayes
 from vennforest.papers.protocol import Task, run_experiment
 from vennforest.papers.vovk2014 import Vovk2014, classifier, losses, mixed_table
 from vennforest.papers.vovk2014_findings import CLASSIFIERS, COLUMNS, METHODS, ranked
@@ -99,6 +101,28 @@ def test_naive_bayes_refuses_what_is_no_code():
     assert model.predict(X).tolist() == ["a", "b"]
 
 
+def test_filled_columns_are_those_of_the_training_part():
+    nan = np.nan
+    X = np.array([[1.0, 0, 2, nan], [nan, 1, 2, nan], [4.0, 1, 0, nan], [nan, nan, nan, nan]])
+    model = FilledOneHot((0, 2, 3, 0)).fit(X)
+    assert model.transform(X).tolist() == [
+        [1, 0, 0, 0, 1, 0],
+        [2.5, 1, 0, 0, 1, 0],
+        [4, 1, 1, 0, 0, 0],
+        [2.5, 1, 0, 0, 1, 0],
+    ]
+    new = np.array([[nan, nan, 1, 7.0]])
+    assert model.transform(new).tolist() == [[2.5, 1, 0, 1, 0, 7]]
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=40), rng.integers(0, 4, 40), rng.integers(0, 2, 40)])
+    X[rng.random(X.shape) < 0.3] = nan
+    numbers = SimpleImputer().fit_transform(X[:, :1])
+    names = SimpleImputer(strategy="most_frequent").fit_transform(X[:, 1:])
+    wide = OneHotEncoder(drop="if_binary", sparse_output=False).fit_transform(names)
+    found = FilledOneHot((0, 4, 2)).fit_transform(X)
+    np.testing.assert_allclose(found, np.column_stack([numbers, wide]))
+
+
 # --- losses and ranks ------------------------------------------------------------------------
 
 
@@ -109,6 +133,9 @@ def test_losses_are_equations_12_and_13():
     assert found["root mean square error"] == pytest.approx(math.sqrt((0.36 + 0.09) / 3))
     assert losses(y, np.array([0.5, 1.0, 0.9]), q)["log loss"] is None
     assert losses(y, np.array([1.0, 0.0, 1.0]), q)["log loss"] == 0
+    small = np.array([0.5, 1e-30, 0.5])
+    found = losses(y, np.array([0.5, 1.0, 0.5]), q, small)["log loss"]
+    assert found == pytest.approx((2 * math.log(2) + 30 * math.log(10)) / 3)
 
 
 def test_ranks_of_the_printed_tables_are_the_printed_table_3():
@@ -191,7 +218,12 @@ def test_methods_are_what_they_are_called(data_dir):
     m = VennAbers().fit(s, y[train]).predict_multiprobability(new)
     expected = losses(y[test], m.p1 / (1 - m.p0 + m.p1), m.p1 + m.p0**2 / 2 - m.p1**2 / 2)
     assert record["SVA (NB)"] == pytest.approx(expected)
-    assert record["W (NB)"] == pytest.approx(losses(y[test], new, new))
+    raw = model.predict_proba(X[test])[:, 0]
+    assert record["W (NB)"] == pytest.approx(losses(y[test], new, new, raw))
+    svm = classifier("SVM", n_values).fit(X[train], y[train])
+    platt = PlattScaling(targets="hard").fit(svm.decision_function(X[train]), y[train])
+    p = platt.predict_proba(svm.decision_function(X[test]))[:, 1]
+    assert record["W (SVM)"] == pytest.approx(losses(y[test], p, p), rel=1e-6)
     direct = IsotonicCalibration(between="nearest").fit(s, y[train]).predict_proba(new)[:, 1]
     assert record["DIR (NB)"] == pytest.approx(losses(y[test], direct, direct))
     task = Task("Labor", 0, 1 + CLASSIFIERS.index("NB"))
@@ -217,7 +249,7 @@ def test_every_classifier_takes_missing_cells(kind):
 
 def test_unknown_kinds_and_options_are_refused(data_dir):
     with pytest.raises(ValueError, match="kind must be one of"):
-        classifier("forest")
+        classifier("forest", ())
     for wrong in ({"transductive_repeats": 0}, {"simulations": 3}, {"platt": "soft"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Vovk2014(**wrong)

@@ -1,4 +1,4 @@
-"""What the learners of two papers share: naïve Bayes for mixed columns, one thread a task."""
+"""What the learners of two papers share: mixed columns filled or counted, one thread a task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
@@ -161,3 +161,53 @@ def _least_deviation(values: FloatArray) -> float:
     distinct = np.unique(values)
     gap = float(distinct[-1] - distinct[0]) / (len(distinct) - 1) if len(distinct) > 1 else 0.01
     return gap / 6
+
+
+class FilledOneHot(TransformerMixin, BaseEstimator):
+    """Columns of 0 and 1 for names, and missing cells filled: the mean number, the commonest name.
+
+    Parameters
+    ----------
+    n_values : tuple of int, length d
+        For each column 0 if it holds numbers, else the number of values of a nominal column, whose
+        cells are codes 0 to that number - 1.
+
+    Notes
+    -----
+    Means and commonest names (of equally common ones the first) are those of the table given to
+    ``fit``; a column without a single cell there is filled with 0. Two values make one column.
+    """
+
+    def __init__(self, n_values: tuple[int, ...]) -> None:
+        self.n_values = n_values
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Find what fills each column of X, shape (n, d); ``y`` is not looked at."""
+        table: Any = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        self.fill_ = np.zeros(table.shape[1])
+        for j, (column, size) in enumerate(zip(table.T, self.n_values, strict=True)):
+            present = column[~np.isnan(column)]
+            if len(present):
+                counts = np.bincount(present.astype(np.intp)) if size else None
+                self.fill_[j] = present.mean() if counts is None else counts.argmax()
+        return self
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Return X, shape (n, d), filled and widened."""
+        check_is_fitted(self, "fill_")
+        table: Any = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
+        )
+        filled = np.where(np.isnan(table), self.fill_, table)
+        parts: list[FloatArray] = []
+        for column, size in zip(filled.T, self.n_values, strict=True):
+            # The second of two values alone, or a number as it is.
+            wide = column[:, None]
+            parts.append(wide if size in (0, 2) else (wide == np.arange(size)).astype(np.float64))
+        return np.column_stack(parts)
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe to scikit-learn a transformer that takes missing cells."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -28,7 +27,7 @@ from vennforest._validation import FloatArray, InputError, IntArray, check_optio
 from vennforest.calibrators import IsotonicCalibration, PlattScaling
 from vennforest.calibrators.platt import Targets
 from vennforest.datasets import load, load_problem, problems
-from vennforest.papers.learners import MixedNaiveBayes, one_thread
+from vennforest.papers.learners import FilledOneHot, MixedNaiveBayes, one_thread
 from vennforest.papers.protocol import Experiment, Problem, Record, Task, check_count
 from vennforest.papers.published import Paper
 from vennforest.papers.reproduction import Reproduction
@@ -117,10 +116,9 @@ class Vovk2014(Experiment):
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.filterwarnings("ignore", ".*(Newton|solver|ill-conditioned|Cholesky)")
             for kind in kinds:
-                if kind == "NB":
-                    X, n_values = mixed_table(self, task.dataset)
-                else:
-                    X, n_values = self.problem(task.dataset).X, ()
+                X, n_values = mixed_table(self, task.dataset)
+                if kind in ("J", "JB"):
+                    X = self.problem(task.dataset).X
                 seed = self.seed_of("model", *task[:2], kind)
                 model = classifier(kind, n_values)
                 estimates = self._plain if task.fold == PLAIN else _transductive
@@ -130,8 +128,8 @@ class Vovk2014(Experiment):
 
     def _plain(
         self, model: Any, X: FloatArray, y: IntArray, X_new: FloatArray, seed: int
-    ) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """Return W, SVA and DIR, estimates for log loss and for square loss."""
+    ) -> dict[str, tuple[FloatArray, ...]]:
+        """Return W, SVA and DIR, estimates as ``losses`` takes them."""
         svm = not hasattr(model, "predict_proba")
         fitted = CalibratedClassifier(
             model,
@@ -139,11 +137,17 @@ class Vovk2014(Experiment):
             calibrate_on="training",
             random_state=seed,
         ).fit(X, y)
-        raw = fitted.predict_proba(X_new)[:, 1]
+        if svm:
+            # The same sigmoid from the other side: 1 - p would lose what is below 1e-16.
+            mirrored = PlattScaling(targets=self.platt).fit(fitted.calibration_scores_, 1 - y)
+            raw = fitted.predict_proba(X_new)[:, 1]
+            rest = mirrored.predict_proba(fitted.estimator_.decision_function(X_new))[:, 1]
+        else:
+            rest, raw = fitted.estimator_.predict_proba(X_new).T
         direct = fitted.recalibrate(IsotonicCalibration(between="nearest")).predict_proba(X_new)
         simplified = fitted.recalibrate("venn-abers").predict_multiprobability(X_new)
         return {
-            "W": (raw, raw),
+            "W": (raw, raw, rest),
             "SVA": (simplified.merge("log")[:, 1], simplified.merge("brier")[:, 1]),
             "DIR": (direct[:, 1], direct[:, 1]),
         }
@@ -153,11 +157,15 @@ class Vovk2014(Experiment):
         return report(self, records, datasets)
 
 
-def classifier(kind: str, n_values: tuple[int, ...] = ()) -> Any:
-    """Return an untrained classifier by its short name; ``n_values`` is for naïve Bayes."""
+def classifier(kind: str, n_values: tuple[int, ...]) -> Any:
+    """Return an untrained classifier by its short name.
+
+    Trees take the table one-hot with missing cells, the others the table that `mixed_table`
+    returns, with its ``n_values``.
+    """
     # Pruning stands in for that of J48, small iterations make 2 refits a test object feasible.
     tree = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, ccp_alpha=0.02)
-    filled = SimpleImputer(keep_empty_features=True)
+    filled = FilledOneHot(n_values)
     if kind == "J":
         return tree
     if kind == "JB":
@@ -212,7 +220,9 @@ def _transductive(
     return {"VA": (bounds.merge("log")[:, 1], bounds.merge("brier")[:, 1])}
 
 
-def losses(y: IntArray, p_log: FloatArray, p_square: FloatArray) -> dict[str, float | None]:
+def losses(
+    y: IntArray, p_log: FloatArray, p_square: FloatArray, rest: FloatArray | None = None
+) -> dict[str, float | None]:
     """Return mean log error (eq. 12, natural logarithms; None: infinite) and RMSE (eq. 13).
 
     Parameters
@@ -221,8 +231,11 @@ def losses(y: IntArray, p_log: FloatArray, p_square: FloatArray) -> dict[str, fl
         Labels 0 and 1.
     p_log, p_square : ndarray of shape (n,)
         Estimates of the probability of 1, for one loss and the other.
+    rest : ndarray of shape (n,), optional
+        Estimates of the probability of 0 for log loss, where they are known better than as
+        ``1 - p_log``.
     """
-    given = np.where(y == 1, p_log, 1 - p_log)
+    given = np.where(y == 1, p_log, 1 - p_log if rest is None else rest)
     infinite = bool((given <= 0).any())
     return {
         "log loss": None if infinite else float(-np.log(given).mean()),

@@ -94,8 +94,9 @@ def notes(experiment: Vovk2014, datasets: Sequence[str]) -> tuple[str, ...]:
         "since VA trains twice for every test object. SVM: linear, C = 1, features scaled to "
         f"[0, 1] as in Weka, with a sigmoid of {experiment.platt} targets fitted to the training "
         "scores; SVA, DIR and VA use its decision values, for which the sigmoid is redundant.",
-        "LR, NN and SVM see nominal columns as columns of 0 and 1, and the mean of the training "
-        "part where a number is missing; trees send missing cells the way they learnt.",
+        "LR, NN and SVM see nominal columns as columns of 0 and 1; the mean number or the most "
+        "frequent name of the training part stands where a cell is missing, as in Weka. Trees send "
+        "missing numbers the way they learnt, and a missing name is 0 in all its columns.",
         "Which of the repository's versions the authors took is not said. Echo here has 131 "
         "patients and the label still-alive; the same file also serves to predict survival of a "
         "year, a harder problem.",
