@@ -136,6 +136,7 @@ def insert_ones(W, Y):
     steps = 0
     right = np.int64(0)
     value = -1.0
+    before = -1, -1
     for k in range(m + 1):
         wk, yk = W[k], Y[k]
         while last > first:
@@ -164,6 +165,9 @@ def insert_ones(W, Y):
                 left = n
                 rise, run = Y[right] + 1 - Y[left], W[right] + 1 - W[left]
                 moved = True
+        if left == before[0] and right == before[1]:
+            continue
+        before = left, right
         fit = (Y[right] + 1 - Y[left]) / (W[right] + 1 - W[left])
         if fit != value:
             if steps == found.shape[1]:
@@ -176,6 +180,19 @@ def insert_ones(W, Y):
             value = fit
             steps += 1
     return found[0, :steps].copy(), found[1, :steps].copy(), found[2, :steps].copy()
+
+
+@kernel
+def read_fits(x, W, Y, start, a, b, label):
+    """Return the scores between runs of places, and the fit of each run."""
+    n = len(start)
+    ends = np.empty(n - 1, np.float64)
+    fits = np.empty(n, np.float64)
+    for i in range(n):
+        if i:
+            ends[i - 1] = x[start[i] - 1]
+        fits[i] = (Y[b[i]] + label - Y[a[i]]) / (W[b[i]] + 1 - W[a[i]])
+    return ends, fits
 
 
 @kernel

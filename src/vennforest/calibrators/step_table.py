@@ -103,15 +103,15 @@ class StepTable:
         self.x, self.W, self.Y, self.examples = x, W, Y, examples
         m = len(x)
         start, a, b = kernels.insert_ones(W, Y)
-        self.ones = self._steps(x[start[1:] - 1], a, b, 1)
+        self.ones = self._steps(start, a, b, 1)
         # A label 0 is a label 1 seen in the mirror: scores turned round, classes exchanged.
         start, a, b = kernels.insert_ones(*kernels.mirror(W, Y))
-        first = np.append(start[1:], m + 1)[::-1]  # each run's first place, from the left
-        a, b = np.ascontiguousarray(m - b[::-1]), np.ascontiguousarray(m - a[::-1])
-        self.zeros = self._steps(x[m - first[1:]], a, b, 0)
+        first = np.append(start[1:], m + 1)[::-1]  # seen from there, where each run's left end is
+        self.zeros = self._steps(m + 1 - first, m - b[::-1], m - a[::-1], 0)
 
-    def _steps(self, ends: FloatArray, a: Int32Array, b: Int32Array, label: int) -> Steps:
-        fits = (self.Y[b] + label - self.Y[a]) / (self.W[b] + 1 - self.W[a])
+    def _steps(self, start: Int32Array, a: Int32Array, b: Int32Array, label: int) -> Steps:
+        start, a, b = (np.ascontiguousarray(part, np.int32) for part in (start, a, b))
+        ends, fits = kernels.read_fits(self.x, self.W, self.Y, start, a, b, label)
         return Steps(ends, fits, a, b, *kernels.guide(ends, max(1, len(ends))))
 
     @classmethod
