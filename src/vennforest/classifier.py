@@ -346,7 +346,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _predict(self, X: Any) -> tuple[Multiprobability | None, FloatArray]:
         """Return bounds, where the method has them, and probabilities."""
-        check_is_fitted(self, "classes_")
+        if "classes_" not in self.__dict__:  # the check itself takes as long as scoring a row
+            check_is_fitted(self, "classes_")
         return predict_parts(self._parts, self._calibrators, self.classes_, X)
 
     def _get_estimator(self) -> Any:
