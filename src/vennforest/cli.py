@@ -215,7 +215,7 @@ def report(
 @app.command()
 def reproduce(
     paper: Annotated[
-        str, typer.Argument(metavar="PAPER", help="Which: johansson2018 or bostrom2008.")
+        str, typer.Argument(metavar="PAPER", help="johansson2018, bostrom2008, vovk2014 or niculescu2005.")
     ],
     data_dir: Annotated[
         Path | None,
