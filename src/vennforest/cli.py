@@ -215,7 +215,10 @@ def report(
 @app.command()
 def reproduce(
     paper: Annotated[
-        str, typer.Argument(metavar="PAPER", help="johansson2018, bostrom2008, vovk2014 or niculescu2005.")
+        str,
+        typer.Argument(
+            metavar="PAPER", help="johansson2018, bostrom2008, vovk2014 or niculescu2005."
+        ),
     ],
     data_dir: Annotated[
         Path | None,
