@@ -1,6 +1,7 @@
 """Niculescu-Mizil & Caruana (2005) shrunken: learners, selection, records, curves, pages."""
 
 import itertools
+import json
 import math
 
 import numpy as np
@@ -14,13 +15,14 @@ from vennforest.papers.learners import MixedNaiveBayes
 from vennforest.papers.niculescu2005 import (
     Niculescu2005,
     _bins,
+    _Trial,
     calibrations,
     log_loss,
     squared_error,
 )
 from vennforest.papers.niculescu2005_conclusions import METHODS, Conclusions
 from vennforest.papers.niculescu2005_findings import measure
-from vennforest.papers.niculescu2005_learners import LEARNERS, estimators, train
+from vennforest.papers.niculescu2005_learners import LEARNERS, Model, estimators, train
 from vennforest.papers.protocol import Task, run_experiment
 
 SMALL = {
@@ -198,6 +200,19 @@ def test_a_record_by_hand(data_dir):
     assert sum(record["bins"]["isotonic"]["n"]) == 160
     grid = platt.predict_proba(np.linspace(0, 1, 51))[:, 1]
     np.testing.assert_allclose(record["fit"]["Platt"], grid)
+
+
+@pytest.mark.parametrize("near", [1e-2, 1e-6])
+def test_slopes_of_estimates_huddled_at_a_half_are_finite(data_dir, near):
+    """Boosted stumps on letters: a sigmoid so steep that it reaches 1 within [.25, .75]."""
+    this = Niculescu2005(data_dir=data_dir, **SMALL)
+    rng = np.random.default_rng(0)
+    y = (rng.random(300) < 0.5).astype(int)
+    s = 0.5 + near * (y - 0.5 + 0.3 * rng.normal(size=300))
+    shown = _Trial(Model("huddled", lambda x: x), s[:40], y[:40])
+    record = this._show(shown, s, y)
+    assert 1 / near < record["slope"] < 100 / near
+    json.dumps(record, allow_nan=False)
 
 
 def test_margins_are_scaled_by_the_calibration_cases(data_dir):

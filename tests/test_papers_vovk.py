@@ -6,13 +6,17 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.integrate import quad
 from sklearn.impute import SimpleImputer
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 from vennforest import TransductiveClassifier
 from vennforest.calibrators import IsotonicCalibration, PlattScaling, VennAbers
 from vennforest.papers import published, reproduce
+from vennforest.papers.j48 import J48, upper_errors
 from vennforest.papers.learners import FilledOneHot, MixedNaiveBayes
 from vennforest.papers.protocol import Task, run_experiment
 from vennforest.papers.vovk2014 import Vovk2014, classifier, losses, mixed_table
@@ -74,6 +78,54 @@ def test_naive_bayes_is_the_formula_with_missing_cells():
         np.testing.assert_allclose(p.sum(axis=1), 1)
 
 
+def test_kernel_naive_bayes_is_the_formula_with_missing_cells():
+    """Against integrals of the kernels by quadrature, cell by cell."""
+
+    def share(column, gap, x):
+        rounded = [round(v / gap) * gap for v in column]
+        sd = max((max(rounded) - min(rounded)) / math.sqrt(len(rounded)), gap / 6)
+
+        def density(t):
+            return sum(math.exp(-(((t - v) / sd) ** 2) / 2) for v in rounded)
+
+        area = quad(density, x - gap / 2, x + gap / 2)[0]
+        return area / (len(rounded) * sd * math.sqrt(2 * math.pi))
+
+    rng = np.random.default_rng(5)
+    compared = 0
+    for _ in range(30):
+        n = int(rng.integers(6, 15))
+        X = np.column_stack([rng.normal(size=n).round(1), rng.exponential(size=n), np.ones(n)])
+        X[rng.random(X.shape) < 0.15] = np.nan
+        y = rng.permutation(np.arange(n) % 2)
+        gaps = []
+        for column in X.T:
+            distinct = np.unique(column[~np.isnan(column)])
+            several = len(distinct) > 1
+            gaps.append((distinct[-1] - distinct[0]) / (len(distinct) - 1) if several else 0.01)
+        p = MixedNaiveBayes(density="kernel").fit(X, y).predict_proba(X)
+        for row, found in zip(X, p[:, 1], strict=True):
+            odds = (np.sum(y == 1) + 1) / (np.sum(y == 0) + 1)
+            for j, x in enumerate(row):
+                given = [X[(y == c) & ~np.isnan(X[:, j]), j] for c in (0, 1)]
+                if math.isnan(x) or not all(map(len, given)):
+                    continue
+                below, above = (max(share(v, gaps[j], x), 1e-75) for v in given)
+                odds *= above / below
+            assert found == pytest.approx(odds / (1 + odds), abs=1e-7)
+            compared += 1
+    assert compared > 250
+    with pytest.raises(ValueError, match="density must be"):
+        MixedNaiveBayes(density="flat").fit(X, y)
+
+
+def test_kernels_far_away_leave_probabilities_finite():
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1]
+    model = MixedNaiveBayes(density="kernel").fit(X, y)
+    p = model.predict_proba([[-1e300], [1e300], [1.5]])
+    assert p == pytest.approx(np.full((3, 2), 0.5), abs=1e-6)
+
+
 def test_naive_bayes_agrees_with_scikit_learn_on_columns_of_one_kind():
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, 200)
@@ -99,6 +151,76 @@ def test_naive_bayes_refuses_what_is_no_code():
     with pytest.raises(ValueError, match="codes from 0"):
         model.predict([[0.0, 0.5]])
     assert model.predict(X).tolist() == ["a", "b"]
+
+
+# --- J48 -------------------------------------------------------------------------------------
+
+
+def test_upper_errors_are_the_limit_of_the_binomial_distribution():
+    """Without errors exact; with errors close to Clopper and Pearson's limit."""
+    for n in (1, 2, 6, 14, 100):
+        exact = stats.binomtest(0, n).proportion_ci(0.5, "exact").high
+        assert upper_errors(n, 0, 0.25) == pytest.approx(n * exact)
+    for n, errors in ((20, 3), (100, 1), (100, 40), (1000, 7)):
+        exact = n * stats.binomtest(errors, n).proportion_ci(0.5, "exact").high
+        assert upper_errors(n, errors, 0.25) == pytest.approx(exact, rel=0.05)
+    # Quinlan's examples.
+    for n, limit in ((6, 0.206), (9, 0.143), (1, 0.75)):
+        assert upper_errors(n, 0, 0.25) / n == pytest.approx(limit, abs=5e-4)
+    assert upper_errors(5, 5, 0.25) == 5
+    limits = [upper_errors(10, e, 0.25) for e in np.linspace(0, 10, 101)]
+    assert limits == sorted(limits)
+
+
+def cut_back(X, y, weight, tree, node, rows):
+    """Return the leaves' rows of a grown tree by C4.5's rules, and its limit of errors."""
+    n = weight[rows].sum()
+    counts = np.bincount(y[rows], weight[rows], 2)
+    own = upper_errors(n, n - counts.max(), 0.25)
+    if tree.children_left[node] < 0:
+        return [rows], own
+    column = X[rows, tree.feature[node]]
+    goes = column <= tree.threshold[node]
+    sides = [rows[goes], rows[~goes]]
+
+    def bits(part):
+        shares = np.bincount(y[part], weight[part], 2)
+        return weight[part].sum() * stats.entropy(shares, base=2)
+
+    saved = bits(rows) - sum(map(bits, sides))
+    children = (tree.children_left[node], tree.children_right[node])
+    parts = [cut_back(X, y, weight, tree, c, s) for c, s in zip(children, sides, strict=True)]
+    below = sum(limit for _, limit in parts)
+    present = column[weight[rows] > 0]
+    if saved > np.log2(max(len(np.unique(present)) - 1, 1)) and own > below + 0.1:
+        return [leaf for leaves, _ in parts for leaf in leaves], below
+    return [rows], own
+
+
+def test_j48_is_a_grown_tree_cut_back_from_the_leaves():
+    rng = np.random.default_rng(2)
+    shapes = set()
+    for seed in range(60):
+        n = int(rng.integers(10, 120))
+        X = np.column_stack([rng.normal(size=(n, 2)).round(2), rng.integers(0, 2, (n, 2))])
+        y = (X[:, 0] + X[:, 2] + rng.normal(size=n) * rng.choice([0.1, 1]) > 0.5).astype(int)
+        if len(set(y)) < 2:
+            continue
+        weight = rng.integers(0, 3, n).astype(float) if seed % 2 else np.ones(n)
+        if len(set(y[weight > 0])) < 2:
+            continue
+        model = J48(random_state=seed).fit(X, y, sample_weight=weight)
+        grown = DecisionTreeClassifier(
+            criterion="entropy", min_samples_leaf=2, random_state=seed
+        ).fit(X, y, sample_weight=weight)
+        leaves, _ = cut_back(X, y, weight, grown.tree_, 0, np.arange(n))
+        p = np.empty(n)
+        for rows in leaves:
+            p[rows] = weight[rows] @ y[rows] / weight[rows].sum()
+        np.testing.assert_allclose(model.predict_proba(X)[:, 1], p, atol=1e-12)
+        shapes.add((grown.get_n_leaves(), len(leaves)))
+    assert len(shapes) > 30
+    assert sum(after > 2 for _, after in shapes) > 10
 
 
 def test_filled_columns_are_those_of_the_training_part():
@@ -213,14 +335,14 @@ def test_methods_are_what_they_are_called(data_dir):
     record = this.run(Task("Labor", 0, 0))
     assert set(record) == {c for c in COLUMNS if not c.startswith("VA")}
     X, n_values = mixed_table(this, "Labor")
-    model = MixedNaiveBayes(n_values).fit(X[train], y[train])
+    model = MixedNaiveBayes(n_values, density="kernel").fit(X[train], y[train])
     s, new = model.predict_proba(X[train])[:, 1], model.predict_proba(X[test])[:, 1]
     m = VennAbers().fit(s, y[train]).predict_multiprobability(new)
     expected = losses(y[test], m.p1 / (1 - m.p0 + m.p1), m.p1 + m.p0**2 / 2 - m.p1**2 / 2)
     assert record["SVA (NB)"] == pytest.approx(expected)
     raw = model.predict_proba(X[test])[:, 0]
     assert record["W (NB)"] == pytest.approx(losses(y[test], new, new, raw))
-    svm = classifier("SVM", n_values).fit(X[train], y[train])
+    svm = classifier("SVM", n_values, "kernel").fit(X[train], y[train])
     platt = PlattScaling(targets="hard").fit(svm.decision_function(X[train]), y[train])
     p = platt.predict_proba(svm.decision_function(X[test]))[:, 1]
     assert record["W (SVM)"] == pytest.approx(losses(y[test], p, p), rel=1e-6)
@@ -228,7 +350,7 @@ def test_methods_are_what_they_are_called(data_dir):
     assert record["DIR (NB)"] == pytest.approx(losses(y[test], direct, direct))
     task = Task("Labor", 0, 1 + CLASSIFIERS.index("NB"))
     train, test = this.split(task)
-    m = TransductiveClassifier(MixedNaiveBayes(n_values)).fit(X[train], y[train])
+    m = TransductiveClassifier(model).fit(X[train], y[train])
     m = m.predict_multiprobability(X[test])
     expected = losses(y[test], m.p1 / (1 - m.p0 + m.p1), m.p1 + m.p0**2 / 2 - m.p1**2 / 2)
     assert this.run(task)["VA (NB)"] == pytest.approx(expected)
@@ -243,14 +365,19 @@ def test_every_classifier_takes_missing_cells(kind):
     y = (rng.normal(size=40) > 0).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = classifier(kind, (0, 2)).fit(X, y)
+        model = classifier(kind, (0, 2), "kernel").fit(X, y)
     assert model.predict(X).shape == (40,)
 
 
 def test_unknown_kinds_and_options_are_refused(data_dir):
     with pytest.raises(ValueError, match="kind must be one of"):
-        classifier("forest", ())
-    for wrong in ({"transductive_repeats": 0}, {"simulations": 3}, {"platt": "soft"}):
+        classifier("forest", (), "kernel")
+    for wrong in (
+        {"transductive_repeats": 0},
+        {"simulations": 3},
+        {"platt": "soft"},
+        {"density": "flat"},
+    ):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Vovk2014(**wrong)
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
+from scipy.special import ndtr, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, check_option
+
+Density = Literal["normal", "kernel"]
+"""How naïve Bayes estimates the density of a column of numbers."""
 
 
 @contextmanager
@@ -25,7 +29,7 @@ def one_thread() -> Iterator[None]:
 
 
 class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
-    """Naïve Bayes: normal densities of numbers, Laplace-smoothed shares of names.
+    """Naïve Bayes: normal or kernel densities of numbers, Laplace-smoothed shares of names.
 
     A missing cell, NaN, says nothing: it is left out of the estimates and of the products.
 
@@ -36,6 +40,9 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         cells are codes 0 to that number - 1. None: all columns hold numbers.
     smoothing : float, default=1.0
         What is added to the count of every value, and of every class.
+    density : {"normal", "kernel"}, default="normal"
+        Of numbers: one normal density a class, or the mean of normal kernels around its examples
+        (John & Langley 1995).
 
     Attributes
     ----------
@@ -47,20 +54,31 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
     Raises
     ------
     ValueError
-        From ``fit``, if ``n_values`` has not an entry a column, or a code is outside its range.
+        From ``fit``, if there is no such density, ``n_values`` has not an entry a column, or a
+        code is outside its range.
 
     Notes
     -----
     The standard deviation of a numeric column in a class is at least a sixth of the mean gap
     between the column's distinct values, as in Weka: a column that is constant in a class would
     otherwise decide alone. A constant column has no gap, and 0.01 stands for it.
+
+    Kernels are those of Weka: their standard deviation is the range of the column in the class
+    over the root of the number of its examples, with the same least value; examples are rounded to
+    whole gaps, and what counts is the probability of the gap around a number, at least 1e-75.
     """
 
     classes_: NDArray[Any]
 
-    def __init__(self, n_values: tuple[int, ...] | None = None, smoothing: float = 1.0) -> None:
+    def __init__(
+        self,
+        n_values: tuple[int, ...] | None = None,
+        smoothing: float = 1.0,
+        density: Density = "normal",
+    ) -> None:
         self.n_values = n_values
         self.smoothing = smoothing
+        self.density = density
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Estimate every class's densities and shares.
@@ -72,6 +90,7 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Labels.
         """
+        check_option(self.density, Density, "density")
         checked: Any = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         table, y = checked
         check_classification_targets(y)
@@ -109,10 +128,28 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         known = np.maximum(n, 1)
         mean = member.T @ filled / known
         square = member.T @ np.where(present, numbers - (member @ mean), 0) ** 2 / known
-        floor = np.array([_least_deviation(column[~np.isnan(column)]) for column in numbers.T])
-        deviation = np.maximum(np.sqrt(square), floor)
+        gaps = np.array([_mean_gap(column[~np.isnan(column)]) for column in numbers.T])
+        deviation = np.maximum(np.sqrt(square), gaps / 6)
         # A column without a number in some class cannot compare the classes and stays out.
         self._mean, self._deviation, self._known = mean, deviation, (n > 0).all(axis=0)
+        if self.density == "kernel":
+            self._kernels = [
+                [
+                    _Kernels.around(column[present & (own > 0)], gap)
+                    for column, present, gap in zip(numbers.T, present.T, gaps, strict=True)
+                ]
+                for own in member.T
+            ]
+
+    def _log_densities(self, numbers: FloatArray, j: int) -> FloatArray:
+        """Return for numbers (n, numeric columns) their log density in class j, the same shape."""
+        if self.density == "kernel":
+            columns = [k.log_density(x) for k, x in zip(self._kernels[j], numbers.T, strict=True)]
+            return np.column_stack(columns) if columns else numbers
+        with np.errstate(over="ignore"):
+            z = (numbers - self._mean[j]) / self._deviation[j]
+            terms: FloatArray = -0.5 * z**2 - np.log(self._deviation[j])
+        return np.maximum(terms, -1e100)
 
     def _offset_codes(self, codes: FloatArray) -> NDArray[np.intp]:
         """Return where each cell's log share stands; a missing cell's is the last, which is 0."""
@@ -135,11 +172,8 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         log_joint = np.tile(self._log_prior, (len(table), 1))
         numbers = table[:, self._numeric]
         for j in range(len(self.classes_)):
-            with np.errstate(over="ignore"):
-                z = (numbers - self._mean[j]) / self._deviation[j]
-                terms = -0.5 * z**2 - np.log(self._deviation[j])
             counted = self._known & ~np.isnan(numbers)
-            log_joint[:, j] += np.where(counted, np.maximum(terms, -1e100), 0).sum(axis=1)
+            log_joint[:, j] += np.where(counted, self._log_densities(numbers, j), 0).sum(axis=1)
         log_joint += self._log_shares[self._offset_codes(table[:, self._nominal])].sum(axis=1)
         p: FloatArray = softmax(log_joint, axis=1)
         return p
@@ -157,10 +191,47 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _least_deviation(values: FloatArray) -> float:
+def _mean_gap(values: FloatArray) -> float:
     distinct = np.unique(values)
-    gap = float(distinct[-1] - distinct[0]) / (len(distinct) - 1) if len(distinct) > 1 else 0.01
-    return gap / 6
+    return float(distinct[-1] - distinct[0]) / (len(distinct) - 1) if len(distinct) > 1 else 0.01
+
+
+@dataclass(frozen=True)
+class _Kernels:
+    """Normal kernels of one width around the numbers of a column in a class.
+
+    Attributes
+    ----------
+    centres, share : ndarray of shape (m,)
+        The distinct numbers, in whole gaps, and the share of each.
+    deviation : float
+        Of the kernels.
+    gap : float
+        The width of what is integrated over.
+    """
+
+    centres: FloatArray
+    share: FloatArray
+    deviation: float
+    gap: float
+
+    @classmethod
+    def around(cls, values: FloatArray, gap: float) -> Self:
+        """Put a kernel around each of the values, shape (n,); none if there are none."""
+        centres, counts = np.unique(np.rint(values / gap) * gap, return_counts=True)
+        if not len(values):
+            return cls(centres, centres, 1.0, gap)
+        width = float(centres[-1] - centres[0]) / np.sqrt(len(values))
+        return cls(centres, counts / len(values), max(width, gap / 6), gap)
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Return the log probability of the gap around each number, shape (n,)."""
+        # By symmetry on the side where the difference of two tails keeps its digits.
+        far = -np.abs(x[:, None] - self.centres) / self.deviation
+        half = 0.5 * self.gap / self.deviation
+        p = (ndtr(far + half) - ndtr(far - half)) @ self.share
+        found: FloatArray = np.log(np.maximum(p, 1e-75))
+        return found
 
 
 class FilledOneHot(TransformerMixin, BaseEstimator):

@@ -154,8 +154,6 @@ class Niculescu2005(Experiment):
         first = self.calibration_cases
         raw = shown.estimates["raw"](scores[first:])
         logit = PlattScaling(on="logit", targets="hard").fit(raw, y[first:], classes=[0, 1])
-        ends = logit.predict_proba(np.array([0.25, 0.75]))[:, 1]
-        odds = np.log(ends) - np.log1p(-ends)
         low, width = shown.scale
         grid = low + width * np.linspace(0, 1, GRID)
         curve: dict[str, list[float]] = {method: [] for method in METHODS}
@@ -169,7 +167,7 @@ class Niculescu2005(Experiment):
         shown_methods = METHODS[:3]
         return {
             "shown": shown.model.setting,
-            "slope": float((odds[1] - odds[0]) / (2 * np.log(3))),
+            "slope": -float(logit.A_[0]),
             "bins": {
                 m: _bins(y[first:], shown.estimates[m](scores[first:])) for m in shown_methods
             },

@@ -20,14 +20,14 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
-from sklearn.tree import DecisionTreeClassifier
 
 from vennforest import CalibratedClassifier, TransductiveClassifier
 from vennforest._validation import FloatArray, InputError, IntArray, check_option
 from vennforest.calibrators import IsotonicCalibration, PlattScaling
 from vennforest.calibrators.platt import Targets
 from vennforest.datasets import load, load_problem, problems
-from vennforest.papers.learners import FilledOneHot, MixedNaiveBayes, one_thread
+from vennforest.papers.j48 import J48
+from vennforest.papers.learners import Density, FilledOneHot, MixedNaiveBayes, one_thread
 from vennforest.papers.protocol import Experiment, Problem, Record, Task, check_count
 from vennforest.papers.published import Paper
 from vennforest.papers.reproduction import Reproduction
@@ -52,6 +52,9 @@ class Vovk2014(Experiment):
         fraction is lost from the text at hand; 3 stands in.
     platt : {"hard", "smoothed"}
         Targets of the sigmoid of the SVM: hard ones as in Weka.
+    density : {"kernel", "normal"}
+        How naïve Bayes sees numbers: by kernels, which the printed numbers fit, or, Weka's
+        default, by normal densities.
     simulations : int
         Repetitions of the simulations of Theorem 1 and Proposition 2.
     """
@@ -63,12 +66,14 @@ class Vovk2014(Experiment):
     transductive_repeats: int = 16
     folds: int = 3
     platt: Targets = "hard"
+    density: Density = "kernel"
     simulations: int = 2000
 
     def __post_init__(self) -> None:
         """Refuse values that are none."""
         super().__post_init__()
         check_option(self.platt, Targets, "platt")
+        check_option(self.density, Density, "density")
         check_count(self.transductive_repeats, "transductive_repeats")
         check_count(self.simulations, "simulations", least=50)
 
@@ -120,7 +125,7 @@ class Vovk2014(Experiment):
                 if kind in ("J", "JB"):
                     X = self.problem(task.dataset).X
                 seed = self.seed_of("model", *task[:2], kind)
-                model = classifier(kind, n_values)
+                model = classifier(kind, n_values, self.density)
                 estimates = self._plain if task.fold == PLAIN else _transductive
                 for method, p in estimates(model, X[train], y[train], X[test], seed).items():
                     record[f"{method} ({kind})"] = losses(y[test], *p)
@@ -157,26 +162,25 @@ class Vovk2014(Experiment):
         return report(self, records, datasets)
 
 
-def classifier(kind: str, n_values: tuple[int, ...]) -> Any:
+def classifier(kind: str, n_values: tuple[int, ...], density: Density) -> Any:
     """Return an untrained classifier by its short name.
 
     Trees take the table one-hot with missing cells, the others the table that `mixed_table`
-    returns, with its ``n_values``.
+    returns, with its ``n_values``. Naïve Bayes estimates numbers by the density.
     """
-    # Pruning stands in for that of J48, small iterations make 2 refits a test object feasible.
-    tree = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, ccp_alpha=0.02)
     filled = FilledOneHot(n_values)
     if kind == "J":
-        return tree
+        return J48()
     if kind == "JB":
-        return BaggingClassifier(tree, n_estimators=10)
+        return BaggingClassifier(J48(), n_estimators=10)
     if kind == "LR":
         # Weka's ridge of 1e-8 on the log likelihood.
         regression = LogisticRegression(C=0.5e8, solver="newton-cholesky")
         return make_pipeline(filled, StandardScaler(), regression)
     if kind == "NB":
-        return MixedNaiveBayes(n_values)
+        return MixedNaiveBayes(n_values, density=density)
     if kind == "NN":
+        # Few steps make two refits a test object feasible.
         network = MLPClassifier(
             (4,), activation="logistic", solver="lbfgs", alpha=0.01, max_iter=30
         )

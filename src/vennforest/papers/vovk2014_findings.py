@@ -86,10 +86,16 @@ def notes(experiment: Vovk2014, datasets: Sequence[str]) -> tuple[str, ...]:
         "infinite if one estimate of one split is 0 for the true label. VA and SVA are merged by "
         "eq. 10 for log loss and by eq. 11 for square loss.",
         "The classifiers are scikit-learn's in place of Weka's. J (J48): a tree by entropy, two "
-        "examples or more a leaf, cost-complexity pruning of 0.02 in place of C4.5's; this number "
-        "was chosen among .005, .01, .02 and .03 because bagged trees then have finite log errors, "
-        "as printed. JB: ten such trees. LR: Weka's ridge of 1e-8. NB: normal densities for "
-        "numbers, smoothed shares for names, missing cells left out, as Weka. NN: four hidden "
+        "examples or more a leaf, that stops and is pruned by C4.5's rules (a threshold has to "
+        "save more bits than it costs; pessimistic errors at a confidence of .25), without C4.5's "
+        "gain ratio and splits into many branches. JB: ten such trees. LR: Weka's ridge of 1e-8. "
+        f"NB: {experiment.density} densities for numbers"
+        + (
+            ", which the printed numbers fit (Weka's default are normal ones: --set density=normal)"
+            if experiment.density == "kernel"
+            else ""
+        )
+        + ", smoothed shares for names, missing cells left out, as Weka. NN: four hidden "
         "units, 30 steps of L-BFGS, weight decay .01, far less training than Weka's 500 epochs, "
         "since VA trains twice for every test object. SVM: linear, C = 1, features scaled to "
         f"[0, 1] as in Weka, with a sigmoid of {experiment.platt} targets fitted to the training "
