@@ -111,9 +111,12 @@ def estimators(kind: str, is_flag: Sequence[bool]) -> dict[str, Any]:
         return {name: make_pipeline(StandardScaler(), m) for name, m in machines.items()}
     if kind == "ANN":
         nets = {
-            f"{hidden} hidden, {epochs} epochs": MLPClassifier((hidden,), max_iter=epochs)
+            f"{hidden} hidden, {epochs} epochs{suffix}": MLPClassifier(
+                (hidden,), max_iter=epochs, alpha=decay
+            )
             for hidden in (8, 32, 128)
             for epochs in (20, 100)
+            for suffix, decay in (("", 1e-4), (", decay", 1.0))
         }
         return {name: make_pipeline(StandardScaler(), net) for name, net in nets.items()}
     if kind == "DT":
