@@ -74,9 +74,10 @@ def notes(
         "45,222 cases without missing cells.",
         "Learners are scikit-learn's, with fewer settings than the paper's: SVM 9 (linear, "
         "polynomial, radial kernels), ANN 12 (8 to 128 hidden units, 20 or 100 epochs, weight "
-        "decay of 1e-4 or 1), DT 10, KNN 8, BAG-DT 4 (100 trees), RF 3 (300 trees), BST-DT 3 depths × 4, 16, 64, 256 steps, "
-        "BST-STMP 8, 32, 128, 512 steps, NB 4 (normal densities, or 5 to 20 parts of equally "
-        "many cases), LOGREG 4. Boosted scores are weighted shares of votes.",
+        "decay of 1e-4 or 1), DT 10, KNN 8, BAG-DT 4 (100 trees), RF 3 (300 trees), BST-DT 3 "
+        "depths × 4, 16, 64, 256 steps, BST-STMP 8, 32, 128, 512 steps, NB 4 (normal densities, or "
+        "5 to 20 parts of equally many cases), LOGREG 4. Boosted scores are weighted shares of "
+        "votes.",
         "SVM scores are scaled to [0, 1] by (x − min)/(max − min) over the calibration cases, "
         "beyond them clipped; the calibrators see them unscaled. Platt scaling has the paper's "
         "smoothed targets (eq. 4); isotonic regression is read as a step function (Table 1).",
