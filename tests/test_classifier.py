@@ -314,6 +314,14 @@ def test_classes_that_the_calibration_data_lack_keep_their_columns(method):
             assert_allclose(p, base.predict_proba(new), atol=1e-12)
 
 
+def test_labels_that_cannot_be_sorted_are_refused():
+    X, y, _ = data()
+    for labels, kinds in (([None, "a"], "NoneType and str"), ([1, "a"], "int and str")):
+        mixed = np.array(labels, object)[y]
+        with pytest.raises(ValueError, match=f"y must hold labels .* got {kinds}: leave out"):
+            CalibratedClassifier(GaussianNB()).fit(X, mixed)
+
+
 def test_labels_unknown_to_a_fitted_model_are_refused():
     X, y, _ = data()
     numbers, texts = GaussianNB().fit(X, y), GaussianNB().fit(X, np.array(["a", "b"])[y])

@@ -70,7 +70,8 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
     Raises
     ------
     ValueError
-        If ``y`` is no vector of class labels, or holds a label that ``classes`` lacks.
+        If ``y`` is no vector of class labels, holds a label that ``classes`` lacks, or labels
+        cannot be sorted.
     """
     y = cast("NDArray[Any]", column_or_1d(y, warn=True))
     if y.dtype.kind in "biu" and classes is None and len(y):
@@ -80,11 +81,11 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
             shifted = np.subtract(y, low, dtype=np.intp)
             there = np.bincount(shifted, minlength=span) > 0
             return (np.cumsum(there) - 1)[shifted], np.flatnonzero(there).astype(y.dtype) + low
+    found = _sorted_labels(y, "y")
     check_classification_targets(y)
     if classes is None:
-        found = np.unique(y)
         return np.searchsorted(found, y).astype(np.intp), found
-    named = np.unique(np.asarray(classes))
+    named = _sorted_labels(np.asarray(classes), "classes")
     try:
         codes = np.searchsorted(named, y).clip(max=len(named) - 1)
         unknown = np.asarray(named[codes] != y)
@@ -94,6 +95,17 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         wrong = y[unknown].tolist()[0]
         raise ValueError(f"y must hold labels of classes {named.tolist()}, got {wrong!r}")
     return codes.astype(np.intp), named
+
+
+def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    try:
+        return np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise ValueError(
+            f"{name} must hold labels that can be sorted, got {' and '.join(kinds)}: leave out "
+            "the rows without a label, or turn all labels into text"
+        ) from None
 
 
 def check_weights(

@@ -79,8 +79,8 @@ def figures(
         "figure-6",
         f"Figure 6. Ten learners on {stand_in} (the paper: SLAC): raw histogram, reliability with "
         "Platt's and the isotonic map, histogram after Platt scaling",
-        _grid([(kind, shown[stand_in, kind]) for kind in LEARNERS], both),
-        (2.0 * len(LEARNERS), 8.4),
+        _grid([(kind, shown[stand_in, kind]) for kind in LEARNERS], both, down=True),
+        (8.4, 1.9 * len(LEARNERS)),
     )
     yield Figure(
         "figure-7",
@@ -112,14 +112,22 @@ def _subplots(ax: Any, rows: int, columns: int) -> Any:
     return canvas.subplots(rows, columns, squeeze=False)
 
 
-def _grid(columns: Sequence[tuple[str, Record]], rows: Sequence[Panel]) -> Callable[[Any], None]:
+def _grid(
+    shown: Sequence[tuple[str, Record]], panels: Sequence[Panel], *, down: bool = False
+) -> Callable[[Any], None]:
+    """Draw each record's panels below one another, or, going down, side by side."""
+
     def draw(ax: Any) -> None:
-        axes = _subplots(ax, len(rows), len(columns))
-        for j, (name, record) in enumerate(columns):
-            axes[0, j].set_title(name, fontsize="small")
-            for i, panel in enumerate(rows):
-                panel(axes[i, j], record)
-                axes[i, j].tick_params(labelsize="x-small")
+        size = len(panels), len(shown)
+        axes = _subplots(ax, *size[::-1]).T if down else _subplots(ax, *size)
+        for own, (name, record) in zip(axes.T, shown, strict=True):
+            if down:
+                own[0].set_ylabel(name, fontsize="small")
+            else:
+                own[0].set_title(name, fontsize="small")
+            for one, panel in zip(own, panels, strict=True):
+                panel(one, record)
+                one.tick_params(labelsize="x-small")
 
     return draw
 
