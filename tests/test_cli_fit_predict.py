@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 import vennforest
 from vennforest._validation import InputError
@@ -385,6 +386,26 @@ def test_models_saved_in_python(tmp_path, capsys):
     assert "3 columns without names" in refused(capsys, *command)
     vennforest.save(vennforest.VennAbers().fit([0.1, 0.9], [0, 1]), model)
     assert "takes scores and no table" in refused(capsys, *command)
+
+
+class Foreign(GaussianNB):
+    """A type that vennforest does not know."""
+
+
+def test_a_model_with_a_foreign_type_needs_trust(tmp_path, capsys):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = X[:, 0] > 0
+    fitted = vennforest.CalibratedClassifier(Foreign(), cv=2).fit(X, y)
+    model, table, output = tmp_path / "m.skops", tmp_path / "t.csv", tmp_path / "o.parquet"
+    vennforest.save(fitted, model)
+    pd.DataFrame(X, columns=["a", "b"]).to_csv(table, index=False)
+    command = ("predict", model, table, "-o", output)
+    name = f"{Foreign.__module__}.Foreign"
+    said = refused(capsys, *command)
+    assert f"holds {name}, which" in said and "vennforest predict with --trust" in said
+    assert name in refused(capsys, *command, "--trust", "somebody.Else")
+    assert run(*command, "--trust", name) == 0
+    np.testing.assert_allclose(pd.read_parquet(output).iloc[:, -1], fitted.predict_proba(X)[:, 1])
 
 
 def test_cells_of_text_files_stay_text(tmp_path):

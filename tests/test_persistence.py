@@ -324,7 +324,7 @@ def test_boosters_need_trust(package, tmp_path):
     with pytest.raises(InputError, match=rf"{package}\.sklearn\.{name}.*trusted=\[") as refused:
         vennforest.load(path)
     said = str(refused.value)
-    trusted = json.loads(said[said.index("trusted=") + 8 : -1].replace("'", '"'))
+    trusted = json.loads(said[said.index("trusted=") + 8 : said.index("]") + 1].replace("'", '"'))
     same_after_loading(model, X, tmp_path, trusted=trusted)
     assert package in read_header(path)["libraries"]
 

@@ -126,7 +126,8 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
         raise InputError(
             f"{os.fspath(path)} holds {_listed(unknown)}, which vennforest does not make by "
             "itself: if you know who wrote the file, and trust these types, load it with "
-            f"vennforest.load(path, trusted={unknown!r})"
+            f"vennforest.load(path, trusted={unknown!r}), or vennforest predict with --trust for "
+            "each"
         ) from None
     except MemoryError:
         raise

@@ -117,6 +117,15 @@ def predict(
             help="Carry this column of DATA along; may be given several times.",
         ),
     ] = None,
+    trusted: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trust",
+            metavar="TYPE",
+            help="Let the model hold objects of this type, such as xgboost.sklearn.XGBClassifier; "
+            "only from a file you know. May be given several times.",
+        ),
+    ] = None,
     rows_at_once: Annotated[
         int,
         typer.Option(
@@ -140,6 +149,7 @@ def predict(
             data,
             output,
             carried=carried or [],
+            trusted=trusted or [],
             rows_at_once=rows_at_once,
             note=notes.append,
             progress=progress,

@@ -61,6 +61,7 @@ def predict_file(
     output: Path,
     *,
     carried: Sequence[str] = (),
+    trusted: Sequence[str] = (),
     rows_at_once: int = ROWS_AT_ONCE,
     note: Callable[[str], None] = lambda _: None,
     progress: Progress | None = None,
@@ -73,6 +74,8 @@ def predict_file(
         The output is written whole or not at all; its format is told from how its name ends.
     carried : sequence of str
         Columns of the table that the output begins with.
+    trusted : sequence of str
+        Types beyond the known ones that the model file may hold, see ``vennforest.load``.
     rows_at_once : int
         Above zero; makes no difference to the output.
     note : callable
@@ -93,7 +96,7 @@ def predict_file(
     if not model_path.is_file():
         raise InputError(f"there is no model file {model_path}")
     try:
-        model = persistence.load(model_path)
+        model = persistence.load(model_path, trusted=trusted)
     except OSError as error:
         raise InputError(f"{model_path} cannot be read: {one_line(error)}") from error
     if isinstance(model, Calibrator):
