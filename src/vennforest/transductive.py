@@ -37,7 +37,8 @@ from vennforest._validation import (
     encode_labels,
 )
 from vennforest.calibrators.one_vs_rest import normalised_bounds
-from vennforest.calibrators.taxonomies import Taxonomy, resolve
+from vennforest.calibrators.taxonomies import resolve
+from vennforest.calibrators.taxonomy import Taxonomy
 from vennforest.calibrators.venn import Venn
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.sources.base import model_scores, with_seed

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.taxonomies import Taxonomy, resolve
+from vennforest.calibrators.taxonomies import resolve
+from vennforest.calibrators.taxonomy import Taxonomy
 from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.multiprobability import Merge, Multiprobability
 

@@ -1,0 +1,103 @@
+"""What every taxonomy is, and what taxonomies measure of scores."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from vennforest._validation import FloatArray, IntArray
+
+
+class Taxonomy(BaseEstimator, ABC):
+    """Base of all taxonomies: from scores to categories.
+
+    Attributes
+    ----------
+    n_categories_ : int
+        Categories are 0 to ``n_categories_ - 1``.
+    """
+
+    n_categories_: int
+
+    @abstractmethod
+    def fit(
+        self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
+    ) -> Self:
+        """Learn the categories.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) for two classes, or (n, n_classes)
+            Calibration scores.
+        n_classes : int
+            Number of classes, at least 2.
+        sample_weight : ndarray of shape (n,), optional
+            Weights above zero; a weight of 2 is the score twice.
+
+        Returns
+        -------
+        self
+        """
+
+    @abstractmethod
+    def __call__(self, scores: FloatArray) -> IntArray:
+        """Return the category of each score, shape (n,); -1 is a category never met in ``fit``."""
+
+
+def predicted_class(scores: FloatArray, boundary: float = 0.5) -> IntArray:
+    """Return the class with the largest score, shape (n,), the first of equals.
+
+    Scores (n,) are those of the second of two classes, predicted where they exceed the boundary.
+    """
+    if scores.ndim == 1:
+        return (scores > boundary).astype(np.intp)
+    largest: IntArray = scores.argmax(axis=1)
+    return largest
+
+
+def largest_two(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the largest and the second largest score of each row, each of shape (n,).
+
+    Scores (n,) are those of the second of two classes; the first has ``1 - s``.
+    """
+    if scores.ndim == 1:
+        other = 1 - scores
+        return np.maximum(scores, other), np.minimum(scores, other)
+    k = scores.shape[1]
+    top = np.partition(scores, (k - 2, k - 1), axis=1)
+    return top[:, k - 1], top[:, k - 2]
+
+
+def quantiles(values: FloatArray, weight: FloatArray, parts: IntArray, whole: int) -> FloatArray:
+    """Return for each p in parts the smallest value with p/whole of the weight at or below it.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,), n > 0
+    weight : ndarray of shape (n,), above zero
+    parts : ndarray of int, in [1, whole]
+    """
+    order = np.argsort(values, kind="stable")
+    # Scaled by a power of two, which rounds nothing, so that the products below stay finite;
+    # multiplied by whole numbers instead of divided, so that counts compare exactly.
+    scaled = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
+    reached = np.cumsum(scaled[order])
+    places = np.searchsorted(reached * whole, parts * reached[-1])
+    smallest: FloatArray = values[order][np.minimum(places, len(values) - 1)]
+    return smallest
+
+
+def inner_quantiles(values: FloatArray, weight: FloatArray, bins: int) -> FloatArray:
+    """Return the distinct edges between bins of equal weight, increasing, at most bins - 1."""
+    if not len(values):
+        return np.empty(0)
+    return np.unique(quantiles(values, weight, np.arange(1, bins), bins))
+
+
+def check_count(value: Any, name: str) -> None:
+    """Refuse what is no whole number above zero."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be an integer above zero, got {value!r}")
