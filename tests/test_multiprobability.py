@@ -1,5 +1,7 @@
 """Bounds of probabilities, and the four ways from two numbers to one."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -51,7 +53,7 @@ def test_merges_of_two_classes_stay_inside(a, b, how):
     assert p.sum() == 1
 
 
-@pytest.mark.parametrize("k", (3, 5, 10))
+@pytest.mark.parametrize("k", (3, 5, 10, 50))
 @pytest.mark.parametrize("how", MERGES)
 def test_merges_of_many_classes(k, how):
     m = many(400, k, k)
@@ -79,6 +81,16 @@ def test_zeros_grow_where_the_others_are_at_their_upper_bounds():
         np.array([[0.0, 0.0, 1.0]]), np.zeros((1, 3)), np.array([[0.5, 0.5, 0.4]])
     )
     assert_allclose(p, [[0.3, 0.3, 0.4]])
+
+
+def test_merging_many_classes_needs_memory_for_the_result_not_for_its_square():
+    m = many(2000, 100, 0)
+    m.merge("log")
+    tracemalloc.start()
+    p = m.merge("log")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * p.nbytes
 
 
 def test_smooth_is_clipped():

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, IntArray
 
 Merge = Literal["log", "brier", "midpoint", "smooth"]
 """How a multiprobability becomes one probability."""
@@ -188,16 +188,23 @@ def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> Fl
         return scaled
     q, low, up = p[outside], lower[outside], upper[outside]
     # sum(clip(c q, low, up)) does not decrease in c and bends only where an entry meets a bound;
-    # between two bends the vector moves on a straight line.
+    # between two bends the vector moves on a straight line. Halving finds the bends around 1.
     bends = np.sort(np.concatenate([low / q, up / q], axis=1), axis=1)
-    points = np.clip(bends[:, :, None] * q[:, None, :], low[:, None], up[:, None])
-    sums = points.sum(axis=2)
-    after = (sums < 1).sum(axis=1).clip(1, bends.shape[1] - 1)
     rows = np.arange(len(q))
-    s0, s1 = sums[rows, after - 1], sums[rows, after]
+
+    def points(at: IntArray) -> FloatArray:
+        return np.clip(bends[rows, at][:, None] * q, low, up)
+
+    after, last = np.ones(len(q), np.intp), np.full(len(q), bends.shape[1] - 1)
+    while (after < last).any():
+        middle = (after + last) // 2
+        short = (middle < last) & (points(middle).sum(axis=1) < 1)
+        after, last = np.where(short, middle + 1, after), np.where(short, last, middle)
+    before, behind = points(after - 1), points(after)
+    s0, s1 = before.sum(axis=1), behind.sum(axis=1)
     rise = np.where(s1 > s0, s1 - s0, 1.0)
     share = ((1 - s0) / rise).clip(0, 1)[:, None]
-    fitted = points[rows, after - 1] * (1 - share) + points[rows, after] * share
+    fitted = before * (1 - share) + behind * share
     # clipped once more, since the last division rounds
     scaled[outside] = np.clip(fitted / fitted.sum(axis=1, keepdims=True), low, up)
     return scaled
