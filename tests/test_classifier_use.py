@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, Venn, VennAbers
-from vennforest.classifier import predict_together
+from vennforest.prediction import predict_together
 
 
 def data(n=120, seed=0, k=2):

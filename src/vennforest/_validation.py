@@ -1,5 +1,6 @@
 """Checks at the door: every public function turns its arguments into plain arrays here."""
 
+from numbers import Integral
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -106,6 +107,18 @@ def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
             f"{name} must hold labels that can be sorted, got {' and '.join(kinds)}: leave out "
             "the rows without a label, or turn all labels into text"
         ) from None
+
+
+def check_count(value: object, name: str, least: int = 1) -> None:
+    """Refuse what is no whole number, or too small.
+
+    Raises
+    ------
+    InputError
+        Naming the argument.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InputError(f"{name} must be a whole number from {least} on, got {value!r}")
 
 
 def check_weights(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
@@ -23,7 +21,7 @@ from vennforest.calibrators import METHODS, Calibrator, Method, Venn, VennAbers
 from vennforest.calibrators.taxonomies import LabelTaxonomy
 from vennforest.forest.packed import Votes
 from vennforest.multiprobability import Merge, Multiprobability
-from vennforest.prediction import Recorded, predict_parts
+from vennforest.prediction import predict_parts
 from vennforest.sources import (
     Part,
     Subforest,
@@ -463,33 +461,3 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = own.input_tags.categorical
         tags.input_tags.string = own.input_tags.string
         return tags
-
-
-def predict_together(
-    models: Sequence[CalibratedClassifier], X: Any
-) -> list[tuple[Multiprobability | None, FloatArray]]:
-    """Return what models that share their estimators predict, with every row scored once.
-
-    Parameters
-    ----------
-    models : sequence of CalibratedClassifier
-        One fitted model and what its ``recalibrate`` returned.
-    X : array-like, sparse matrix or data frame of shape (n, d)
-        Rows as the estimator takes them.
-
-    Returns
-    -------
-    list of (Multiprobability or None, ndarray of shape (n, k))
-        For each model what ``predict_multiprobability`` (None: it has no bounds) and
-        ``predict_proba`` return.
-
-    Raises
-    ------
-    ValueError
-        If the models do not share their estimators.
-    """
-    first = models[0]._fitted()
-    if any(model._fitted() is not first for model in models):
-        raise ValueError("models must share their estimators, got models that were fitted apart")
-    parts = [replace(part, scorer=Recorded(list(part.scorer.draws(X)))) for part in first]
-    return [predict_parts(parts, model._calibrators, model.classes_, X) for model in models]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -62,7 +62,7 @@ def _predict_part(part: Part, calibrator: Any, classes: NDArray[Any], X: Any) ->
 
 
 @dataclass(frozen=True)
-class Recorded:
+class _Recorded:
     """Scores that were taken before, in the place of a scorer."""
 
     taken: list[Draw]
@@ -70,3 +70,31 @@ class Recorded:
     def draws(self, X: Any) -> Iterator[Draw]:
         """Yield them; the rows do not count."""
         return iter(self.taken)
+
+
+def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
+    """Return what models that share their estimators predict, with every row scored once.
+
+    Parameters
+    ----------
+    models : sequence of CalibratedClassifier
+        One fitted model and what its ``recalibrate`` returned.
+    X : array-like, sparse matrix or data frame of shape (n, d)
+        Rows as the estimator takes them.
+
+    Returns
+    -------
+    list of (Multiprobability or None, ndarray of shape (n, k))
+        For each model what ``predict_multiprobability`` (None: it has no bounds) and
+        ``predict_proba`` return.
+
+    Raises
+    ------
+    ValueError
+        If the models do not share their estimators.
+    """
+    first = models[0]._fitted()
+    if any(model._fitted() is not first for model in models):
+        raise ValueError("models must share their estimators, got models that were fitted apart")
+    parts = [replace(part, scorer=_Recorded(list(part.scorer.draws(X)))) for part in first]
+    return [predict_parts(parts, model._calibrators, model.classes_, X) for model in models]

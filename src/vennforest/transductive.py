@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
-from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
-from scipy.sparse import issparse, vstack
+from scipy.sparse import issparse
 from scipy.special import expit, softmax
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
@@ -18,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Tags, _safe_indexing, check_array, check_random_state, get_tags
+from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -42,6 +40,7 @@ from vennforest.calibrators.taxonomy import Taxonomy
 from vennforest.calibrators.venn import Venn
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.sources.base import model_scores, with_seed
+from vennforest.sources.stacking import check_table, first_of_equal_rows, stack
 
 TransductiveMerge = Literal["auto", "log", "brier", "midpoint"]
 """How `TransductiveClassifier` makes one probability of its bounds."""
@@ -168,7 +167,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             If the estimator has neither ``predict_proba`` nor ``decision_function``.
         """
         self._taxonomy, self._merge = self._check_parameters()
-        X, y = validate_data(self, _check_table(X), y, skip_check_array=True)
+        X, y = validate_data(self, check_table(X), y, skip_check_array=True)
         check_consistent_length(X, y)
         codes, classes = encode_labels(y)
         weight = check_weights(sample_weight, len(codes))
@@ -251,10 +250,10 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             If the features are not those of ``fit``.
         """
         check_is_fitted(self, "estimator_")
-        X = validate_data(self, _check_table(X), reset=False, skip_check_array=True)
+        X = validate_data(self, check_table(X), reset=False, skip_check_array=True)
         _score(self.estimator_, X, self.classes_)  # refuses at once what the estimator refuses
-        everything, n = _stack(self._X, X), len(self._codes)
-        first = _first_of_equal_rows(everything)
+        everything, n = stack(self._X, X), len(self._codes)
+        first = first_of_equal_rows(everything)
         values = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
             delayed(_values_of_object)(
                 self._template,
@@ -384,49 +383,3 @@ def _score(model: Any, X: Any, classes: NDArray[Any], as_shares: bool = False) -
         return scores
     shares: FloatArray = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
     return shares
-
-
-def _is_frame(X: Any) -> bool:
-    return hasattr(X, "columns") and not isinstance(X, np.ndarray)
-
-
-def _check_table(X: Any) -> Any:
-    """Return frames as they are, sparse matrices by rows, and everything else as an array."""
-    if _is_frame(X):
-        return X
-    if issparse(X):
-        matrix: Any = X
-        return matrix.tocsr()
-    return check_array(X, dtype=None, ensure_all_finite=False)
-
-
-def _stack(above: Any, below: Any) -> Any:
-    """Return the rows of two tables as one."""
-    if issparse(above) or issparse(below):
-        return vstack([above, below], format="csr")
-    if not (_is_frame(above) and _is_frame(below)):
-        return np.concatenate([np.asarray(above), np.asarray(below)])
-    # pandas and polars both have concat; neither has to be installed for this module.
-    library = sys.modules[type(above).__module__.partition(".")[0]]
-    if library.__name__ == "polars":
-        return library.concat([above, below], how="vertical_relaxed")
-    return library.concat([above, below], ignore_index=True)
-
-
-def _first_of_equal_rows(X: Any) -> IntArray:
-    """Return for each row the number of the first row with the same values, shape (n,)."""
-    if issparse(X):
-        matrix: Any = X
-        X = matrix.copy()
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        bounds = X.indptr
-        keys: Any = [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in pairwise(bounds)]
-    else:
-        table = np.asarray(X)
-        if table.dtype.kind in "fiub":
-            keys = [row.tobytes() for row in table + table.dtype.type(0)]  # -0.0 becomes 0.0
-        else:
-            keys = [repr(row) for row in table.tolist()]
-    seen: dict[Any, int] = {}
-    return np.array([seen.setdefault(key, i) for i, key in enumerate(keys)], np.intp)

@@ -25,10 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import FloatArray, IntArray, check_count
 from vennforest.calibrators.taxonomy import (
     Taxonomy,
-    check_count,
     inner_quantiles,
     largest_two,
     predicted_class,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -95,9 +95,3 @@ def inner_quantiles(values: FloatArray, weight: FloatArray, bins: int) -> FloatA
     if not len(values):
         return np.empty(0)
     return np.unique(quantiles(values, weight, np.arange(1, bins), bins))
-
-
-def check_count(value: Any, name: str) -> None:
-    """Refuse what is no whole number above zero."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be an integer above zero, got {value!r}")

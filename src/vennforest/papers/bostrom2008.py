@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import log_loss
 
 from vennforest import CalibratedClassifier
-from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest._validation import FloatArray, IntArray, check_count, check_option
 from vennforest.calibrators import (
     BostromScaling,
     Calibrator,
@@ -29,7 +29,7 @@ from vennforest.calibrators import (
 from vennforest.forest import Membership
 from vennforest.metrics import brier_score, weighted_auc
 from vennforest.papers.bostrom2008_findings import FIGURE, report
-from vennforest.papers.protocol import Experiment, Problem, Record, Task, check_count
+from vennforest.papers.protocol import Experiment, Problem, Record, Task
 from vennforest.papers.published import Paper
 from vennforest.papers.reproduction import Reproduction
 

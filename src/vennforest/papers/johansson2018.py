@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from vennforest import CalibratedClassifier
-from vennforest._validation import FloatArray, check_option
+from vennforest._validation import FloatArray, check_count, check_option
 from vennforest.calibrators import Calibrator, PlattScaling
 from vennforest.datasets import load_problem
 from vennforest.metrics import brier_decomposition
 from vennforest.papers.johansson2018_findings import report
-from vennforest.papers.protocol import Experiment, Problem, Record, Task, check_count
+from vennforest.papers.protocol import Experiment, Problem, Record, Task
 from vennforest.papers.published import Paper
 from vennforest.papers.reproduction import Reproduction
 

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from sklearn import metrics
 
-from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._validation import FloatArray, InputError, IntArray, check_count
 from vennforest.calibrators import IsotonicCalibration, PlattScaling, VennAbers
 from vennforest.datasets import load_problem
 from vennforest.papers.learners import one_thread
 from vennforest.papers.niculescu2005_conclusions import METHODS
 from vennforest.papers.niculescu2005_findings import FIRST_SIZE, GRID, report
 from vennforest.papers.niculescu2005_learners import LEARNERS, Model, train
-from vennforest.papers.protocol import Experiment, Problem, Record, Task, check_count
+from vennforest.papers.protocol import Experiment, Problem, Record, Task
 from vennforest.papers.published import Paper
 from vennforest.papers.reproduction import Reproduction
 
@@ -225,13 +226,12 @@ def calibrations(
 
 def squared_error(y: IntArray, p: FloatArray) -> float:
     """Return the mean of ``(p - y)**2`` for labels 0 and 1, both of shape (n,)."""
-    return float(np.mean((p - y) ** 2))
+    return float(metrics.brier_score_loss(y, p, labels=[0, 1]))
 
 
 def log_loss(y: IntArray, p: FloatArray) -> float:
     """Return the mean log loss (natural logarithms) of estimates clipped to [.001, .999]."""
-    kept = np.clip(p, CLIP, 1 - CLIP)
-    return float(-np.log(np.where(y == 1, kept, 1 - kept)).mean())
+    return float(metrics.log_loss(y, np.clip(p, CLIP, 1 - CLIP), labels=[0, 1]))
 
 
 def _bins(y: IntArray, p: FloatArray) -> Record:

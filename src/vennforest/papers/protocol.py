@@ -15,7 +15,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 import vennforest
-from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._validation import FloatArray, InputError, IntArray, check_count
 from vennforest.datasets import load_problem, problems
 from vennforest.papers.published import Paper
 from vennforest.papers.store import Record, Store, Task
@@ -169,18 +168,6 @@ class Experiment(ABC):
     @abstractmethod
     def report(self, records: Mapping[Task, Record], datasets: Sequence[str]) -> Reproduction:
         """Make tables, figures and conclusions of the records of all tasks."""
-
-
-def check_count(value: object, name: str, least: int = 1) -> None:
-    """Refuse what is no whole number, or too small.
-
-    Raises
-    ------
-    InputError
-        Naming the argument.
-    """
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(f"{name} must be a whole number from {least} on, got {value!r}")
 
 
 @lru_cache(maxsize=64)

@@ -22,13 +22,13 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 
 from vennforest import CalibratedClassifier, TransductiveClassifier
-from vennforest._validation import FloatArray, InputError, IntArray, check_option
+from vennforest._validation import FloatArray, InputError, IntArray, check_count, check_option
 from vennforest.calibrators import IsotonicCalibration, PlattScaling
 from vennforest.calibrators.platt import Targets
 from vennforest.datasets import load, load_problem, problems
 from vennforest.papers.j48 import J48
 from vennforest.papers.learners import Density, FilledOneHot, MixedNaiveBayes, one_thread
-from vennforest.papers.protocol import Experiment, Problem, Record, Task, check_count
+from vennforest.papers.protocol import Experiment, Problem, Record, Task
 from vennforest.papers.published import Paper
 from vennforest.papers.reproduction import Reproduction
 from vennforest.papers.vovk2014_findings import CLASSIFIERS, report

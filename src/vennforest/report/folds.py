@@ -16,8 +16,9 @@ from sklearn.utils import _safe_indexing
 
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels
 from vennforest.calibrators import Method
-from vennforest.classifier import CalibratedClassifier, predict_together
+from vennforest.classifier import CalibratedClassifier
 from vennforest.multiprobability import Multiprobability
+from vennforest.prediction import predict_together
 from vennforest.report.vectorize import Vectorizer, is_frame, plain_frame
 from vennforest.sources import Subforest
 
