@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -359,6 +360,14 @@ def test_openml_out_of_reach(server, home, recwarn):
     server.serve(61, columns, rows, "class", checksum="0" * 32)
     with pytest.raises(FileNotFoundError, match=r"OpenML \(number 61: .*md5"):
         load("iris")
+
+
+def test_without_a_network_the_error_alone_speaks(server, home):
+    server.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(FileNotFoundError, match=r"OpenML \(number 40: .*urlopen error"):
+            load("sonar")
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing(server, home):

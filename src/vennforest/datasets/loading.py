@@ -247,6 +247,8 @@ def _download(name: str, entry: Entry | None, data_dir: str | os.PathLike[str] |
         with warnings.catch_warnings():
             # The catalogue asks on purpose for a column that OpenML sets aside.
             warnings.filterwarnings("ignore", message="target_column=.*is_ignore")
+            # Retries are not worth a word; that the last one failed, the error says.
+            warnings.filterwarnings("ignore", message="A network error occurred")
             bunch = fetch_openml(
                 data_id=entry.openml,
                 target_column=entry.openml_target or "default-target",
