@@ -14,9 +14,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from vennforest import CalibratedClassifier, VennAbers
-from vennforest.calibrators import taxonomies as tx
-from vennforest.calibrators.venn import Venn
-from vennforest.transductive import TransductiveClassifier, _values_of_object
+from vennforest.calibrators.venn import taxonomies as tx
+from vennforest.calibrators.venn.calibrator import Venn
+from vennforest.transductive.classifier import TransductiveClassifier, _values_of_object
 
 LIMIT = 4.0
 

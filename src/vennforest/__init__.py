@@ -1,5 +1,6 @@
 """Calibrated class probabilities with valid bounds, from any scikit-learn classifier."""
 
+from vennforest._version import __version__
 from vennforest.calibrators import (
     BetaCalibration,
     BostromScaling,
@@ -11,10 +12,8 @@ from vennforest.calibrators import (
 )
 from vennforest.classifier import CalibratedClassifier
 from vennforest.multiprobability import Multiprobability
-from vennforest.persistence import load, save
-from vennforest.transductive import TransductiveClassifier
-
-__version__ = "0.1.0"
+from vennforest.persistence.model_file import load, save
+from vennforest.transductive.classifier import TransductiveClassifier
 
 __all__ = [
     "BetaCalibration",
@@ -27,6 +26,7 @@ __all__ = [
     "TransductiveClassifier",
     "Venn",
     "VennAbers",
+    "__version__",
     "load",
     "save",
 ]

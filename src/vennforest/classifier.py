@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._validation import FloatArray, check_option, check_weights, encode_labels
 from vennforest.calibrators import METHODS, Calibrator, Method, Venn, VennAbers
-from vennforest.calibrators.taxonomies import LabelTaxonomy
+from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest.packed import Votes
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.prediction import predict_parts

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-import vennforest
 from vennforest._validation import InputError
+from vennforest._version import __version__
 from vennforest.commands import files
 from vennforest.commands.datasets import datasets
 from vennforest.commands.terminal import folds_bar, progress_bar, say
@@ -84,7 +84,7 @@ def _unexpected(error: Exception, arguments: list[str]) -> int:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"vennforest {vennforest.__version__}")  # noqa: T201
+        print(f"vennforest {__version__}")  # noqa: T201
         raise typer.Exit
 
 
@@ -173,8 +173,8 @@ def report(
     Text, dates and missing cells are handled. All methods are compared by cross-validation, with
     one forest a fold.
     """
+    from vennforest._files import check_output
     from vennforest.report import CostMatrix, evaluate
-    from vennforest.tables import check_output
 
     check_output(output)
     table = _table(data, target, example, drop or [])
@@ -303,8 +303,8 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
 
 def _table(data: Path | None, target: str | None, example: str | None, drop: list[str]) -> Any:
     """Return what is to be predicted from what, from a file or an example."""
-    from vennforest.tables import read_table
-    from vennforest.targets import load_example, split_target
+    from vennforest.tables.read import read_table
+    from vennforest.tables.target import load_example, split_target
 
     if (data is None) == (example is None):
         raise InputError(

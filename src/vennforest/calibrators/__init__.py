@@ -10,8 +10,8 @@ from vennforest.calibrators.isotonic import IsotonicCalibration
 from vennforest.calibrators.platt import PlattScaling
 from vennforest.calibrators.temperature import TemperatureScaling
 from vennforest.calibrators.uncalibrated import Uncalibrated
-from vennforest.calibrators.venn import Venn
-from vennforest.calibrators.venn_abers import VennAbers
+from vennforest.calibrators.venn.calibrator import Venn
+from vennforest.calibrators.venn_abers.calibrator import VennAbers
 
 Method = Literal[
     "venn-abers", "venn", "platt", "isotonic", "bostrom", "beta", "temperature", "none"

@@ -15,14 +15,15 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, brier_score_loss
 from sklearn.pipeline import make_pipeline
 
+from vennforest._files import check_output, one_line
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators import Method, Venn, VennAbers
 from vennforest.classifier import CalibratedClassifier, CalibrateOn
-from vennforest.columns import PLURAL, TableColumns
 from vennforest.multiprobability import Merge
-from vennforest.persistence import write_model
-from vennforest.tables import check_output, one_line, read_table
-from vennforest.targets import Problem, split_target
+from vennforest.persistence.model_file import write_model
+from vennforest.tables.columns import PLURAL, TableColumns
+from vennforest.tables.read import read_table
+from vennforest.tables.target import Problem, split_target
 
 
 @dataclass(frozen=True)

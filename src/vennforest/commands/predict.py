@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from vennforest import persistence
+from vennforest._files import check_output, one_line, written_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
-from vennforest.columns import TableColumns
-from vennforest.commands.stream import Batch, TableFile, output_format, table_writer
-from vennforest.tables import check_output, one_line, written_whole
+from vennforest.tables.columns import TableColumns
+from vennforest.tables.stream import Batch, TableFile, output_format, table_writer
 
 ROWS_AT_ONCE = 20_000
 """Rows that are predicted together; what they are told does not depend on it."""

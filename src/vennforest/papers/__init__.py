@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from vennforest._validation import InputError
-from vennforest.papers.protocol import (
+from vennforest.papers.protocol.experiment import (
     Experiment,
     Progress,
     Task,
     option_names,
     run_experiment,
 )
-from vennforest.papers.reproduction import Reproduction
+from vennforest.papers.protocol.reproduction import Reproduction
 
 __all__ = ["EXPERIMENTS", "Progress", "Reproduction", "Task", "experiment", "reproduce"]
 
 EXPERIMENTS = ("johansson2018", "bostrom2008", "vovk2014", "niculescu2005")
-"""The papers that can be reproduced; each has a module of its name with ``EXPERIMENT``, a class."""
+"""The papers that can be reproduced; each has a folder of its name; its
+``experiment`` has ``EXPERIMENT``, a class."""
 
 
 def experiment(paper: str) -> type[Experiment]:
@@ -34,7 +35,9 @@ def experiment(paper: str) -> type[Experiment]:
     """
     if paper not in EXPERIMENTS:
         raise InputError(f"paper must be one of {list(EXPERIMENTS)}, got {paper!r}")
-    found: type[Experiment] = importlib.import_module(f"vennforest.papers.{paper}").EXPERIMENT
+    found: type[Experiment] = importlib.import_module(
+        f"vennforest.papers.{paper}.experiment"
+    ).EXPERIMENT
     return found
 
 

@@ -19,9 +19,9 @@ from vennforest.calibrators import Method
 from vennforest.report.costs import CostMatrix
 from vennforest.report.folds import RAW, OutOfFold, Progress, cross_validate
 from vennforest.report.measures import Measures, measure
-from vennforest.report.vectorize import is_frame
 from vennforest.report.verdict import Verdict, judge
 from vennforest.sources import Subforest
+from vennforest.tables.vectorize import is_frame
 
 if TYPE_CHECKING:
     import pandas as pd

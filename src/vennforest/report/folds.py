@@ -19,8 +19,8 @@ from vennforest.calibrators import Method
 from vennforest.classifier import CalibratedClassifier
 from vennforest.multiprobability import Multiprobability
 from vennforest.prediction import predict_together
-from vennforest.report.vectorize import Vectorizer, is_frame, plain_frame
 from vennforest.sources import Subforest
+from vennforest.tables.vectorize import Vectorizer, is_frame, plain_frame
 
 RAW: Method = "none"
 """The forest as it is: all trees, no calibration."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.report.vectorize import is_frame
+from vennforest.tables.vectorize import is_frame
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from vennforest._files import written_whole
 from vennforest.report import figures, words
 from vennforest.report.folds import RAW
 from vennforest.report.objects import uncertain_objects, wrong_objects
 from vennforest.report.words import NAMES
-from vennforest.tables import written_whole
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation

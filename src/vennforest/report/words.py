@@ -11,8 +11,8 @@ from vennforest.metrics import interval_table
 from vennforest.report.evaluation import NAMES, versions
 from vennforest.report.folds import RAW
 from vennforest.report.measures import Measures
-from vennforest.report.vectorize import is_frame
 from vennforest.report.verdict import settled_labels
+from vennforest.tables.vectorize import is_frame
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation

@@ -3,7 +3,7 @@
 from vennforest.sources.base import Draw, Part, TrainingData, with_seed
 from vennforest.sources.out_of_bag import Subforest, is_bagged, out_of_bag
 from vennforest.sources.routing import route
-from vennforest.sources.simple import folds, frozen, holdout, training
+from vennforest.sources.whole_model import folds, frozen, holdout, training
 
 __all__ = [
     "Draw",

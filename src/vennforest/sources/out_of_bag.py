@@ -26,7 +26,7 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.forest import Membership, PackedForest
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Draw, Part, TrainingData
-from vennforest.sources.rows import (
+from vennforest.sources.draws import (
     HashArray,
     draw_examples,
     draw_subsets,

@@ -1,0 +1,70 @@
+"""Files: outputs tried before the work and written whole, and errors in one line."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from vennforest._validation import InputError
+
+
+def check_output(path: str | os.PathLike[str]) -> Path:
+    """Return a path that a file can be written to, tried before any work is done.
+
+    Raises
+    ------
+    InputError
+        If it is a folder, or its folder is missing or cannot be written to.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name a file in it")
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent}: make it first")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise InputError(f"{path.parent} cannot be written to: {one_line(error)}") from error
+    return path
+
+
+@contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary path beside the wanted one, and rename it when all went well.
+
+    Whatever stops the work, no half-written file is left and an old one stays as it was.
+
+    Parameters
+    ----------
+    path : path-like
+        Where the file shall be.
+    """
+    path = Path(path)
+    target = path.resolve() if path.is_symlink() else path
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        if target.exists():
+            part.chmod(target.stat().st_mode & 0o777)
+        else:
+            mask = os.umask(0)
+            os.umask(mask)
+            part.chmod(0o666 & ~mask)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def one_line(error: BaseException) -> str:
+    """Return what an error says in one line of at most 200 letters."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    text = " ".join(str(error).split())
+    text = text.removeprefix("Error tokenizing data. C error: ")
+    return text if len(text) <= 200 else text[:199] + "…"

@@ -1,0 +1,1 @@
+"""Boström (2008), Calibrating random forests."""

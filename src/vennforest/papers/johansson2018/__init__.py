@@ -1,0 +1,1 @@
+"""Johansson et al. (2018), Efficient Venn predictors using random forests."""

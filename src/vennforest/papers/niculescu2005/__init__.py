@@ -1,0 +1,1 @@
+"""Niculescu-Mizil & Caruana (2005), Predicting good probabilities with supervised learning."""

@@ -1,0 +1,244 @@
+"""The ten learners of Niculescu-Mizil & Caruana (2005), several settings each."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest.papers.protocol.learners import MixedNaiveBayes
+
+LEARNERS = ("BST-DT", "SVM", "RF", "ANN", "BAG-DT", "KNN", "LOGREG", "BST-STMP", "NB", "DT")
+"""Boosted trees, support vector machines, random forests, neural nets, bagged trees, memory-based
+learning, logistic regression, boosted stumps, naïve Bayes, decision trees."""
+
+TREE_STEPS = (4, 16, 64, 256)
+STUMP_STEPS = (8, 32, 128, 512)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A trained model: ``score`` maps objects (n, d) to scores (n,), large for positives.
+
+    Attributes
+    ----------
+    setting : str
+        What it was trained with.
+    unbounded : bool
+        Whether its scores are margins, to be scaled to [0, 1], and no probabilities.
+    """
+
+    setting: str
+    score: Callable[[FloatArray], FloatArray]
+    unbounded: bool = False
+
+
+def train(
+    kind: str, X: FloatArray, y: IntArray, is_flag: Sequence[bool], seed: int, most: int | None
+) -> list[Model]:
+    """Train a learner with each of its settings.
+
+    Parameters
+    ----------
+    kind : str
+        One of `LEARNERS`.
+    X : ndarray of shape (n, d)
+        Objects, no missing cells.
+    y : ndarray of shape (n,)
+        Labels 0 and 1, both present.
+    is_flag : sequence of d bool
+        Which columns hold 0 and 1 alone; naïve Bayes counts them.
+    seed : int
+        Of everything random.
+    most : int or None
+        Only the first so many settings, and of boosting so many bases; None: all.
+    """
+    chosen = list(estimators(kind, is_flag).items())[:most]
+    models: list[Model] = []
+    for name, estimator in chosen:
+        model = clone(estimator)
+        if "random_state" in model.get_params():
+            model.set_params(random_state=seed)
+        elif "mlpclassifier__random_state" in model.get_params():
+            model.set_params(mlpclassifier__random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # few epochs are a setting
+            model.fit(X, y)
+        if kind in ("BST-DT", "BST-STMP"):
+            steps = TREE_STEPS if kind == "BST-DT" else STUMP_STEPS
+            models += _boosted(name, model, steps)
+        elif kind == "SVM":
+            models.append(Model(name, model.decision_function, unbounded=True))
+        else:
+            models.append(Model(name, _Second(model)))
+    return models
+
+
+def estimators(kind: str, is_flag: Sequence[bool]) -> dict[str, Any]:
+    """Return a learner's untrained estimators by the name of the setting; boosted ones by base.
+
+    Raises
+    ------
+    ValueError
+        If there is no such learner.
+    """
+    d = len(is_flag)
+    if kind == "SVM":
+        machines = {
+            "linear, C .1": SVC(kernel="linear", C=0.1),
+            "quadratic": SVC(kernel="poly", degree=2, gamma=1 / d, coef0=1),
+            "cubic": SVC(kernel="poly", degree=3, gamma=1 / d, coef0=1),
+            **{
+                f"radial, width {width:g}/d, C {C:g}": SVC(gamma=width / d, C=C)
+                for width in (0.25, 1, 4)
+                for C in (1, 10)
+            },
+        }
+        return {name: make_pipeline(StandardScaler(), m) for name, m in machines.items()}
+    if kind == "ANN":
+        nets = {
+            f"{hidden} hidden, {epochs} epochs{suffix}": MLPClassifier(
+                (hidden,), max_iter=epochs, alpha=decay
+            )
+            for hidden in (8, 32, 128)
+            for epochs in (20, 100)
+            for suffix, decay in (("", 1e-4), (", decay", 1.0))
+        }
+        return {name: make_pipeline(StandardScaler(), net) for name, net in nets.items()}
+    if kind == "DT":
+        return {
+            f"{criterion}, {leaf} a leaf": DecisionTreeClassifier(
+                criterion=criterion, min_samples_leaf=leaf
+            )
+            for leaf in (10, 1, 3, 30, 100)
+            for criterion in ("gini", "entropy")
+        }
+    if kind == "KNN":
+        return {
+            f"{k} neighbours, {weights}": make_pipeline(
+                StandardScaler(), KNeighborsClassifier(k, weights=weights)
+            )
+            for k in (5, 15, 50, 150)
+            for weights in ("uniform", "distance")
+        }
+    if kind == "BAG-DT":
+        return {
+            f"{criterion}, {leaf} a leaf": BaggingClassifier(
+                DecisionTreeClassifier(criterion=criterion, min_samples_leaf=leaf), 100
+            )
+            for criterion in ("gini", "entropy")
+            for leaf in (1, 5)
+        }
+    if kind == "RF":
+        sizes: dict[str, Any] = {"2": min(2, d), "root": "sqrt", "a quarter": 0.25}
+        return {
+            f"{size} features a split": RandomForestClassifier(300, max_features=value)
+            for size, value in sizes.items()
+        }
+    if kind == "BST-DT":
+        return {
+            f"depth {depth}": AdaBoostClassifier(
+                DecisionTreeClassifier(max_depth=depth), n_estimators=TREE_STEPS[-1]
+            )
+            for depth in (6, 3, 10)
+        }
+    if kind == "BST-STMP":
+        stump = DecisionTreeClassifier(max_depth=1)
+        return {"stumps": AdaBoostClassifier(stump, n_estimators=STUMP_STEPS[-1])}
+    if kind == "NB":
+        flags = tuple(2 if flag else 0 for flag in is_flag)
+        return {
+            "normal": MixedNaiveBayes(flags),
+            **{f"{bins} parts": _BinnedNaiveBayes(flags, bins) for bins in (5, 10, 20)},
+        }
+    if kind == "LOGREG":
+        return {
+            f"C {C:g}": make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=500))
+            for C in (1, 0.01, 0.1, 100)
+        }
+    raise ValueError(f"kind must be one of {list(LEARNERS)}, got {kind!r}")
+
+
+@dataclass(frozen=True)
+class _Second:
+    """The probability of the second class."""
+
+    model: Any
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        p: FloatArray = self.model.predict_proba(X)[:, 1]
+        return p
+
+
+class _BinnedNaiveBayes(MixedNaiveBayes):
+    """Naïve Bayes that cuts each column of numbers into parts of equally many examples."""
+
+    def __init__(
+        self, n_values: tuple[int, ...] | None = None, bins: int = 10, smoothing: float = 1.0
+    ) -> None:
+        super().__init__(n_values, smoothing)
+        self.bins = bins
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Cut the columns, then count."""
+        kept = self.n_values or (0,) * np.shape(X)[1]
+        shares = np.arange(1, self.bins) / self.bins
+        self._edges = [
+            None if size else np.unique(np.quantile(column, shares, method="inverted_cdf"))
+            for column, size in zip(np.asarray(X).T, kept, strict=True)
+        ]
+        counted = tuple(
+            size if edges is None else len(edges) + 1
+            for edges, size in zip(self._edges, kept, strict=True)
+        )
+        self._counted = MixedNaiveBayes(counted, self.smoothing).fit(self._cut(X), y)
+        self.classes_ = self._counted.classes_
+        return self
+
+    def _cut(self, X: Any) -> FloatArray:
+        columns = [
+            column if edges is None else np.searchsorted(edges, column)
+            for column, edges in zip(np.asarray(X, np.float64).T, self._edges, strict=True)
+        ]
+        return np.column_stack(columns).astype(np.float64)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return probabilities of every class, shape (n, k)."""
+        return self._counted.predict_proba(self._cut(X))
+
+
+@dataclass(frozen=True)
+class _Votes:
+    """The weighted share of the first members' votes for the second class."""
+
+    model: Any
+    steps: int
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        weights = self.model.estimator_weights_[: self.steps]
+        votes = np.zeros(len(X))
+        for member, weight in zip(self.model.estimators_, weights, strict=False):
+            votes += weight * member.predict(X)
+        share: FloatArray = np.clip(votes / weights.sum(), 0, 1)
+        return share
+
+
+def _boosted(name: str, model: Any, steps: Sequence[int]) -> list[Model]:
+    """Return the model after each of the steps that it reached."""
+    reached = len(model.estimators_)
+    kept = [s for s in steps if s <= reached] or [reached]
+    return [Model(f"{name}, {s} steps", _Votes(model, s)) for s in kept]

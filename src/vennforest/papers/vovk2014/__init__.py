@@ -1,0 +1,1 @@
+"""Vovk & Petej (2014), Venn–Abers predictors."""

@@ -1,0 +1,5 @@
+"""Models in files: data that is read, never code that runs."""
+
+from vennforest.persistence.model_file import load, read_header, save, write_model
+
+__all__ = ["load", "read_header", "save", "write_model"]

@@ -1,0 +1,1 @@
+"""Tables in files and data frames: one reader for fit, predict and report."""

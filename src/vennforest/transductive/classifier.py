@@ -1,0 +1,385 @@
+"""Transductive prediction: the estimator is trained anew for every object and tentative label."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
+from scipy.sparse import issparse
+from scipy.special import expit, softmax
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
+from threadpoolctl import ThreadpoolController
+
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_option,
+    check_scores,
+    check_weights,
+    encode_labels,
+)
+from vennforest.calibrators.one_vs_rest import normalised_bounds
+from vennforest.calibrators.venn.calibrator import Venn
+from vennforest.calibrators.venn.taxonomies import resolve
+from vennforest.calibrators.venn.taxonomy import Taxonomy
+from vennforest.multiprobability import Merge, Multiprobability
+from vennforest.sources.base import model_scores, with_seed
+from vennforest.transductive.stacking import check_table, first_of_equal_rows, stack
+
+TransductiveMerge = Literal["auto", "log", "brier", "midpoint"]
+"""How `TransductiveClassifier` makes one probability of its bounds."""
+
+
+class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Classifier whose bounds come from retraining with each new object under every label.
+
+    For each new object x and each label v a clone of the estimator is trained on the training set
+    plus (x, v), and everybody is scored by that model, x included. All data train and all data
+    calibrate, and the bounds are valid without any part set aside (Vovk & Petej 2014, Theorem 1);
+    the price is one training for every object and class.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        With ``predict_proba`` or ``decision_function``. None: logistic regression on standardised
+        features (of sparse data scaled only, so that they stay sparse). The theorem asks for an
+        estimator that treats its training examples alike, whatever their order: logistic
+        regression does so without any randomness.
+    method : {"venn-abers", "venn"} or Venn, default="venn-abers"
+        ``"venn-abers"`` is Algorithm 1 of Vovk & Petej (2014); ``"venn"`` counts labels in the
+        category of x; a `Venn` brings its own taxonomy and merge.
+    taxonomy : str, Taxonomy or callable, default="label"
+        The taxonomy of ``method="venn"``: see `Venn`. It is fitted to the scores of all examples,
+        x included, so that learnt edges do no harm to validity. Where the estimator has no
+        ``predict_proba``, its decision values are first mapped by the logistic function (two
+        classes) or softmax (more).
+    merge : {"auto", "log", "brier", "midpoint"}, default="auto"
+        How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
+        ``"auto"`` is ``"log"`` for Venn-Abers and ``"midpoint"`` for Venn. There is no
+        ``"smooth"``: no two objects share a set of calibration scores.
+    n_jobs : int, default=None
+        How many objects are worked on at a time, as in scikit-learn.
+    random_state : int, RandomState instance or None, default=None
+        Fixes every ``random_state`` of the estimator that is None, once for all trainings, so that
+        models differ by the tentative label alone.
+    verbose : int, default=0
+        Above zero: joblib reports how many objects are done.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    estimator_ : classifier
+        Trained on the training set alone, which checks the data at ``fit``; predictions come from
+        other trainings.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where the training data had some.
+
+    Notes
+    -----
+    Equal rows are given equal scores (that of the first of them): matrix products can differ in
+    the last bit by a row's position, and isotonic regression would keep such rows apart.
+
+    *Venn-Abers, two classes.* The isotonic fit to all n + 1 scores and labels, read at x, is p_v;
+    the lower bound of the second class is the smaller of p_0 and p_1 and the upper one the larger.
+    (As a rule p_0 < p_1; the two come from different models, so that the order can turn.)
+
+    *More classes.* The k models of an object serve all classes: the model trained with (x, v) gives
+    for each class j the isotonic fit of the indicator of j to score column j, with x labelled
+    ``v == j``, read at x. The largest of the k values is the upper bound of j against the
+    rest (as a rule that with v = j), the smallest is the lower one; the one under the true label
+    is calibrated for j. `normalised_bounds` makes bounds of them that also hold after
+    normalisation.
+
+    *Venn.* P^v(j) is the share of label j in the category of x, x counted with label v; bounds are
+    the smallest and the largest over v. Weights are repeated observations, and x weighs 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.arange(12.0)[:, None], np.array([0, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 1])
+    >>> model = TransductiveClassifier().fit(X, y)
+    >>> m = model.predict_multiprobability([[0.5], [9.5]])
+    >>> m.p0.round(3), m.p1.round(3)
+    (array([0. , 0.6]), array([0.333, 1.   ]))
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        method: Literal["venn-abers", "venn"] | Venn = "venn-abers",
+        taxonomy: Any = "label",
+        merge: TransductiveMerge = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.taxonomy = taxonomy
+        self.merge = merge
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Keep the training set, and train the estimator on it once.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, n_features)
+            Whatever the estimator takes.
+        y : array-like of shape (n,)
+            Labels of any dtype, at least two different ones.
+        sample_weight : array-like of shape (n,), optional
+            Not below zero; a weight of 2 is the observation twice, of 0 its absence. Every step of
+            a pipeline that takes weights receives them. A new object weighs 1.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter has none of its values, the data do not fit, there are fewer than two
+            classes, or weights are given to an estimator that takes none.
+        TypeError
+            If the estimator has neither ``predict_proba`` nor ``decision_function``.
+        """
+        self._taxonomy, self._merge = self._check_parameters()
+        X, y = validate_data(self, check_table(X), y, skip_check_array=True)
+        check_consistent_length(X, y)
+        codes, classes = encode_labels(y)
+        weight = check_weights(sample_weight, len(codes))
+        if weight is not None and (weight == 0).any():
+            kept = np.flatnonzero(weight > 0)
+            X, codes, weight = _safe_indexing(X, kept), codes[kept], weight[kept]
+            present, codes = np.unique(codes, return_inverse=True)
+            classes = classes[present]
+        if len(classes) < 2:
+            raise ValueError(
+                f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}"
+            )
+        self._template = self._seeded(issparse(X))
+        self._weight = weight
+        self.classes_ = classes
+        self.estimator_ = _train(clone(self._template), X, classes[codes], weight)
+        _score(self.estimator_, _safe_indexing(X, [0]), classes)
+        self._X, self._codes = X, codes
+        return self
+
+    def _check_parameters(self) -> tuple[Taxonomy | None, Merge]:
+        """Return the taxonomy (None: Venn-Abers) and the merge that the parameters mean."""
+        check_option(self.merge, TransductiveMerge, "merge")
+        usual: Merge = "midpoint"
+        if isinstance(self.method, Venn):
+            if self.taxonomy != "label":
+                raise ValueError(
+                    "taxonomy must be left out where method is a Venn with its own, "
+                    f"got {self.taxonomy!r}"
+                )
+            taxonomy, usual = resolve(self.method.taxonomy), self.method.merge
+            check_option(usual, TransductiveMerge, "merge of method")
+        elif self.method == "venn":
+            taxonomy = resolve(self.taxonomy)
+        elif self.method == "venn-abers":
+            taxonomy, usual = None, "log"
+        else:
+            raise ValueError(
+                f'method must be "venn-abers", "venn" or a Venn instance, got {self.method!r}'
+            )
+        return taxonomy, usual if self.merge == "auto" else self.merge
+
+    def _given(self, sparse: bool) -> Any:
+        """Return the estimator, or the default one for dense or sparse data."""
+        if self.estimator is not None:
+            return self.estimator
+        steps = StandardScaler(with_mean=not sparse), LogisticRegression()
+        if get_config()["enable_metadata_routing"]:
+            for step in steps:
+                step.set_fit_request(sample_weight=True)
+        return make_pipeline(*steps)
+
+    def _seeded(self, sparse: bool) -> Any:
+        """Return an untrained estimator that is trained the same way every time."""
+        if isinstance(self.estimator, FrozenEstimator):
+            raise ValueError(
+                "estimator must be one that can be trained anew, got a FrozenEstimator: "
+                "use CalibratedClassifier"
+            )
+        return with_seed(self._given(sparse), check_random_state(self.random_state))
+
+    def predict_multiprobability(self, X: Any) -> Multiprobability:
+        """Return lower and upper probabilities of every class.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, n_features)
+            New objects. Each is predicted by itself: the others play no part.
+
+        Returns
+        -------
+        Multiprobability
+            Bounds of shape (m, k), in [0, 1].
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If the features are not those of ``fit``.
+        """
+        check_is_fitted(self, "estimator_")
+        X = validate_data(self, check_table(X), reset=False, skip_check_array=True)
+        _score(self.estimator_, X, self.classes_)  # refuses at once what the estimator refuses
+        everything, n = stack(self._X, X), len(self._codes)
+        first = first_of_equal_rows(everything)
+        values = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+            delayed(_values_of_object)(
+                self._template,
+                _safe_indexing(everything, [*range(n), row]),
+                self._codes,
+                self.classes_,
+                self._weight,
+                np.append(first[:n], min(first[row], n)),
+                self._taxonomy,
+            )
+            for row in range(n, len(first))
+        )
+        stacked = np.array(values)
+        lower, upper = stacked.min(axis=1), stacked.max(axis=1)
+        if self._taxonomy is None and len(self.classes_) > 2:
+            lower, upper = normalised_bounds(lower, upper)
+        return Multiprobability(lower, upper, self.classes_)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return probabilities of every class, shape (m, k), rows summing to 1: merged bounds.
+
+        Parameters and errors are those of ``predict_multiprobability``.
+        """
+        return self.predict_multiprobability(X).merge(self._merge)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable label of each object, shape (m,), the first of equals.
+
+        Parameters and errors are those of ``predict_multiprobability``.
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe to scikit-learn a classifier that takes what its estimator takes."""
+        tags = super().__sklearn_tags__()
+        given = get_tags(self._given(sparse=True))
+        tags.input_tags.sparse = given.input_tags.sparse
+        tags.input_tags.allow_nan = given.input_tags.allow_nan
+        tags.input_tags.string = given.input_tags.string
+        tags.input_tags.categorical = given.input_tags.categorical
+        return tags
+
+
+def isotonic_value(scores: FloatArray, positive: FloatArray, weight: FloatArray, at: int) -> float:
+    """Return the isotonic fit to labels (n,) at the score number ``at``, in [0, 1].
+
+    Equal scores are one point: their labels are averaged first.
+    """
+    distinct, place = np.unique(scores, return_inverse=True)
+    weights = np.bincount(place, weights=weight, minlength=len(distinct))
+    means = np.bincount(place, weights=weight * positive) / weights
+    return float(isotonic_regression(means, weights=weights).x[place[at]])
+
+
+def _values_of_object(
+    template: Any,
+    X: Any,
+    codes: IntArray,
+    classes: NDArray[Any],
+    weight: FloatArray | None,
+    first: IntArray,
+    taxonomy: Taxonomy | None,
+) -> FloatArray:
+    """Return (k, k): for each tentative label of the last row of X, a probability of each class.
+
+    ``first`` holds for each row of X the first row that is equal to it.
+    """
+    k = len(classes)
+    everybody = np.ones(len(first)) if weight is None else np.append(weight, 1.0)
+    values = np.empty((k, k))
+    for v in range(k):
+        labels = np.append(codes, v)
+        given = None if weight is None else everybody
+        with _thread_pools().limit(limits=1):
+            model = _train(clone(template), X, classes[labels], given)
+            scores = _score(model, X, classes, as_shares=taxonomy is not None)[first]
+        if taxonomy is not None:
+            category = clone(taxonomy).fit(scores, k, everybody)(scores)
+            mates = category == category[-1]
+            counts = np.bincount(labels[mates], weights=everybody[mates], minlength=k)
+            values[v] = counts / counts.sum()
+        elif k == 2:
+            p = isotonic_value(scores, labels == 1, everybody, -1)
+            values[v] = 1 - p, p
+        else:
+            for j in range(k):
+                values[v, j] = isotonic_value(scores[:, j], labels == j, everybody, -1)
+    return values
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Return what limits the threads of BLAS and OpenMP.
+
+    Trainings are small and many, and run side by side with ``n_jobs``; threads of their own would
+    wait for each other, and the last bit of a sum would depend on their number.
+    """
+    return ThreadpoolController()
+
+
+def _train(model: Any, X: Any, y: NDArray[Any], weight: FloatArray | None) -> Any:
+    """Train the model; every step of a pipeline that takes weights receives them."""
+    if weight is None:
+        return model.fit(X, y)
+    if get_config()["enable_metadata_routing"] or not isinstance(model, Pipeline):
+        if not has_fit_parameter(model, "sample_weight") and not isinstance(model, Pipeline):
+            raise ValueError(
+                "sample_weight must be None where the estimator takes no weights, "
+                f"got weights for {type(model).__name__}"
+            )
+        return model.fit(X, y, sample_weight=weight)
+    takers = [name for name, step in model.steps if has_fit_parameter(step, "sample_weight")]
+    if model.steps[-1][0] not in takers:
+        raise ValueError(
+            "sample_weight must be None where the estimator takes no weights, "
+            f"got weights for {type(model.steps[-1][1]).__name__}"
+        )
+    return model.fit(X, y, **{f"{name}__sample_weight": weight for name in takers})
+
+
+def _score(model: Any, X: Any, classes: NDArray[Any], as_shares: bool = False) -> FloatArray:
+    """Return finite scores (n,) of the second of two classes, or (n, k), of a trained model."""
+    scores = check_scores(model_scores(model, X, classes), "scores of the estimator")
+    if not as_shares or hasattr(model, "predict_proba"):
+        return scores
+    shares: FloatArray = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
+    return shares

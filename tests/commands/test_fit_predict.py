@@ -1,0 +1,494 @@
+"""The commands fit and predict: the same answer however a table comes, and one sentence else."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+import vennforest
+from vennforest._validation import InputError
+from vennforest.cli import main
+from vennforest.persistence.model_file import read_header
+from vennforest.tables.columns import TableColumns
+from vennforest.tables.stream import TableFile
+
+TARGET = "what happened"
+COLUMNS = ["label", "probability", "lower", "upper", "p(1e3)", "p(lower)", "p(no way)", "p(yes )"]
+
+
+def make_table(n, seed=0):
+    rng = np.random.default_rng(seed)
+    day = pd.Timestamp("2015-01-01")
+    frame = pd.DataFrame(
+        {
+            "id": [f"{i:05d}" for i in range(n)],
+            "âge": rng.integers(18, 90, n).astype(str),
+            "city": rng.choice(["Zürich", "東京", "New, York", 'say "hi"'], n),
+            "company": [f"firm {i} Ltd" for i in rng.integers(0, 2500, n)],
+            "joined": (day + pd.to_timedelta(rng.integers(0, 3000, n), "D")).strftime("%d/%m/%Y"),
+            "seen": (day + pd.to_timedelta(rng.integers(0, 9**8, n), "s")).strftime("%Y-%m-%d %X"),
+            "vip": rng.choice(["True", "False"], n),
+            "const": "k",
+            "empty": None,
+            "target": rng.normal(size=n).astype(str),
+            "code": rng.choice(["1", "02", "x3"], n),
+            "lower": (rng.normal(size=n) * 1e6).round().astype(int).astype(str),
+        }
+    ).astype(object)
+    for name in ("âge", "city", "joined", "target", "code", "vip"):
+        frame.loc[rng.random(n) < 0.1, name] = None
+    scale = frame["âge"].fillna("50").astype(float) / 20 + (frame["vip"] == "True") * 1.5
+    scale = scale + rng.normal(size=n)
+    frame[TARGET] = np.array(["no way", "1e3", "yes ", "lower"], dtype=object)[
+        np.digitize(scale, [2.5, 3.5, 5])
+    ]
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    make_table(400).to_csv(folder / "train.csv", index=False)
+    make_table(130, seed=1).drop(columns=TARGET).to_csv(folder / "new.csv", index=False)
+    command = ["fit", folder / "train.csv", "--target", TARGET, "-o", folder / "m.skops"]
+    assert run(*command, "--drop", "id", "--trees", 25, "--jobs", 1) == 0
+    assert run("predict", folder / "m.skops", folder / "new.csv", "-o", folder / "p.parquet") == 0
+    return folder
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def refused(capsys, *arguments):
+    """Return the one sentence that a command is refused with."""
+    capsys.readouterr()
+    assert run(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("Error: ") and err.count("\n") == 1, err
+    assert "Traceback" not in err
+    return err.removeprefix("Error: ").strip()
+
+
+def test_what_is_written(folder):
+    out = pd.read_parquet(folder / "p.parquet")
+    assert list(out.columns) == COLUMNS and len(out) == 130
+    p = out[COLUMNS[4:]].to_numpy()
+    np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+    classes = np.array(["1e3", "lower", "no way", "yes "])
+    assert (out["label"] == classes[p.argmax(axis=1)]).all()
+    np.testing.assert_array_equal(out["probability"], p.max(axis=1))
+    # Rows are divided by their sums last, which may move a value on a bound by a rounding.
+    assert (out["lower"] - out["probability"]).max() < 1e-15
+    assert (out["probability"] - out["upper"]).max() < 1e-15
+    header = read_header(folder / "m.skops")
+    assert header["target"] == TARGET and header["classes"] == classes.tolist()
+    kinds = header["columns"]
+    assert kinds == {
+        "âge": "number",
+        "city": "text",
+        "company": "text",
+        "joined": "date",
+        "seen": "date",
+        "vip": "truth value",
+        "const": "text",
+        "empty": "empty",
+        "target": "number",
+        "code": "text",
+        "lower": "number",
+    }
+
+
+def test_python_predicts_the_same(folder):
+    model = vennforest.load(folder / "m.skops")
+    out = pd.read_parquet(folder / "p.parquet")
+    X = pd.read_csv(folder / "new.csv")  # whatever pandas takes the columns for
+    np.testing.assert_array_equal(model.predict_proba(X), out[COLUMNS[4:]].to_numpy())
+    bounds = model.predict_multiprobability(X[::-1])
+    best = model.predict_proba(X[::-1]).argmax(axis=1)
+    np.testing.assert_array_equal(bounds.lower[np.arange(130), best], out["lower"][::-1])
+
+
+@pytest.mark.parametrize("size", [1, 3, 129])
+def test_batches_make_no_difference(folder, tmp_path, size):
+    expected = pd.read_parquet(folder / "p.parquet")
+    for name in ("new.csv",) if size == 1 else ("new.csv", "new.parquet", "new.arrow"):
+        source = folder / name
+        if not source.exists():
+            frame = pd.read_csv(folder / "new.csv")
+            (frame.to_parquet if name.endswith("parquet") else frame.to_feather)(source)
+        rows = ("--rows-at-once", size)
+        assert run("predict", folder / "m.skops", source, "-o", tmp_path / "o.arrow", *rows) == 0
+        pd.testing.assert_frame_equal(
+            pd.read_feather(tmp_path / "o.arrow"), expected, check_exact=True
+        )
+
+
+def test_types_and_formats_make_no_difference(folder, tmp_path):
+    expected = pd.read_parquet(folder / "p.parquet")
+    frame = pd.read_csv(folder / "new.csv")
+    frame["joined"] = pd.to_datetime(frame["joined"], format="%d/%m/%Y")
+    frame["seen"] = pd.to_datetime(frame["seen"]).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")
+    frame["âge"] = frame["âge"].astype("Int64")
+    frame["vip"] = frame["vip"].astype("boolean")
+    frame[["city", "code", "const"]] = frame[["city", "code", "const"]].astype("category")
+    frame["empty"] = frame["empty"].astype(object)
+    frame = frame[frame.columns[::-1]]
+    frame.to_parquet(tmp_path / "a.parquet", row_group_size=17)
+    table = pa.Table.from_pandas(frame)
+    with pa.ipc.new_stream(str(tmp_path / "b.arrows"), table.schema) as out:
+        out.write_table(table, max_chunksize=13)
+    text = pd.read_csv(folder / "new.csv", dtype=str)
+    text["target"] = text["target"].str.replace(".", ",")
+    text.to_csv(tmp_path / "c.csv", sep=";", index=False, encoding="utf-16")
+    with gzip.open(tmp_path / "d.csv.gz", "wb") as out:
+        out.write((folder / "new.csv").read_bytes())
+    for name in ("a.parquet", "b.arrows", "c.csv", "d.csv.gz"):
+        output = tmp_path / "out.csv"
+        assert run("predict", folder / "m.skops", tmp_path / name, "-o", output) == 0, name
+        read = pd.read_csv(output, dtype={"label": str})
+        for column in COLUMNS:
+            np.testing.assert_array_equal(read[column], expected[column], err_msg=name)
+
+
+def test_identifiers_are_carried_along(folder, tmp_path):
+    output = tmp_path / "o.parquet"
+    ids = ("--id", "id", "--id", "city")
+    assert run("predict", folder / "m.skops", folder / "new.csv", "-o", output, *ids) == 0
+    out = pd.read_parquet(output)
+    new = pd.read_csv(folder / "new.csv", dtype=str)
+    assert list(out.columns) == ["id", "city", *COLUMNS]
+    assert out["id"].tolist() == new["id"].tolist() == [f"{i:05d}" for i in range(130)]
+    pd.testing.assert_series_equal(out["city"], new["city"], check_dtype=False)
+    frame = pd.read_csv(folder / "new.csv")
+    frame["id"] = pd.Categorical(frame["id"])
+    frame.to_parquet(tmp_path / "n.parquet")
+    assert run("predict", folder / "m.skops", tmp_path / "n.parquet", "-o", output, *ids) == 0
+    assert pq.read_schema(output).field("id").type == pa.int64()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+def test_no_rows_give_no_rows(folder, tmp_path, suffix):
+    source, output = tmp_path / f"none.{suffix}", tmp_path / f"out.{suffix}"
+    frame = pd.read_csv(folder / "new.csv").head(0)
+    {"csv": frame.to_csv, "parquet": frame.to_parquet, "arrow": frame.to_feather}[suffix](source)
+    assert run("predict", folder / "m.skops", source, "-o", output, "--id", "id") == 0
+    read = {"csv": pd.read_csv, "parquet": pd.read_parquet, "arrow": pd.read_feather}[suffix]
+    out = read(output)
+    assert list(out.columns) == ["id", *COLUMNS] and len(out) == 0
+
+
+def test_json_and_quiet(folder, tmp_path, capsys):
+    output = tmp_path / "o.csv"
+    frame = pd.read_csv(folder / "new.csv").assign(more=1, id=2)
+    frame.to_csv(tmp_path / "n.csv", index=False)
+    capsys.readouterr()
+    assert run("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output, "--json") == 0
+    out, err = capsys.readouterr()
+    summary = json.loads(out)
+    assert summary["n_rows"] == 130 and sum(summary["counts"].values()) == 130
+    assert summary["columns"] == COLUMNS and summary["ignored"] == ["id", "more"]
+    table = pd.read_csv(output)
+    width = (table["upper"] - table["lower"]).mean()
+    assert summary["mean_width"] == pytest.approx(width, abs=1e-12)
+    assert err == "Note: The columns 'id', 'more' were not there in training: left aside.\n"
+    assert run("predict", folder / "m.skops", folder / "new.csv", "-o", output, "--id", "id") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_fit_says_what_it_learnt(folder, tmp_path, capsys):
+    command = ("fit", folder / "train.csv", "-t", TARGET, "-o", tmp_path / "m.skops")
+    options = ("--trees", 15, "--jobs", 1, "--drop", "company", "--drop", "id")
+    assert run(*command, *options, "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    labels = make_table(400)[TARGET].value_counts().to_dict()
+    assert summary["classes"] == labels and summary["n_rows"] == 400
+    model = vennforest.load(tmp_path / "m.skops")
+    X = pd.read_csv(folder / "train.csv")
+    left_out = np.arange(len(model.calibration_y_))
+    bounds = model.calibrator_.predict_multiprobability(model.calibration_scores_, left_out)
+    p = bounds.merge("smooth", model.calibrator_.predict_smooth(model.calibration_scores_))
+    share = (model.classes_[p.argmax(axis=1)] == model.calibration_y_).mean()
+    assert summary["measures"]["accuracy"] == pytest.approx(share)
+    assert len(X) == 400
+    assert run(*command, *options, "--method", "platt", "--calibrate-on", "holdout") == 0
+    out, err = capsys.readouterr()
+    assert out == "" and "Learnt from 400 rows" in err and f"Wrote {tmp_path / 'm.skops'}" in err
+    output = tmp_path / "o.csv"
+    assert run("predict", tmp_path / "m.skops", folder / "new.csv", "-o", output) == 0
+    assert list(pd.read_csv(output).columns) == [c for c in COLUMNS if c not in ("lower", "upper")]
+
+
+def test_fitting_twice_gives_the_same_model(folder, tmp_path):
+    for name in ("a", "b"):
+        command = ("fit", folder / "train.csv", "-t", TARGET, "-o", tmp_path / f"{name}.skops")
+        assert run(*command, "--trees", 5, "--seed", 3, "--jobs", 1) == 0
+        model, out = tmp_path / f"{name}.skops", tmp_path / f"{name}.csv"
+        assert run("predict", model, folder / "train.csv", "-o", out) == 0
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_columns_missing_or_retyped_are_named(folder, tmp_path, capsys):
+    frame = pd.read_csv(folder / "new.csv", dtype=str)
+
+    def message(table, name="bad.csv"):
+        source = tmp_path / name
+        table.to_parquet(source) if name.endswith("parquet") else table.to_csv(source, index=False)
+        output = tmp_path / "o.csv"
+        said = refused(capsys, "predict", folder / "m.skops", source, "-o", output)
+        assert sorted(path.name for path in tmp_path.iterdir()) == [name]
+        source.unlink()
+        return said
+
+    assert message(frame.drop(columns="âge")) == "the table lacks the column 'âge' of training"
+    assert message(frame.drop(columns=["âge", "vip"])).startswith(
+        "the table lacks the columns 'âge', 'vip'"
+    )
+    assert message(frame.rename(columns={"city": "City"})).endswith("is 'City' what 'city' was?")
+    for column, cell, held in [
+        ("âge", "old", "numbers"),
+        ("âge", "1_000", "numbers"),
+        ("vip", "maybe", "truth values"),
+        ("joined", "2020-01-31", "dates written like %d/%m/%Y"),
+        ("seen", "31/12/2020", "dates written like"),
+    ]:
+        wrong = frame.copy()
+        wrong.loc[117, column] = cell
+        said = message(wrong)
+        assert said.startswith(f"column {column!r} held {held}")
+        assert said.endswith(f"and now {cell!r} in row 118")
+    wrong = frame.copy()
+    wrong.loc[3, "lower"] = "1e400"
+    assert "'lower' must hold numbers up to 3.4e+38, got an infinite number in row 4" in message(
+        wrong
+    )
+    wrong = frame.assign(company=7)
+    assert (
+        message(wrong, "bad.parquet")
+        == "column 'company' held text in training, and now 7 in row 1"
+    )
+    wrong = frame.assign(**{"âge": pd.Timestamp("2020-01-01")})
+    assert message(wrong, "bad.parquet").startswith(
+        "column 'âge' held numbers in training, and now 2020"
+    )
+
+
+def test_bad_files_and_outputs(folder, tmp_path, capsys):
+    model, new, out = folder / "m.skops", folder / "new.csv", tmp_path / "o.csv"
+    cut, text = tmp_path / "cut.skops", tmp_path / "text.skops"
+    cut.write_bytes(model.read_bytes()[:-2000])
+    text.write_text("no model\n")
+    empty, broken = tmp_path / "empty.csv", tmp_path / "broken.parquet"
+    empty.write_text("")
+    broken.write_bytes(b"PAR1" + bytes(100))
+    for arguments, said in [
+        ((tmp_path / "none.skops", new, "-o", out), "there is no model file"),
+        ((cut, new, "-o", out), "is damaged or was cut short"),
+        ((text, new, "-o", out), "is not a model file"),
+        ((new, new, "-o", out), "is not a model file"),
+        ((model, tmp_path / "none.csv", "-o", out), "there is no file"),
+        ((model, tmp_path, "-o", out), "is a folder"),
+        ((model, empty, "-o", out), "is empty"),
+        ((model, broken, "-o", out), "cannot be read"),
+        ((model, new, "-o", tmp_path / "o.xlsx"), "must end in .csv, .parquet or .arrow"),
+        ((model, new, "-o", tmp_path / "no" / "o.csv"), "there is no folder"),
+        ((model, new, "-o", new), "must not be the table itself"),
+        ((model, new, "-o", out, "--id", "idd"), "did you mean 'id'?"),
+    ]:
+        assert said in refused(capsys, "predict", *arguments), arguments
+    train, skops = folder / "train.csv", tmp_path / "x.skops"
+    for arguments, said in [
+        ((train, "-t", "what hapened", "-o", skops), f"did you mean {TARGET!r}?"),
+        ((train, "-t", TARGET, "-o", train), "must not be the table itself"),
+        ((train, "-t", TARGET, "-o", skops, "--method", "magic"), "--method must be one of"),
+        ((train, "-t", TARGET, "-o", skops, "--merge", "magic"), "--merge must be one of"),
+        ((train, "-t", "const", "-o", skops), "one class only"),
+        ((train, "-t", TARGET, "-o", tmp_path / "no" / "x.skops"), "there is no folder"),
+        ((empty, "-t", TARGET, "-o", skops), "is empty"),
+    ]:
+        assert said in refused(capsys, "fit", *arguments), arguments
+    kept = {"broken.parquet", "cut.skops", "empty.csv", "text.skops"}
+    assert {path.name for path in tmp_path.iterdir()} == kept
+
+
+def test_a_name_that_the_output_has_is_refused(folder, tmp_path, capsys):
+    frame = pd.read_csv(folder / "new.csv", dtype=str).assign(label="x")
+    frame.to_csv(tmp_path / "n.csv", index=False)
+    output = tmp_path / "o.csv"
+    for name in ("label", "lower"):
+        command = ("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output, "--id", name)
+        assert f"{name!r} cannot be carried along" in refused(capsys, *command)
+
+
+def test_a_late_error_leaves_the_old_output(folder, tmp_path, capsys):
+    frame = pd.read_csv(folder / "new.csv", dtype=str)
+    frame.loc[125, "âge"] = "old"
+    frame.to_csv(tmp_path / "n.csv", index=False)
+    output = tmp_path / "o.csv"
+    output.write_text("old")
+    command = ("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output)
+    assert "row 126" in refused(capsys, *command, "--rows-at-once", 10)
+    assert output.read_text() == "old" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_ctrl_c_leaves_nothing_half_written(folder, tmp_path):
+    new = (folder / "new.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "n.csv").write_text(new[0] + "".join(new[1:]) * 200)
+    command = [
+        sys.executable,
+        "-m",
+        "vennforest",
+        "predict",
+        folder / "m.skops",
+        tmp_path / "n.csv",
+    ]
+    work = subprocess.Popen(
+        [*map(str, command), "-o", str(tmp_path / "o.csv"), "--rows-at-once", "20"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(work.pid, signal.SIGINT)
+    _, err = work.communicate(timeout=60)
+    assert work.returncode == 130 and err == "Stopped: nothing was written.\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["n.csv"]
+
+
+def test_models_saved_in_python(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(120, 3)), columns=["a", "b", "c"])
+    y = (X["a"] + rng.normal(size=120) > 0).to_numpy()
+    X.to_csv(tmp_path / "n.csv", index=False)
+    model, output = tmp_path / "m.skops", tmp_path / "o.parquet"
+    for table, labels in ((X, y), (X.to_numpy(), np.where(y, 3.0, 2.0))):
+        fitted = vennforest.CalibratedClassifier(random_state=0).set_params(n_jobs=1)
+        fitted.fit(table, labels)
+        vennforest.save(fitted, model)
+        assert run("predict", model, tmp_path / "n.csv", "-o", output) == 0
+        out = pd.read_parquet(output)
+        np.testing.assert_array_equal(out["label"], fitted.predict(table))
+        np.testing.assert_array_equal(out.iloc[:, -1], fitted.predict_proba(table)[:, 1])
+    X.assign(d=1).to_csv(tmp_path / "n.csv", index=False)
+    command = ("predict", model, tmp_path / "n.csv", "-o", output)
+    assert "3 columns without names" in refused(capsys, *command)
+    vennforest.save(vennforest.VennAbers().fit([0.1, 0.9], [0, 1]), model)
+    assert "takes scores and no table" in refused(capsys, *command)
+
+
+class Foreign(GaussianNB):
+    """A type that vennforest does not know."""
+
+
+def test_a_model_with_a_foreign_type_needs_trust(tmp_path, capsys):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = X[:, 0] > 0
+    fitted = vennforest.CalibratedClassifier(Foreign(), cv=2).fit(X, y)
+    model, table, output = tmp_path / "m.skops", tmp_path / "t.csv", tmp_path / "o.parquet"
+    vennforest.save(fitted, model)
+    pd.DataFrame(X, columns=["a", "b"]).to_csv(table, index=False)
+    command = ("predict", model, table, "-o", output)
+    name = f"{Foreign.__module__}.Foreign"
+    said = refused(capsys, *command)
+    assert f"holds {name}, which" in said and "vennforest predict with --trust" in said
+    assert name in refused(capsys, *command, "--trust", "somebody.Else")
+    assert run(*command, "--trust", name) == 0
+    np.testing.assert_allclose(pd.read_parquet(output).iloc[:, -1], fitted.predict_proba(X)[:, 1])
+
+
+def test_cells_of_text_files_stay_text(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("code,n\n" + "1,1\n" * 50 + "007,2.5\nx,\nNA,3\n")
+    parts = list(TableFile(path).batches(["code", "n"], ["code"], 20))
+    together = pd.concat([part.rows for part in parts])
+    assert together["code"].tolist()[48:52] == ["1", "1", "007", "x"]
+    assert together["code"].isna().tolist() == [False] * 52 + [True]
+    assert together.index.tolist() == list(range(53)) and len(parts) == 3
+    assert pa.concat_arrays([part.carried[0] for part in parts])[50].as_py() == "007"
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    """Ten times the rows take no more memory: read, handed on and written in parts."""
+    code = """
+import sys, resource
+from pathlib import Path
+from vennforest.cli import main
+code = main(["predict", *sys.argv[1:], "--rows-at-once", "2000"])
+print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=200), "b": ["x" * 300 + str(i % 5) for i in range(200)]})
+    X.assign(y=rng.random(200) < 0.5).to_csv(tmp_path / "t.csv", index=False)
+    model = tmp_path / "m.skops"
+    assert run("fit", tmp_path / "t.csv", "-t", "y", "-o", model, "--trees", 2, "--jobs", 1) == 0
+    peaks = []
+    for copies in (50, 1000):
+        pd.concat([X] * copies).to_csv(tmp_path / "big.csv", index=False)
+        command = [
+            sys.executable,
+            "-c",
+            code,
+            model,
+            tmp_path / "big.csv",
+            "-o",
+            tmp_path / "o.arrow",
+        ]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
+        code_, peak = done.stdout.split()
+        assert code_ == "0"
+        peaks.append(int(peak) / 1024)
+    size = (tmp_path / "big.csv").stat().st_size / 2**20
+    assert size > 60 and peaks[1] - peaks[0] < 25, (size, peaks)
+
+
+class TestColumns:
+    """What a column is taken for, and its cells after."""
+
+    @pytest.mark.parametrize(
+        ("cells", "kind"),
+        [
+            ([1, 2, None], "number"),
+            (["1", "2.5", " 3e4 "], "number"),
+            (["1", "2", "x"], "text"),
+            ([True, None, False], "truth value"),
+            (["2020-01-02", "2020-02-03"], "date"),
+            (["2020-01-02", "soon"], "text"),
+            ([pd.Timestamp("2020-01-02"), None], "date"),
+            ([pd.Timedelta(3, "s"), None], "duration"),
+            ([None, None], "empty"),
+            ([1, "x", 2.5], "text"),
+        ],
+    )
+    def test_kinds(self, cells, kind):
+        frame = pd.DataFrame({"c": pd.Series(cells), "d": range(len(cells))})
+        assert TableColumns().fit(frame).kinds_[0] == kind
+
+    def test_numbers_are_the_nearest(self):
+        rng = np.random.default_rng(0)
+        numbers = rng.normal(size=500) * 10.0 ** rng.integers(-30, 30, 500)
+        columns = TableColumns().fit(pd.DataFrame({"a": numbers}))
+        read = columns.transform(pd.DataFrame({"a": [repr(float(x)) for x in numbers]}))
+        np.testing.assert_array_equal(read["a"], numbers)
+
+    def test_refusals(self):
+        columns = TableColumns().fit(pd.DataFrame({"a": [1.0], "t": ["x"]}, index=["r"]))
+        with pytest.raises(InputError, match="X must be a pandas DataFrame, got ndarray"):
+            columns.transform(np.ones((1, 2)))
+        with pytest.raises(InputError, match="in row 'q'"):
+            columns.transform(pd.DataFrame({"a": ["no"], "t": ["x"]}, index=["q"]))
+        with pytest.raises(InputError, match="got empty ones only"):
+            TableColumns().fit(pd.DataFrame({"a": [None]}))
+        with pytest.raises(InputError, match="two alike"):
+            TableColumns().fit(pd.DataFrame([[1, 2]], columns=["a", "a"]))

@@ -1,0 +1,217 @@
+"""Interval measures and the curves that plots draw."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import oracle
+from cases import close, draw_estimates
+from vennforest import metrics
+from vennforest.multiprobability import Multiprobability
+
+
+def draw_intervals(rng, n, k, classes=None):
+    p = rng.dirichlet(np.ones(k), n).round(1 if rng.random() < 0.3 else 9)
+    lower = np.clip(p - rng.random((n, k)) / 5, 0, 1)
+    upper = np.clip(p + rng.random((n, k)) / 5, 0, 1)
+    if k == 2:
+        upper[:, 0], lower[:, 0] = 1 - lower[:, 1], 1 - upper[:, 1]
+    return Multiprobability(lower, upper, np.arange(k) if classes is None else np.array(classes))
+
+
+def test_interval_summary_agrees_with_the_slow_one():
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        n, k = int(rng.integers(1, 30)), int(rng.integers(2, 5))
+        m = draw_intervals(rng, n, k, list("abcd")[:k])
+        y = rng.choice(m.classes, n)
+        got = metrics.interval_summary(m, y)
+        slow = oracle.interval_summary(m.lower, m.upper, m.classes, y)
+        close((got.low, got.high, got.size, got.accuracy), slow)
+        low, high, _, accuracy = slow
+        if min(abs(accuracy - low), abs(accuracy - high)) > 1e-9:
+            assert got.inside == (low <= accuracy <= high)
+        w = rng.integers(0, 3, n)
+        if w.any():
+            rows = np.repeat(np.arange(n), w)
+            twice = metrics.interval_summary(m, y, sample_weight=w)
+            again = metrics.interval_summary(m[rows], y[rows])
+            close(list(vars(twice).values()), list(vars(again).values()))
+
+
+def test_interval_table_agrees_with_the_slow_one():
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        n = int(rng.integers(1, 60))
+        m = draw_intervals(rng, n, 2)
+        y = rng.integers(0, 2, n)
+        table = metrics.interval_table(m, y, bins=5)
+        low, high = m.of_label()
+        codes = np.array([oracle._bin_of(c, 5) for c in ((low + high) / 2).tolist()])
+        assert len(table) == len(set(codes))
+        assert table.n.sum() == n
+        for i, code in enumerate(sorted(set(codes))):
+            rows = np.flatnonzero(codes == code)
+            slow = oracle.interval_summary(m.lower, m.upper, m.classes, y, rows.tolist())
+            close((table.low[i], table.high[i], table.size[i], table.accuracy[i]), slow)
+            assert table.n[i] == len(rows)
+            close(table.confidence[i], (slow[0] + slow[1]) / 2)
+
+
+def test_inside_allows_for_rounding_and_nothing_more():
+    bounds = np.array([[0.5, 0.5]] * 3)
+    m = Multiprobability(bounds * [0.9, 0], bounds * [0.9, 0] + 0.1 / 3, np.array([0, 1]))
+    assert not metrics.interval_summary(m, [0, 1, 1]).inside
+    exact = Multiprobability(np.array([[0.1, 0]] * 10), np.array([[0.1, 0.9]] * 10), m.classes)
+    assert metrics.interval_summary(exact, [0] + [1] * 9).inside
+
+
+def test_interval_measures_refuse_what_does_not_fit():
+    m = draw_intervals(np.random.default_rng(0), 3, 2, ["a", "b"])
+    with pytest.raises(ValueError, match="y must hold labels of classes"):
+        metrics.interval_summary(m, ["a", "b", "c"])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        metrics.interval_summary(m, ["a", "b"])
+    with pytest.raises(ValueError, match="m must hold at least one object, got 0"):
+        metrics.interval_summary(m[[]], [])
+    with pytest.raises(ValueError, match="m must hold at least one object, got 0"):
+        metrics.interval_curve(m[[]])
+    with pytest.raises(ValueError, match="pos_label must be one of"):
+        metrics.interval_curve(m, pos_label="c")
+    with pytest.raises(ValueError, match=r"p must have shape \(3, 2\), got \(3,\)"):
+        metrics.interval_curve(m, p=np.zeros(3))
+    with pytest.raises(ValueError, match=r"scores must have shape \(n,\)"):
+        metrics.interval_curve(m, scores=np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="max_points must be at least 2, got 1"):
+        metrics.interval_curve(m, max_points=1)
+
+
+def test_interval_curve_orders_and_thins():
+    rng = np.random.default_rng(3)
+    m = draw_intervals(rng, 1000, 2, ["no", "yes"])
+    scores, y = rng.random(1000).round(2), rng.choice(["no", "yes"], 1000)
+    curve = metrics.interval_curve(m, scores=scores, y=y)
+    order = np.argsort(scores, kind="stable")
+    np.testing.assert_array_equal(curve.x, scores[order])
+    assert curve.by_score
+    assert curve.event == "yes"
+    assert curve.outcome.sum() == (y == "yes").sum()
+    # Every object keeps its own bounds and label.
+    rows = {(s, a, b, label == "yes") for s, a, b, label in zip(scores, m.p0, m.p1, y, strict=True)}
+    drawn = zip(curve.x, curve.low, curve.high, curve.outcome == 1, strict=True)
+    assert set(drawn) == rows
+    thin = metrics.interval_curve(m, max_points=11)
+    assert len(thin.x) == 11
+    assert (thin.x[0], thin.x[-1], thin.n) == (1, 1000, 1000)
+    assert (np.diff(metrics.interval_curve(m, max_points=1000).p) >= 0).all()
+    other = metrics.interval_curve(m, pos_label="no", max_points=1000)
+    close(np.sort(other.low), np.sort(1 - m.p1))
+    many = draw_intervals(rng, 50, 4)
+    curve = metrics.interval_curve(many, y=many.labels())
+    assert curve.event == "predicted label"
+    assert curve.outcome.all()
+    close(np.sort(curve.low), np.sort(many.of_label()[0]))
+
+
+def test_reliability_curve_agrees_with_the_slow_one():
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        y, p = draw_estimates(rng)
+        curve = metrics.reliability_curve(y, p, bins=5, n_resamples=0)
+        codes = [oracle._bin_of(q, 5) for q in p.tolist()]
+        means = oracle._means_of_bins(y.tolist(), p.tolist(), codes, [1] * len(p))
+        close(np.column_stack([curve.bin_weight, curve.bin_estimate, curve.bin_share]), means)
+        fitted = oracle.isotonic_max_min(p, y)
+        for q, value in zip(curve.corp_estimate, curve.corp_share, strict=True):
+            close(value, float(fitted[q]))
+        # The corners say all: between them the fit lies on the same level.
+        for q, value in fitted.items():
+            if q not in curve.corp_estimate:
+                close(np.interp(q, curve.corp_estimate, curve.corp_share), float(value))
+        close(curve.histogram.sum(), 1)
+        assert len(curve.band_low) == 0
+
+
+@pytest.mark.parametrize("n", [400, 20_000])
+def test_consistency_band_holds_what_it_promises(n):
+    rng = np.random.default_rng(5)
+    p = rng.random(n)
+    curve = metrics.reliability_curve(p < 0.5, p, level=0.8, n_resamples=200)
+    assert len(curve.band_estimate) <= 2000 + 10
+    inside, binned = [], []
+    for _ in range(60):
+        fair = metrics.reliability_curve(rng.random(n) < p, p, n_resamples=0)
+        read = np.interp(curve.band_estimate, fair.corp_estimate, fair.corp_share)
+        inside.append((curve.band_low - 1e-9 <= read) & (read <= curve.band_high + 1e-9))
+        binned.append((curve.bin_low <= fair.bin_share) & (fair.bin_share <= curve.bin_high))
+    assert 0.74 < np.mean(inside) < 0.92
+    assert 0.7 < np.mean(binned) < 0.92
+
+
+def test_band_of_bins_is_the_binomial_one_where_estimates_are_equal():
+    p = np.repeat([0.05, 0.35, 0.75], [100, 40, 300])
+    y = np.arange(len(p)) % 2
+    curve = metrics.reliability_curve(y, p, level=0.9, n_resamples=4000)
+    n, q = np.array([100, 40, 300]), np.array([0.05, 0.35, 0.75])
+    np.testing.assert_allclose(curve.bin_low, stats.binom.ppf(0.05, n, q) / n, atol=0.03)
+    np.testing.assert_allclose(curve.bin_high, stats.binom.ppf(0.95, n, q) / n, atol=0.03)
+
+
+def test_levels_of_the_band_never_part_a_bin():
+    p = np.random.default_rng(7).random(5000)
+    curve = metrics.reliability_curve(p < 0.5, p, bins="distinct", n_resamples=5)
+    assert len(curve.bin_low) == len(curve.bin_share) == 5000
+    np.testing.assert_array_equal(curve.band_estimate, np.sort(p))
+
+
+def test_reliability_curve_names_its_event():
+    p = np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]])
+    assert metrics.reliability_curve(["a", "c"], p, classes=list("abc")).event == "predicted label"
+    assert metrics.reliability_curve(["a", "c"], p, classes=list("abc"), pos_label="b").event == "b"
+    assert metrics.reliability_curve(["a", "c"], [0.1, 0.2]).event == "c"
+    assert metrics.reliability_curve([1, 1], [0.1, 0.2]).event == "1"
+    assert metrics.reliability_curve([0, 0], [0.1, 0.2]).event == "1"
+
+
+def test_reliability_curve_takes_weights_as_repeated_observations():
+    rng = np.random.default_rng(6)
+    p, w = rng.random(50), rng.integers(0, 4, 50)
+    y = rng.random(50) < p
+    rows = np.repeat(np.arange(50), w)
+    a = metrics.reliability_curve(y, p, sample_weight=w)
+    b = metrics.reliability_curve(y[rows], p[rows])
+    for name in ("bin_weight", "bin_share", "corp_share", "band_low", "bin_high", "histogram"):
+        close(getattr(a, name), getattr(b, name))
+
+
+def test_reliability_curve_refuses_what_is_out_of_range():
+    with pytest.raises(ValueError, match=r"level must lie in \(0, 1\), got 90"):
+        metrics.reliability_curve([0, 1], [0.1, 0.2], level=90)
+    with pytest.raises(ValueError, match="n_resamples must not be negative, got -1"):
+        metrics.reliability_curve([0, 1], [0.1, 0.2], n_resamples=-1)
+
+
+def test_learning_curve_by_hand():
+    values = [[3.0, 5.0, 4.0], [1.0, np.nan, 2.0], [7.0, np.nan, np.nan]]
+    curve = metrics.learning_curve([200, 100, 50], values)
+    close(curve.sizes, [50, 100, 200])
+    close(curve.mean, [7, 1.5, 4])
+    close(curve.high - curve.mean, [0, math.sqrt(0.5) / math.sqrt(2), 1 / math.sqrt(3)])
+    close(curve.mean - curve.low, curve.high - curve.mean)
+    spread = metrics.learning_curve([200, 100, 50], values, "standard-deviation")
+    close(spread.high - spread.mean, [0, math.sqrt(0.5), 1])
+    ends = metrics.learning_curve([200, 100, 50], values, "range")
+    close(ends.low, [7, 1, 3])
+    close(ends.high, [7, 2, 5])
+    close(metrics.learning_curve([1, 2], [3, 4]).mean, [3, 4])
+
+
+def test_learning_curve_refuses_what_does_not_fit():
+    with pytest.raises(ValueError, match=r"values must have a row for each of 2 sizes, got \(3, 1"):
+        metrics.learning_curve([1, 2], [1, 2, 3])
+    with pytest.raises(ValueError, match="values must hold a number for every size, got none at 2"):
+        metrics.learning_curve([1, 2], [[1.0], [np.nan]])
+    with pytest.raises(ValueError, match=r"spread must be one of .*, got 'iqr'"):
+        metrics.learning_curve([1, 2], [1, 2], "iqr")

@@ -1,0 +1,338 @@
+"""Decompositions, scores and input of the measures, against slow versions and other packages."""
+
+import math
+import warnings
+from functools import partial
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+
+import oracle
+from cases import close, draw_estimates
+from vennforest import metrics
+from vennforest.metrics.calibration_error import Kind
+
+MEASURES = {
+    "brier": lambda y, p, **kw: metrics.brier_score(y, p, **kw),
+    "decomposition": lambda y, p, **kw: metrics.brier_decomposition(y, p, **kw).reliability,
+    "quantiles": lambda y, p, **kw: (
+        metrics.brier_decomposition(y, p, bins=4, strategy="quantile", **kw).resolution
+    ),
+    "corp": lambda y, p, **kw: metrics.corp_decomposition(y, p, **kw).miscalibration,
+    "spiegelhalter": lambda y, p, **kw: metrics.spiegelhalter_test(y, p, **kw).statistic,
+    "kuiper": lambda y, p, **kw: metrics.kuiper_test(y, p, **kw).statistic,
+    "kolmogorov-smirnov": lambda y, p, **kw: metrics.kolmogorov_smirnov_test(y, p, **kw).pvalue,
+    "confidence": metrics.confidence_minus_accuracy,
+    "auc": metrics.weighted_auc,
+    **{f"error-{kind}": partial(metrics.calibration_error, kind=kind) for kind in get_args(Kind)},
+}
+
+
+def test_brier_decomposition_agrees_with_the_slow_one():
+    rng = np.random.default_rng(1)
+    for _ in range(1500):
+        y, p = draw_estimates(rng)
+        w = rng.integers(0, 4, len(y)) if rng.random() < 0.5 else None
+        if w is not None and not w.any():
+            continue
+        bins = rng.choice([1, 2, 10, 100, 7]).item() if rng.random() < 0.8 else "distinct"
+        if rng.random() < 0.1:
+            bins = [0.0, 0.2, 0.29, 0.8, 1.0]
+        d = metrics.brier_decomposition(y, p, bins=bins, sample_weight=w)
+        slow = oracle.brier_decomposition(
+            y.tolist(),
+            p.tolist(),
+            [0.2, 0.29, 0.8] if isinstance(bins, list) else bins,
+            None if w is None else w.tolist(),
+        )
+        got = (d.reliability, d.resolution, d.uncertainty, d.sharpness, d.brier)
+        close(got, slow)
+
+
+def test_estimate_on_an_edge_belongs_to_the_bin_below():
+    y, p = [0, 1, 1, 0], [0.29, 0.285, np.nextafter(0.29, 1), 0.295]
+    d = metrics.brier_decomposition(y, p, bins=100)
+    below, above = (0.29 + 0.285) / 2, (np.nextafter(0.29, 1) + 0.295) / 2
+    close(d.reliability, ((below - 0.5) ** 2 + (above - 0.5) ** 2) / 2)
+
+
+def test_equal_count_bins_agree_with_the_slow_ones():
+    rng = np.random.default_rng(2)
+    for _ in range(600):
+        y, p = draw_estimates(rng)
+        k = int(rng.integers(1, 8))
+        w = rng.integers(1, 4, len(y))
+        codes = oracle.quantile_bins(p.tolist(), k, w.tolist())
+        gaps = oracle.calibration_gaps(y.tolist(), p.tolist(), codes, w.tolist())
+        got = metrics.calibration_error(y, p, kind="adaptive", bins=k, sample_weight=w)
+        close(got, math.fsum(share * gap for share, gap in gaps))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.floats(0, 1) | st.sampled_from([0, 0.25, 0.5, 1])),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_distinct_bins_leave_nothing_of_the_brier_score(rows):
+    y, p = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
+    d = metrics.brier_decomposition(y, p, bins="distinct")
+    close(d.within_bins, 0)
+    close(d.brier, brier_score_loss(y, p, pos_label=True, labels=[False, True]))
+    assert d.reliability >= 0
+    assert d.resolution >= 0
+
+
+def test_within_bins_is_what_the_three_terms_leave():
+    rng = np.random.default_rng(3)
+    p = rng.random(500)
+    d = metrics.brier_decomposition(rng.random(500) < p, p, bins=3)
+    assert abs(d.within_bins) > 1e-4
+    close(d.brier, d.reliability - d.resolution + d.uncertainty + d.within_bins)
+
+
+def test_many_classes_add_up_one_vs_rest():
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.ones(4), 300)
+    y = rng.choice(list("dabc"), 300)
+    whole = metrics.brier_decomposition(y, p)
+    parts = [metrics.brier_decomposition(y, p, pos_label=c) for c in "abcd"]
+    for name in ("reliability", "resolution", "uncertainty", "sharpness", "brier"):
+        close(getattr(whole, name), sum(getattr(part, name) for part in parts))
+    close(whole.brier, metrics.brier_score(y, p))
+    close(parts[2].brier, np.mean(((y == "c") - p[:, 2]) ** 2))
+
+
+def test_brier_score_is_scikit_learns():
+    rng = np.random.default_rng(5)
+    for k in (2, 3, 7):
+        p, y, w = rng.dirichlet(np.ones(k), 80), rng.integers(0, k, 80), rng.random(80)
+        for half in (True, False):
+            theirs = brier_score_loss(
+                y, p, sample_weight=w, labels=np.arange(k), scale_by_half=half
+            )
+            ours = metrics.brier_score(
+                y, p, sample_weight=w, classes=np.arange(k), scale_by_half=half
+            )
+            close(ours, theirs)
+            losses = metrics.brier_losses(y, p, classes=np.arange(k), scale_by_half=half)
+            assert losses.shape == (80,)
+            close(np.average(losses, weights=w), theirs)
+
+
+@pytest.mark.parametrize("loss", ["brier", "log"])
+def test_corp_agrees_with_the_exact_fit(loss):
+    def one(y, q):
+        if loss == "brier":
+            return (y - q) ** 2
+        happened = q if y else 1 - q
+        return -math.log(happened) if happened > 0 else math.inf
+
+    rng = np.random.default_rng(6)
+    for _ in range(400):
+        y, p = draw_estimates(rng)
+        if loss == "log":
+            p = p.clip(1e-300, 1 - 1e-16)
+        w = rng.integers(0, 3, len(y))
+        w[0] = 1
+        d = metrics.corp_decomposition(y, p, loss, sample_weight=w)
+        slow = oracle.corp(y.tolist(), p.tolist(), one, w.tolist())
+        got = (d.miscalibration, d.discrimination, d.uncertainty, d.score)
+        np.testing.assert_allclose(got, slow, rtol=1e-12, atol=1e-12)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=40),
+    st.sampled_from(["brier", "log"]),
+)
+def test_corp_terms_are_never_negative(rows, loss):
+    y, p = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
+    d = metrics.corp_decomposition(y, p, loss)
+    assert d.miscalibration >= 0
+    assert d.discrimination >= 0
+    if math.isfinite(d.score):
+        np.testing.assert_allclose(
+            d.score, d.miscalibration - d.discrimination + d.uncertainty, rtol=1e-12, atol=1e-12
+        )
+    else:
+        assert loss == "log"
+        assert d.miscalibration == math.inf
+
+
+@pytest.mark.parametrize("loss", ["brier", "log"])
+def test_corp_agrees_with_model_diagnostics(loss):
+    scoring = pytest.importorskip("model_diagnostics.scoring")
+    function = scoring.SquaredError() if loss == "brier" else scoring.LogLoss()
+    rng = np.random.default_rng(7)
+    for n in (30, 500):
+        p = rng.random(n).round(2).clip(0.01, 0.99)
+        y, w = (rng.random(n) < p**1.5).astype(float), rng.random(n)
+        theirs = scoring.decompose(y, p, weights=w, scoring_function=function).row(0, named=True)
+        d = metrics.corp_decomposition(y, p, loss, sample_weight=w)
+        for name in ("miscalibration", "discrimination", "uncertainty", "score"):
+            np.testing.assert_allclose(getattr(d, name), theirs[name], rtol=1e-9, atol=1e-12)
+
+
+def test_corp_score_is_scikit_learns_loss():
+    rng = np.random.default_rng(8)
+    p = rng.random(200)
+    y = rng.random(200) < p
+    close(metrics.corp_decomposition(y, p, "log").score, log_loss(y, p))
+    close(metrics.corp_decomposition(y, p).score, brier_score_loss(y, p))
+    q = rng.dirichlet(np.ones(3), 200)
+    labels = rng.integers(0, 3, 200)
+    close(metrics.corp_decomposition(labels, q).score, metrics.brier_score(labels, q))
+
+
+def test_corp_refuses_log_loss_of_many_classes():
+    with pytest.raises(ValueError, match="loss must be 'brier' for 3 classes, got 'log'"):
+        metrics.corp_decomposition([0, 1, 2], np.full((3, 3), 1 / 3), "log")
+
+
+def test_confidence_minus_accuracy_by_hand():
+    y, p = ["a", "a", "b", "b"], [0.1, 0.6, 0.8, 0.5]
+    errors = [0.9 - 1, 0.6 - 0, 0.8 - 1, 0.5 - 0]  # of equals the first class is predicted
+    close(metrics.confidence_errors(y, p), errors)
+    close(metrics.confidence_minus_accuracy(y, p), np.mean(errors))
+    matrix = [[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]]
+    close(metrics.confidence_minus_accuracy([2, 0], matrix, classes=[0, 1, 2]), (0.5 + 0.4 - 1) / 2)
+
+
+def test_weighted_auc_agrees_with_pairs_and_scikit_learn():
+    rng = np.random.default_rng(9)
+    for _ in range(100):
+        p = rng.dirichlet(np.ones(4), 25).round(1) + 1e-12
+        p /= p.sum(axis=1, keepdims=True)
+        y = rng.choice([0, 1, 2, 3] if rng.random() < 0.5 else [0, 1, 3], 25)
+        share = np.bincount(y, minlength=4) / 25
+        areas = [oracle.area_under_roc(y == j, p[:, j]) if share[j] else 0 for j in range(4)]
+        close(metrics.weighted_auc(y, p, classes=range(4)), share @ areas)
+        if share.all():
+            close(share @ areas, roc_auc_score(y, p, multi_class="ovr", average="weighted"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert math.isnan(metrics.weighted_auc([1, 1], [0.2, 0.3]))
+        assert math.isnan(metrics.weighted_auc([1, 1], [[0.2, 0.8, 0]] * 2, classes=[0, 1, 2]))
+    close(metrics.weighted_auc([0, 1, 1], [0.3, 0.3, 0.9]), 0.75)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("k", [2, 4])
+def test_weights_are_repeated_observations_and_order_does_not_count(name, k):
+    measure, rng = MEASURES[name], np.random.default_rng(10)
+    for _ in range(20):
+        p = rng.dirichlet(np.ones(k), 30).round(1 if rng.random() < 0.5 else 9)
+        p[:, -1] = 1 - p[:, :-1].sum(axis=1).clip(0, 1)
+        p = p / p.sum(axis=1, keepdims=True)
+        y = np.array([rng.choice(k, p=row) for row in p])
+        w = rng.integers(0, 4, 30)
+        if len(set(y[w > 0])) < 2:
+            continue
+        rows = rng.permutation(np.repeat(np.arange(30), w))
+        once = measure(y, p, sample_weight=w, classes=range(k))
+        np.testing.assert_allclose(
+            measure(y[rows], p[rows], classes=range(k)), once, rtol=1e-9, atol=1e-9
+        )
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_labels_of_any_dtype(name):
+    measure, rng = MEASURES[name], np.random.default_rng(11)
+    p = rng.random(50)
+    y = (rng.random(50) < p).astype(int)
+    expected = measure(y, p)
+    for labels in ([False, True], [-1, 1], [1, 2], ["no", "yes"], [1.0, 2.0]):
+        named = np.array(labels)[y]
+        close(measure(named, p), expected)
+        close(measure(named, np.column_stack([1 - p, p])), expected)
+        close(measure(named.tolist(), p.tolist()), expected)
+    close(measure(np.array(["no", "yes"], dtype=object)[y], p), expected)
+    # The first class's probability, asked for by name: symmetric measures don't mind.
+    flipped = measure(np.array(["no", "yes"])[y], 1 - p, pos_label="no")
+    if name in (
+        "brier",
+        "corp",
+        "confidence",
+        "auc",
+        "error-classwise",
+        "error-confidence",
+        "error-top-label",
+    ):
+        close(flipped, expected)
+
+
+@pytest.mark.parametrize("name", sorted(set(MEASURES) - {"auc"}))
+def test_one_class_and_one_example(name):
+    measure = MEASURES[name]
+    for y, p in (([1], [0.3]), ([0, 0], [0.2, 0.2]), ([True], [1.0]), ([0], [0.0])):
+        assert math.isfinite(measure(y, p))
+        named = np.array(["a", "b"])[np.asarray(y, dtype=int)]
+        close(measure(named, p, classes=["a", "b"]), measure(y, p))
+        with pytest.raises(ValueError, match="y must hold at least two classes"):
+            measure(named, p)
+    close(measure(["b"], [0.3], pos_label="b"), measure([1], [0.3]))
+    close(measure(["a"], [0.3], pos_label="b"), measure([0], [0.3]))
+
+
+def test_class_missing_from_y_keeps_its_column():
+    p = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
+    close(metrics.brier_score(["a", "c"], p, classes=["a", "b", "c"]), (0.98 + 1.26) / 2)
+    with pytest.raises(ValueError, match=r"p must have a column for each of 2 classes.*classes="):
+        metrics.brier_score(["a", "c"], p)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize(
+    ("y", "p", "options", "message"),
+    [
+        ([0, 1], [0.1, np.nan], {}, "p must be finite, got NaN at position 1"),
+        ([0, 1], [0.1, np.inf], {}, "p must be finite, got inf"),
+        ([0, 1], [0.1, 1.1], {}, r"p must lie in \[0, 1\], got 1.1"),
+        ([0, 1], [-0.1, 1], {}, r"p must lie in \[0, 1\], got -0.1"),
+        ([0, 1], [[0.5, 0.6], [1, 0]], {}, "p must have rows that sum to 1, got a sum of 1.1"),
+        ([0, 1], [[1.0], [1.0]], {}, r"p must have shape \(n,\) or a column for each class"),
+        ([0, 1], [0.1, 0.2, 0.3], {}, "inconsistent numbers of samples"),
+        ([], [], {}, "p must hold at least one estimate"),
+        ([0, 1, 2], [0.1, 0.2, 0.3], {}, "p must have a column for each of 3 classes"),
+        ([0, 1], [0.1, 0.2], {"pos_label": 7}, r"pos_label must be one of .*, got 7"),
+        ([0, 1], [0.1, 0.2], {"classes": [1, 2]}, "y must hold labels of classes"),
+        (
+            [0, 1],
+            [0.1, 0.2],
+            {"sample_weight": [1, -1]},
+            "sample_weight must be finite and not neg",
+        ),
+        ([0, 1], [0.1, 0.2], {"sample_weight": [0, 0]}, "sample_weight must hold a weight above"),
+        ([0, 1], [0.1, 0.2], {"sample_weight": [1]}, r"sample_weight must have shape \(2,\)"),
+        ([0, 1], ["a", "b"], {}, "p must be numbers"),
+    ],
+)
+def test_bad_input_is_named(name, y, p, options, message):
+    with pytest.raises(ValueError, match=message):
+        MEASURES[name](y, p, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bins": 0}, "bins must be at least 1, got 0"),
+        ({"bins": "many"}, "bins must be a number, edges or 'distinct', got 'many'"),
+        ({"bins": [0.5, 0.2]}, r"bins must be increasing edges in \[0, 1\]"),
+        ({"bins": [0.5, 1.2]}, r"bins must be increasing edges in \[0, 1\]"),
+        ({"strategy": "width"}, "strategy must be 'uniform' or 'quantile', got 'width'"),
+    ],
+)
+def test_bad_bins_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.brier_decomposition([0, 1], [0.1, 0.2], **options)
+
+
+def test_rounding_just_outside_the_interval_is_allowed():
+    assert metrics.brier_score([1, 0], [1 + 1e-12, -1e-12]) == 0

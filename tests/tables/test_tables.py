@@ -1,0 +1,247 @@
+"""Tables from files of every kind, and files that are none."""
+
+import gzip
+import os
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas")
+pyarrow = pytest.importorskip("pyarrow")
+from pyarrow import feather, ipc, parquet  # noqa: E402
+
+from vennforest._files import check_output, written_whole  # noqa: E402
+from vennforest._validation import InputError  # noqa: E402
+from vennforest.tables.read import find_column, read_table  # noqa: E402
+from vennforest.tables.target import load_example, split_target  # noqa: E402
+
+TABLE = pd.DataFrame(
+    {
+        "number": [1.5, 2.25, np.nan, -4.0],
+        "text": ["a,b", 'say "x"', None, "ü; ¥"],
+        "whole": [1, 2, 3, 4],
+        "label": ["yes", "no", "yes", "None"],
+    }
+)
+
+
+def write(path, kind):
+    if kind in (",", ";", "\t", "|"):
+        TABLE.to_csv(path, sep=kind, index=False)
+    elif kind == "gzip":
+        TABLE.to_csv(path, index=False, compression="gzip")
+    elif kind == "utf-16":
+        TABLE.to_csv(path, index=False, encoding="utf-16")
+    elif kind == "bom":
+        TABLE.to_csv(path, index=False, encoding="utf-8-sig")
+    elif kind == "latin":
+        TABLE.to_csv(path, index=False, encoding="cp1252")
+    elif kind == "parquet":
+        TABLE.to_parquet(path, index=False)
+    elif kind == "indexed":
+        TABLE.set_index("number").to_parquet(path)
+    elif kind == "feather":
+        feather.write_feather(TABLE, str(path))
+    else:
+        table = pyarrow.Table.from_pandas(TABLE, preserve_index=False)
+        new = ipc.new_stream if kind == "stream" else ipc.new_file
+        with new(str(path), table.schema) as file:
+            file.write_table(table)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [",", ";", "\t", "|", "gzip", "utf-16", "bom", "latin", "parquet", "indexed", "feather",
+     "stream", "file"],
+)  # fmt: skip
+def test_every_format_gives_the_same_table(tmp_path, kind):
+    path = tmp_path / "table"  # the content tells the format, not the name
+    write(path, kind)
+    found = read_table(path)
+    assert list(found.columns) == list(TABLE.columns)
+    np.testing.assert_array_equal(found["number"], TABLE["number"])
+    np.testing.assert_array_equal(found["whole"], TABLE["whole"])
+    for name in ("text", "label"):
+        assert [None if pd.isna(v) else v for v in found[name]] == [
+            None if pd.isna(v) else v for v in TABLE[name]
+        ]
+
+
+def test_decimal_commas(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b\n1,5;x\n2;y\n-3,25;x\n")
+    assert read_table(path)["a"].tolist() == [1.5, 2.0, -3.25]
+    path.write_text("a,b\n1,5\n2,6\n")
+    assert read_table(path)["b"].tolist() == [5, 6]
+
+
+BAD = {
+    "empty": (b"", "is empty"),
+    "no rows": (b"a,b\n", "has no rows"),
+    "binary": (bytes(range(256)) * 9, "binary file"),
+    "control": (b"a,b\n\x01\x02\xff\xfe,2\n" * 9, "binary file"),
+    "zip": (b"PK\x03\x04" + bytes(40), "zip archive or an Excel workbook"),
+    "picture": (b"\x89PNG\r\n\x1a\n" + bytes(40), "a picture"),
+    "parquet": (b"PAR1 nothing of the kind", "not a Parquet file"),
+    "arrow": (b"ARROW1\x00\x00 nothing", "not an Arrow file"),
+    "stream": (b"\xff\xff\xff\xff nothing", "not an Arrow file"),
+    "gzip": (b"\x1f\x8b nothing", "cannot be read"),
+    "cut gzip": (gzip.compress(b"a,b\n" + bytes(9999))[:-20], "cannot be read|binary"),
+    "twice": (b"a,b,a\n1,2,3\n", "several columns called 'a'"),
+    "ragged": (b"a,b\n1,2\n3,4,5,6\n", "is not a table"),
+    "longer": (b"a,b\n1,2,3\n4,5,6\n", "is not a table"),
+    "quote": (b'a,b\n"1,2\n3,4\n', "is not a table|no rows"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_table(tmp_path, name):
+    content, message = BAD[name]
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_files_and_folders(tmp_path):
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=r"no file .*dta.csv: did you mean .*data.csv"):
+        read_table(tmp_path / "dta.csv")
+    with pytest.raises(InputError, match="is a folder"):
+        read_table(tmp_path)
+
+
+def test_duplicate_names_in_parquet(tmp_path):
+    table = pyarrow.table([[1], [2]], names=["a", "a"])
+    parquet.write_table(table, tmp_path / "t")
+    with pytest.raises(InputError, match="several columns called 'a'"):
+        read_table(tmp_path / "t")
+
+
+def test_missing_columns_come_with_close_names():
+    table = pd.DataFrame({"Diagnosis": [1], "age": [2]})
+    assert find_column(table, "age") == "age"
+    with pytest.raises(InputError, match="did you mean 'Diagnosis'"):
+        find_column(table, "diagnosys")
+    with pytest.raises(InputError, match="there are 'Diagnosis', 'age'"):
+        find_column(table, "zzz")
+
+
+def test_rows_without_a_label_are_left_out_and_counted():
+    table = pd.DataFrame({"x": range(5), "y": ["a", None, "b", "a", np.nan]}, dtype=object)
+    problem = split_target(table, "y")
+    assert problem.y.tolist() == ["a", "b", "a"]
+    assert problem.X.index.tolist() == [0, 2, 3]
+    assert problem.notes == ["2 of 5 rows have no 'y' and are left out."]
+
+
+@pytest.mark.parametrize(
+    ("labels", "kept", "kind"),
+    [
+        ([1, 2, 1, 2], [1, 2, 1, 2], "i"),
+        ([1.0, 2.0, np.nan, 2.0], [1, 2, 2], "i"),
+        ([True, False, True, False], [True, False, True, False], "b"),
+        ([True, None, False, True], [True, False, True], "b"),
+        ([0.5, 1.5, 0.5, 1.5], ["0.5", "1.5", "0.5", "1.5"], "U"),
+        (["a", 1, "a", 1], ["a", "1", "a", "1"], "U"),
+        (pd.Categorical(["u", "v", "u", "v"]), ["u", "v", "u", "v"], "U"),
+        (pd.array([3, None, 4, 3], dtype="Int64"), [3, 4, 3], "iU"),
+    ],
+)
+def test_labels_of_every_type(labels, kept, kind):
+    table = pd.DataFrame({"x": range(4), "y": labels})
+    y = split_target(table, "y").y
+    assert y.dtype.kind in kind
+    assert list(map(str, y)) == list(map(str, kept))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["a"] * 60, "one class only, 'a'"),
+        (np.linspace(0, 1, 60), "60 distinct numbers with a fraction, a quantity"),
+        ([f"name {i}" for i in range(60)], "60 distinct values in 60 rows"),
+        ([np.inf, 1.0] * 30, "infinite"),
+        ([None] * 60, "missing in every row"),
+    ],
+)
+def test_refused_targets(labels, message):
+    with pytest.raises(InputError, match=message):
+        split_target(pd.DataFrame({"x": range(60), "y": labels}), "y")
+
+
+def test_refused_columns():
+    table = pd.DataFrame({"x": [1, 2], "y": ["a", "b"]})
+    with pytest.raises(InputError, match="no column besides the target"):
+        split_target(table, "y", ["x"])
+    with pytest.raises(InputError, match="must not be among"):
+        split_target(table, "y", ["y"])
+    with pytest.raises(InputError, match="no column 'z'"):
+        split_target(table, "y", ["z"])
+
+
+def test_row_names_are_pointed_out():
+    n = 30
+    table = pd.DataFrame(
+        {
+            "customer_id": np.random.default_rng(0).permutation(n),
+            "counter": range(7, 7 + n),
+            "fine": np.random.default_rng(1).normal(size=n),
+            "valid": ["u", "v", "w"] * 10,
+            "y": ["a", "b"] * 15,
+        }
+    )
+    (note,) = split_target(table, "y").notes
+    assert "'customer_id', 'counter'" in note and "fine" not in note and "valid" not in note
+
+
+def test_examples():
+    problem = load_example("breast-cancer")
+    assert problem.X.shape == (569, 30) and set(problem.y) == {"benign", "malignant"}
+    assert np.bincount(problem.y == "malignant").tolist() == [357, 212]
+    assert load_example("iris").target == "species"
+    with pytest.raises(InputError, match="no example 'titanic'"):
+        load_example("titanic")
+
+
+def test_outputs_are_tried_first(tmp_path):
+    assert check_output(tmp_path / "new.html") == tmp_path / "new.html"
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match="is a folder"):
+        check_output(tmp_path)
+    with pytest.raises(InputError, match="no folder"):
+        check_output(tmp_path / "none" / "new.html")
+    if os.geteuid() != 0:
+        tmp_path.chmod(0o500)
+        with pytest.raises(InputError, match="cannot be written to"):
+            check_output(tmp_path / "new.html")
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, ValueError])
+def test_nothing_half_written(tmp_path, stop):
+    path = tmp_path / "out"
+    for old in (None, "old"):
+        if old is not None:
+            path.write_text(old)
+        with pytest.raises(stop), written_whole(path) as part:
+            part.write_text("half")
+            raise stop
+        assert [p.read_text() for p in tmp_path.iterdir()] == ([] if old is None else [old])
+    with written_whole(path) as part:
+        part.write_text("whole")
+    assert [p.read_text() for p in tmp_path.iterdir()] == ["whole"]
+
+
+def test_written_files_have_the_usual_mode(tmp_path):
+    (tmp_path / "usual").touch()
+    with written_whole(tmp_path / "ours") as part:
+        part.touch()
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
+    (tmp_path / "usual").chmod(0o640)
+    (tmp_path / "link").symlink_to(tmp_path / "usual")
+    with written_whole(tmp_path / "link") as part:
+        part.write_text("through the link")
+    assert (tmp_path / "usual").read_text() == "through the link"
+    assert (tmp_path / "usual").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "link").is_symlink()
