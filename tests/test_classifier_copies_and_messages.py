@@ -255,7 +255,10 @@ def test_nothing_is_there_before_fit():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"method": "sigmoid"}, r"method must be one of \['venn-abers', .*\], got 'sigmoid'"),
+        (
+            {"method": "sigmoid"},
+            r"method must be one of \['none', .*\] or a calibrator instance, got 'sigmoid'",
+        ),
         ({"method": None}, "method must be one of .*, got None"),
         ({"method": VennAbers}, "method must be one of .*, got <class"),
         ({"calibrate_on": "prefit"}, r"calibrate_on must be one of \['auto', .*got 'prefit'"),

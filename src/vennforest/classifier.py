@@ -10,29 +10,31 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._validation import FloatArray, check_option, check_weights, encode_labels
-from vennforest.calibrators import METHODS, Calibrator, Method, Venn, VennAbers
+from vennforest.calibrators import Calibrator, Venn
+from vennforest.calibrators.bounded import has_bounds
+from vennforest.calibrators.methods import METHODS, check_method, make_calibrator
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest.packed import Votes
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.prediction import predict_parts
 from vennforest.sources import (
+    Folds,
+    Frozen,
+    Holdout,
+    OutOfBag,
     Part,
+    Source,
     Subforest,
+    Training,
     TrainingData,
-    folds,
-    frozen,
-    holdout,
     is_bagged,
-    out_of_bag,
     route,
-    training,
     with_seed,
 )
 
@@ -42,7 +44,7 @@ CalibrateOn = Literal["auto", "oob", "holdout", "cv", "training"]
 
 def _has_bounds(model: CalibratedClassifier) -> bool:
     method = model.method
-    return method in ("venn-abers", "venn") or isinstance(method, Venn | VennAbers)
+    return has_bounds(method) or (isinstance(method, str) and METHODS[method].bounds)
 
 
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -132,8 +134,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self,
         estimator: Any = None,
         *,
-        method: Method | Calibrator = "venn-abers",
-        calibrate_on: CalibrateOn = "auto",
+        method: str | Calibrator = "venn-abers",
+        calibrate_on: CalibrateOn | Source = "auto",
         subforest: Subforest = "exchangeable",
         votes: Votes = "soft",
         holdout_size: float | int = 1 / 3,
@@ -208,15 +210,15 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         to_fit, weight_param, to_split = route(self, estimator, weight, fit_params)
         small = codes.astype(np.min_scalar_type(len(classes) - 1))
         labels = np.asarray(y).ravel()
-        data = TrainingData(X, labels, small, classes, weight, to_fit, weight_param)
+        data = TrainingData(X, labels, small, classes, weight, to_fit, weight_param, to_split)
         self.classes_ = classes
-        self._parts = self._score(estimator, data, to_split, random_state)
+        self._parts = self._score(estimator, data, random_state)
         self._calibrate()
         return self
 
     def recalibrate(
         self,
-        method: Method | Calibrator = "venn-abers",
+        method: str | Calibrator = "venn-abers",
         *,
         merge: Merge | Literal["auto"] = "auto",
     ) -> Self:
@@ -265,34 +267,31 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self,
         estimator: Any,
         data: TrainingData,
-        split_params: dict[str, Any],
         random_state: np.random.RandomState,
     ) -> list[Part]:
         """Fit the models and score the calibration examples."""
-        if isinstance(estimator, FrozenEstimator):
-            return frozen(estimator, data.present())
         estimator = with_seed(estimator, random_state)
         seed = int(random_state.randint(2**31 - 1))
-        calibrate_on = self.calibrate_on
-        if calibrate_on == "auto":
-            calibrate_on = "oob" if is_bagged(estimator) else "cv"
-        if calibrate_on == "oob":
-            return out_of_bag(
-                estimator,
-                data.present(),
-                subforest=self.subforest,
-                votes=self.votes,
-                n_draws=self.n_draws,
-                seed=seed,
-                n_jobs=self.n_jobs,
-            )
-        if calibrate_on == "holdout":
-            return holdout(estimator, data.present(), self.holdout_size, random_state)
-        if calibrate_on == "training":
-            return training(estimator, data.present())
-        splitter = check_cv(self.cv, data.codes, classifier=True)
-        splits = splitter.split(data.X, data.codes, **split_params)
-        return folds(estimator, data, splits, self.ensemble, self.n_jobs)
+        source = self._get_source(estimator)
+        parts = source.parts(
+            estimator, data, seed=seed, random_state=random_state, n_jobs=self.n_jobs
+        )
+        return list(parts)
+
+    def _get_source(self, estimator: Any) -> Source:
+        """Return the source that ``calibrate_on`` means for an estimator."""
+        if not isinstance(self.calibrate_on, str):
+            return self.calibrate_on
+        if isinstance(estimator, FrozenEstimator):
+            return Frozen()
+        name = self.calibrate_on
+        if name == "auto":
+            name = "oob" if is_bagged(estimator) else "cv"
+        if name == "oob":
+            return OutOfBag(self.subforest, self.votes, self.n_draws)
+        if name == "holdout":
+            return Holdout(self.holdout_size)
+        return Training() if name == "training" else Folds(self.cv, self.ensemble)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return calibrated probabilities.
@@ -361,21 +360,19 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _get_calibrator(self, model: Any) -> Calibrator:
         """Return an unfitted calibrator for the scores of a fitted model."""
-        if isinstance(self.method, Calibrator):
-            calibrator = clone(self.method)
-        else:
-            calibrator = METHODS[self.method]()
+        calibrator = make_calibrator(self.method)
         if self.merge != "auto" and hasattr(calibrator, "merge"):
             calibrator.set_params(merge=self.merge)
         decides = not hasattr(model, "predict_proba")
         if decides and isinstance(calibrator, Venn) and calibrator.taxonomy == "label":
             calibrator.set_params(taxonomy=LabelTaxonomy(boundary=0.0))
-        return cast("Calibrator", calibrator)
+        return calibrator
 
     def _check_parameters(self) -> None:
         if not isinstance(self.method, Calibrator):
-            check_option(self.method, Method, "method")
-        check_option(self.calibrate_on, CalibrateOn, "calibrate_on")
+            check_method(self.method)
+        if not callable(getattr(self.calibrate_on, "parts", None)):
+            check_option(self.calibrate_on, CalibrateOn, "calibrate_on")
         check_option(self.subforest, Subforest, "subforest")
         check_option(self.votes, Votes, "votes")
         if self.merge != "auto":

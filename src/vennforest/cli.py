@@ -189,7 +189,7 @@ def report(
         evaluation = evaluate(
             table.X,
             table.y,
-            methods=None if methods is None else _split(methods),  # type: ignore[arg-type]
+            methods=None if methods is None else _split(methods),
             n_folds=folds,
             n_trees=trees,
             subforest=subforest,  # type: ignore[arg-type]

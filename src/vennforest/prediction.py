@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray
-from vennforest.calibrators import Venn, VennAbers
+from vennforest.calibrators.bounded import has_bounds, merged
 from vennforest.multiprobability import Multiprobability, merge_folds
 from vennforest.sources import Draw, Part
 
@@ -32,11 +32,11 @@ def predict_parts(
     ]
     if len(results) == 1:
         return results[0]
-    merged = [p for _, p in results]
+    each = [p for _, p in results]
     every = [bounds for bounds, _ in results if bounds is not None]
     if not every:
-        return None, cast("FloatArray", np.mean(merged, axis=0))
-    p = merge_folds(every, calibrators[0].merge, merged)
+        return None, cast("FloatArray", np.mean(each, axis=0))
+    p = merge_folds(every, getattr(calibrators[0], "merge", "midpoint"), each)
     lower = np.minimum(np.mean([bounds.lower for bounds in every], axis=0), p)
     upper = np.maximum(np.mean([bounds.upper for bounds in every], axis=0), p)
     return Multiprobability(lower, upper, classes), p
@@ -47,10 +47,11 @@ def _predict_part(part: Part, calibrator: Any, classes: NDArray[Any], X: Any) ->
     total = 0
     sums: list[FloatArray] = []
     for scores, left_out, draws in part.scorer.draws(X):
-        if isinstance(calibrator, Venn | VennAbers):
-            bounds = calibrator.predict_multiprobability(scores, left_out)
-            smooth = calibrator.predict_smooth(scores) if calibrator.merge == "smooth" else None
-            answer = [bounds.merge(calibrator.merge, smooth), bounds.lower, bounds.upper]
+        if has_bounds(calibrator):
+            # A calibrator that cannot leave examples out is asked without.
+            given = (scores,) if left_out is None else (scores, left_out)
+            bounds = calibrator.predict_multiprobability(*given)
+            answer = [merged(calibrator, bounds, scores), bounds.lower, bounds.upper]
         else:
             answer = [calibrator.predict_proba(scores)]
         if draws > 1:

@@ -17,7 +17,8 @@ from sklearn.pipeline import make_pipeline
 
 from vennforest._files import check_output, one_line
 from vennforest._validation import InputError, check_option
-from vennforest.calibrators import Method, Venn, VennAbers
+from vennforest.calibrators.bounded import has_bounds, merged
+from vennforest.calibrators.methods import check_method
 from vennforest.classifier import CalibratedClassifier, CalibrateOn
 from vennforest.multiprobability import Merge
 from vennforest.persistence.model_file import write_model
@@ -115,7 +116,7 @@ def fit_file(
 
 def _check_options(method: str, calibrate_on: str, merge: str) -> None:
     try:
-        check_option(method, Method, "--method")
+        check_method(method, "--method")
         check_option(calibrate_on, CalibrateOn, "--calibrate-on")
         if merge != "auto":
             check_option(merge, Merge, "--merge")
@@ -177,12 +178,11 @@ def _columns_of(model: CalibratedClassifier) -> TableColumns:
 def _measures(model: CalibratedClassifier) -> dict[str, float]:
     """Judge the training rows by predictions that leave each of them out."""
     calibrators = model.calibrators_
-    if len(calibrators) > 1 or not isinstance(calibrators[0], Venn | VennAbers):
+    if len(calibrators) > 1 or not has_bounds(calibrators[0]):
         return {}
     calibrator, scores, y = calibrators[0], model.calibration_scores_, model.calibration_y_
     bounds = calibrator.predict_multiprobability(scores, np.arange(len(y)))
-    smooth = calibrator.predict_smooth(scores) if calibrator.merge == "smooth" else None
-    p = bounds.merge(calibrator.merge, smooth)
+    p = merged(calibrator, bounds, scores)
     best = p.argmax(axis=1)
     width = bounds.width[np.arange(len(y)), best]
     return {

@@ -62,10 +62,16 @@ class Membership:
             If the ensemble drew an example from ``n`` on.
         """
         check_is_fitted(ensemble)
-        return cls.from_samples(_samples_of(ensemble, n), n, len(ensemble.estimators_))
+        return cls.from_samples(samples_of(ensemble, n), n, len(ensemble.estimators_))
 
     @classmethod
-    def from_samples(cls, samples: Iterable[ArrayLike], n: int, n_trees: int | None = None) -> Self:
+    def from_samples(
+        cls,
+        samples: Iterable[ArrayLike],
+        n: int,
+        n_trees: int | None = None,
+        groups: IntArray | None = None,
+    ) -> Self:
         """Take each tree's training examples from an array of their indices.
 
         Parameters
@@ -77,6 +83,8 @@ class Membership:
             Number of examples.
         n_trees : int, optional
             Number of arrays in ``samples``, where it has no length.
+        groups : ndarray of shape (n,), int, optional
+            Each example's group, numbered from 0: a tree that saw one example of a group saw all.
 
         Raises
         ------
@@ -94,6 +102,10 @@ class Membership:
             if indices.size and not (indices.min() >= 0 and indices.max() < n):
                 wrong = indices[(indices < 0) | (indices >= n)][0]
                 raise ValueError(f"samples must be indices of {n} examples, got {wrong}")
+            if groups is not None:
+                seen = np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)
+                seen[groups[indices]] = True
+                indices = np.flatnonzero(seen[groups]).astype(np.int64)
             kernels.clear_bits(indices, row)
         return cls(bits, n)
 
@@ -144,7 +156,7 @@ def _pack(dense: NDArray[np.bool_]) -> NDArray[np.uint64]:
     return padded.view("<u8").astype(np.uint64, copy=False)
 
 
-def _samples_of(ensemble: Any, n: int) -> Iterable[NDArray[Any]]:
+def samples_of(ensemble: Any, n: int) -> Iterable[NDArray[Any]]:
     """Yield the training indices of each estimator.
 
     The property draws those of all estimators anew and returns them in one list, 4 n bytes an

@@ -1,32 +1,15 @@
 """The types that a model file may hold besides those skops knows to be harmless."""
 
+from vennforest.calibrators import METHODS
+
+# Types of vennforest besides its calibrators, which the registry names.
 _OWN = {
-    "calibrators._logistic": ["Standard"],
-    "calibrators._probabilities": ["Interior"],
-    "calibrators.beta": ["BetaCalibration", "BetaMap"],
-    "calibrators.bostrom": ["BostromScaling"],
-    "calibrators.isotonic": ["IsotonicCalibration", "LinearMap", "StepMap"],
-    "calibrators.platt": ["PlattMap", "PlattScaling"],
-    "calibrators.venn_abers.smooth": ["SmoothEstimate"],
-    "calibrators.venn_abers.step_table": ["Examples", "StepTable"],
-    "calibrators.venn.taxonomies": [
-        "CallableTaxonomy",
-        "ConfidenceBins",
-        "LabelTaxonomy",
-        "LargestProbability",
-        "Margin",
-        "NeighbourCells",
-        "SecondProbability",
-    ],
-    "calibrators.temperature": ["TemperatureScaling"],
-    "calibrators.uncalibrated": ["Uncalibrated"],
-    "calibrators.venn.calibrator": ["Venn"],
-    "calibrators.venn_abers.calibrator": ["VennAbers"],
     "classifier": ["CalibratedClassifier"],
-    "tables.columns": ["TableColumns"],
     "forest.membership": ["Membership"],
     "sources.base": ["ModelScorer", "Part"],
-    "sources.out_of_bag": ["BaggingAnswers", "ForestAnswers", "OutOfBagScorer"],
+    "sources.ensembles": ["BaggingAnswers", "ForestAnswers"],
+    "sources.out_of_bag": ["OutOfBagScorer"],
+    "tables.columns": ["TableColumns"],
     "transductive.classifier": ["TransductiveClassifier"],
 }
 
@@ -83,7 +66,14 @@ def _names(package: str, modules: dict[str, list[str]]) -> list[str]:
     return [f"{package}.{module}.{name}" for module, names in modules.items() for name in names]
 
 
+_CALIBRATORS = dict.fromkeys(
+    f"{type_.__module__}.{type_.__qualname__}"
+    for method in METHODS.values()
+    for type_ in (method.calibrator, *method.parts)
+)
+
 TRUSTED = (
+    *_CALIBRATORS,
     *_names("vennforest", _OWN),
     *_names("sklearn", _SKLEARN),
     *_names("skrub", _SKRUB),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray, InputError
-from vennforest.calibrators import Method
+from vennforest.calibrators import METHODS
 from vennforest.report.costs import CostMatrix
 from vennforest.report.folds import RAW, OutOfFold, Progress, cross_validate
 from vennforest.report.measures import Measures, measure
@@ -26,27 +26,10 @@ from vennforest.tables.vectorize import is_frame
 if TYPE_CHECKING:
     import pandas as pd
 
-ALL_METHODS: tuple[Method, ...] = (
-    "none",
-    "platt",
-    "isotonic",
-    "beta",
-    "temperature",
-    "bostrom",
-    "venn",
-    "venn-abers",
-)
-NAMES: dict[str, str] = {
-    "none": "Raw forest",
-    "platt": "Platt scaling",
-    "isotonic": "Isotonic",
-    "beta": "Beta",
-    "temperature": "Temperature",
-    "bostrom": "Boström",
-    "venn": "Venn",
-    "venn-abers": "Venn–Abers",
-}
+NAMES: dict[str, str] = {method.name: method.title for method in METHODS.values()}
 """What a reader calls each method."""
+
+ALL_METHODS = tuple(NAMES)
 
 LIBRARIES = ("vennforest", "scikit-learn", "numpy", "scipy", "numba", "pandas", "skrub")
 
@@ -187,7 +170,7 @@ def evaluate(
     X: Any,
     y: ArrayLike,
     *,
-    methods: Sequence[Method] | None = None,
+    methods: Sequence[str] | None = None,
     n_folds: int = 10,
     n_trees: int = 300,
     subforest: Subforest = "exchangeable",
@@ -308,7 +291,7 @@ def evaluate(
     )
 
 
-def _check_methods(methods: Sequence[str] | None) -> tuple[Method, ...]:
+def _check_methods(methods: Sequence[str] | None) -> tuple[str, ...]:
     if methods is None:
         return ALL_METHODS
     if isinstance(methods, str):

@@ -15,14 +15,13 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels
-from vennforest.calibrators import Method
 from vennforest.classifier import CalibratedClassifier
 from vennforest.multiprobability import Multiprobability
 from vennforest.prediction import predict_together
 from vennforest.sources import Subforest
 from vennforest.tables.vectorize import Vectorizer, is_frame, plain_frame
 
-RAW: Method = "none"
+RAW: str = "none"
 """The forest as it is: all trees, no calibration."""
 
 Progress = Callable[[int, int], None]
@@ -87,7 +86,7 @@ class OutOfFold:
 def cross_validate(
     X: Any,
     y: Any,
-    methods: Sequence[Method],
+    methods: Sequence[str],
     *,
     n_folds: int,
     n_trees: int,
@@ -161,7 +160,7 @@ def _one_fold(
     X: Any,
     y: NDArray[Any],
     X_new: Any,
-    methods: Sequence[Method],
+    methods: Sequence[str],
     forest: RandomForestClassifier,
     subforest: Subforest,
     seed: int,

@@ -1,21 +1,35 @@
 """From data to calibration scores: where the scores come from."""
 
-from vennforest.sources.base import Draw, Part, TrainingData, with_seed
-from vennforest.sources.out_of_bag import Subforest, is_bagged, out_of_bag
+from vennforest.sources.base import (
+    Draw,
+    ModelScorer,
+    Part,
+    Scorer,
+    Source,
+    TrainingData,
+    model_scores,
+    with_seed,
+)
+from vennforest.sources.ensembles import is_bagged
+from vennforest.sources.out_of_bag import OutOfBag, Subforest
 from vennforest.sources.routing import route
-from vennforest.sources.whole_model import folds, frozen, holdout, training
+from vennforest.sources.whole_model import Folds, Frozen, Holdout, Training
 
 __all__ = [
     "Draw",
+    "Folds",
+    "Frozen",
+    "Holdout",
+    "ModelScorer",
+    "OutOfBag",
     "Part",
+    "Scorer",
+    "Source",
     "Subforest",
+    "Training",
     "TrainingData",
-    "folds",
-    "frozen",
-    "holdout",
     "is_bagged",
-    "out_of_bag",
+    "model_scores",
     "route",
-    "training",
     "with_seed",
 ]

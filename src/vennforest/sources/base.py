@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from vennforest._validation import CodeArray, FloatArray, IntArray
 
@@ -60,6 +62,71 @@ class Part:
     scorer: Scorer
 
 
+class Source(Protocol):
+    """Where calibration scores come from: data in, fitted models with calibration scores out.
+
+    The value of ``calibrate_on`` in `CalibratedClassifier`. A source of one's own is an object
+    with this one method; bounds are valid only where no score has seen its own label.
+
+    Examples
+    --------
+    A model trained on the first half of the rows and calibrated on the second, for data in order
+    of time:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from vennforest.sources import ModelScorer, Part, model_scores
+    >>> @dataclass(frozen=True)
+    ... class FirstHalf:
+    ...     def parts(self, estimator, data, *, seed, random_state, n_jobs):
+    ...         order = np.arange(len(data))
+    ...         past, recent = np.array_split(order, 2)
+    ...         model = data.rows(past).fit(estimator)
+    ...         held = data.rows(recent)
+    ...         scores = model_scores(model, held.X, data.classes)
+    ...         scorer = ModelScorer(model, data.classes)
+    ...         return [Part(model, scores, held.codes, held.weight, scorer)]
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from vennforest import CalibratedClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = CalibratedClassifier(GaussianNB(), calibrate_on=FirstHalf()).fit(X, y)
+    >>> len(model.calibration_scores_)
+    284
+    """
+
+    def parts(
+        self,
+        estimator: Any,
+        data: TrainingData,
+        *,
+        seed: int,
+        random_state: np.random.RandomState,
+        n_jobs: int | None,
+    ) -> Sequence[Part]:
+        """Fit models and score calibration examples.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Not fitted, its unset seeds drawn; to be cloned, not fitted itself.
+        data : TrainingData
+            What ``fit`` was given, rows of weight zero included.
+        seed : int
+            Of what is drawn for new objects later.
+        random_state : RandomState
+            Of what is drawn now, such as a split.
+        n_jobs : int or None
+            Threads, or models fitted at once.
+
+        Returns
+        -------
+        sequence of Part
+            With several, predictions are merged over them as over folds.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class TrainingData:
     """What ``fit`` was given, checked.
@@ -80,6 +147,8 @@ class TrainingData:
         What else the model's ``fit`` is given; entries of length n go with the rows.
     weight_param : str or None
         The name under which the model's ``fit`` takes weights; None: it does not.
+    split_params : mapping
+        What a splitter is given besides X and y, such as ``groups``; of all rows.
     """
 
     X: Any
@@ -89,9 +158,27 @@ class TrainingData:
     weight: FloatArray | None = None
     fit_params: Mapping[str, Any] = field(default_factory=dict)
     weight_param: str | None = None
+    split_params: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def groups(self) -> IntArray | None:
+        """Each row's group, numbered from 0; None where no groups were given.
+
+        Raises
+        ------
+        ValueError
+            If there is not one group for each row.
+        """
+        given = self.split_params.get("groups")
+        if given is None:
+            return None
+        groups = column_or_1d(given)
+        check_consistent_length(self.codes, groups)
+        numbers: IntArray = np.unique(groups, return_inverse=True)[1]
+        return numbers
 
     def rows(self, index: IntArray) -> TrainingData:
         """Return the chosen rows."""
@@ -110,6 +197,10 @@ class TrainingData:
             weight,
             params,
             self.weight_param,
+            {
+                name: _safe_indexing(value, index) if _has_rows(value, len(self)) else value
+                for name, value in self.split_params.items()
+            },
         )
 
     def present(self) -> TrainingData:
@@ -207,7 +298,7 @@ def with_seed(estimator: Any, random_state: np.random.RandomState) -> Any:
     The user's own are kept.
     """
     model = clone(estimator)
-    if not isinstance(model, BaseEstimator):
+    if isinstance(model, FrozenEstimator) or not isinstance(model, BaseEstimator):
         return model
     unset = [
         name

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import joblib
 import numpy as np
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import check_cv, train_test_split
 
 from vennforest._validation import IntArray
 from vennforest.sources.base import ModelScorer, Part, TrainingData, model_scores
 
 
-def holdout(
-    estimator: Any, data: TrainingData, size: float | int, random_state: np.random.RandomState
-) -> list[Part]:
+@dataclass(frozen=True)
+class Holdout:
     """Train on one part of the data and calibrate on the rest.
 
     The split is stratified where every class has two examples or more. Johansson et al. (2018)
@@ -25,66 +25,127 @@ def holdout(
     ----------
     size : float or int
         Share (0 to 1) or number of the examples held out.
-
-    Raises
-    ------
-    ValueError
-        If a part would be empty.
     """
-    n = len(data)
-    if not 1 <= (size * n if size < 1 else size) <= n - 1:
-        raise ValueError(f"holdout_size must leave examples on both sides of {n}, got {size!r}")
-    index = np.arange(n)
-    smallest = np.bincount(data.codes, minlength=len(data.classes)).min()
-    stratify = data.codes if smallest >= 2 else None
-    try:
-        split = train_test_split(
-            index, test_size=size, stratify=stratify, random_state=random_state
-        )
-    except ValueError:  # fewer places than classes in one part
-        split = train_test_split(index, test_size=size, random_state=random_state)
-    train, held = np.sort(split[0]), np.sort(split[1])
-    return [_part(data.rows(train).fit(estimator), data.rows(held))]
+
+    size: float | int = 1 / 3
+
+    def parts(
+        self,
+        estimator: Any,
+        data: TrainingData,
+        *,
+        seed: int,
+        random_state: np.random.RandomState,
+        n_jobs: int | None,
+    ) -> list[Part]:
+        """Return one part.
+
+        Raises
+        ------
+        ValueError
+            If one side of the split would be empty.
+        """
+        data = data.present()
+        n, size = len(data), self.size
+        if not 1 <= (size * n if size < 1 else size) <= n - 1:
+            raise ValueError(f"holdout_size must leave examples on both sides of {n}, got {size!r}")
+        index = np.arange(n)
+        smallest = np.bincount(data.codes, minlength=len(data.classes)).min()
+        stratify = data.codes if smallest >= 2 else None
+        try:
+            split = train_test_split(
+                index, test_size=size, stratify=stratify, random_state=random_state
+            )
+        except ValueError:  # fewer places than classes in one part
+            split = train_test_split(index, test_size=size, random_state=random_state)
+        train, held = np.sort(split[0]), np.sort(split[1])
+        return [_part(data.rows(train).fit(estimator), data.rows(held))]
 
 
-def training(estimator: Any, data: TrainingData) -> list[Part]:
+@dataclass(frozen=True)
+class Training:
     """Train on all the data and calibrate on the same data.
 
     The simplified Venn–Abers predictor and the direct method (Vovk & Petej 2014, sections 3 and
     5). Scores of examples that were trained on are better than those of new ones: no guarantee
     holds (their Proposition 2).
     """
-    return [_part(data.fit(estimator), data)]
+
+    def parts(
+        self,
+        estimator: Any,
+        data: TrainingData,
+        *,
+        seed: int,
+        random_state: np.random.RandomState,
+        n_jobs: int | None,
+    ) -> list[Part]:
+        """Return one part."""
+        data = data.present()
+        return [_part(data.fit(estimator), data)]
 
 
-def frozen(model: Any, data: TrainingData) -> list[Part]:
+@dataclass(frozen=True)
+class Frozen:
     """Calibrate an already fitted model, which is not touched, on all the data."""
-    return [_part(model, data)]
+
+    def parts(
+        self,
+        estimator: Any,
+        data: TrainingData,
+        *,
+        seed: int,
+        random_state: np.random.RandomState,
+        n_jobs: int | None,
+    ) -> list[Part]:
+        """Return one part."""
+        return [_part(estimator, data.present())]
 
 
-def folds(
+@dataclass(frozen=True)
+class Folds:
+    """Train a model a fold and score the examples left out of it.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        As everywhere in scikit-learn.
+    ensemble : bool
+        True: a model and a calibration set a fold. False: the scores of all folds make one
+        calibration set, and one model is trained on all the data.
+    """
+
+    cv: Any = 5
+    ensemble: bool = True
+
+    def parts(
+        self,
+        estimator: Any,
+        data: TrainingData,
+        *,
+        seed: int,
+        random_state: np.random.RandomState,
+        n_jobs: int | None,
+    ) -> list[Part]:
+        """Return a part a fold, or with ``ensemble=False`` one.
+
+        Raises
+        ------
+        ValueError
+            If the folds leave nobody out, or without ``ensemble`` somebody twice.
+        """
+        splitter = check_cv(self.cv, data.codes, classifier=True)
+        splits = splitter.split(data.X, data.codes, **data.split_params)
+        return _fold_parts(estimator, data, splits, self.ensemble, n_jobs)
+
+
+def _fold_parts(
     estimator: Any,
     data: TrainingData,
     splits: Iterable[tuple[IntArray, IntArray]],
     ensemble: bool,
     n_jobs: int | None,
 ) -> list[Part]:
-    """Train a model a fold and score the examples left out of it.
-
-    Parameters
-    ----------
-    splits : iterable of (train, test) index arrays
-    ensemble : bool
-        True: a model and a calibration set a fold. False: the scores of all folds make one
-        calibration set, and one model is trained on all the data.
-    n_jobs : int or None
-        Folds fitted at once.
-
-    Raises
-    ------
-    ValueError
-        If the folds leave nobody out, or without ``ensemble`` somebody twice.
-    """
     pairs = [(_counting(train, data), _counting(test, data)) for train, test in splits]
     pairs = [(train, test) for train, test in pairs if len(test)]
     tested = np.concatenate([test for _, test in pairs]) if pairs else np.empty(0, np.intp)

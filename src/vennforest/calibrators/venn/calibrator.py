@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest._validation import FloatArray, IntArray, check_option
-from vennforest.calibrators.base import Calibrator
+from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.venn.taxonomies import resolve
 from vennforest.calibrators.venn.taxonomy import Taxonomy
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 from vennforest.multiprobability import Merge, Multiprobability
 
 
-class Venn(Calibrator):
+class Venn(BoundedCalibrator):
     """Inductive Venn predictor: lower and upper probabilities from counts of labels by category.
 
     With N calibration examples in the new object's category, c_j of them of label j, the bounds
@@ -78,7 +78,7 @@ class Venn(Calibrator):
         self.merge = merge
 
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        check_option(self.merge, Merge, "merge")
+        self._fit_merge()
         k = len(self.classes_)
         self.taxonomy_ = resolve(self.taxonomy).fit(scores, k, weight)
         # Which (category, label) each calibration example counts in, as one number.
@@ -182,10 +182,6 @@ class Venn(Calibrator):
         if self._smoother is None:
             raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
         return self._smoother.predict_smooth(new)
-
-    def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        smooth = self.predict_smooth(scores) if self.merge == "smooth" else None
-        return self.predict_multiprobability(scores).merge(self.merge, smooth)
 
 
 def _bounds(counts: FloatArray) -> tuple[FloatArray, FloatArray]:

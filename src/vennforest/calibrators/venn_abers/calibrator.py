@@ -14,14 +14,14 @@ from vennforest._validation import (
     check_scores,
     check_weights,
 )
-from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
 from vennforest.calibrators.venn_abers.step_table import StepTable
 from vennforest.multiprobability import Merge, Multiprobability
 
 
-class VennAbers(Calibrator):
+class VennAbers(BoundedCalibrator):
     """Inductive Venn–Abers predictor: probabilities with bounds that carry a validity guarantee.
 
     For a new score s, p0 is the isotonic fit to the calibration pairs plus (s, 0), read at s, and
@@ -75,7 +75,7 @@ class VennAbers(Calibrator):
         self.merge = merge
 
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        check_option(self.merge, Merge, "merge")
+        self._fit_merge()
         columns = (
             [(scores, codes == 1)]
             if scores.ndim == 1
@@ -222,7 +222,3 @@ class VennAbers(Calibrator):
         if self.smooth_ is None:
             raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
         return self.smooth_.predict(new)
-
-    def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        smooth = self.smooth_.predict(scores) if self.smooth_ is not None else None
-        return self.predict_multiprobability(scores).merge(self.merge, smooth)

@@ -1,0 +1,148 @@
+"""Whether a fitted ensemble's bags are what it says they are: leaves are filled again and compared.
+
+The public ``estimators_samples_`` draws the bags anew from the seeds of the members. A forest that
+draws its samples by other means, or reorders rows before it draws, inherits the property and with
+it bags that it never used; examples would then calibrate by trees that have seen their labels. So
+a few trees are taken, the examples of their claimed bags are sent down, and what arrives in every
+leaf must be what the tree says is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_sample_weight
+
+from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
+
+TOLERANCE = 1e-6
+"""Relative difference of weights that is rounding: sums of thousands of weights in one leaf."""
+
+
+class BagsError(InputError):
+    """The bags that an ensemble claims are not those that its members were trained on."""
+
+
+@dataclass(frozen=True)
+class Bag:
+    """A member that is a tree, and the examples that it claims to be trained on.
+
+    Attributes
+    ----------
+    tree : DecisionTreeClassifier
+        Fitted.
+    drawn : ndarray of shape (n_drawn,)
+        Indices of examples, as often as each was drawn.
+    columns : ndarray or None
+        The features that the tree sees; None: all.
+    owner : estimator
+        Whose ``class_weight`` and ``monotonic_cst`` the tree was grown with.
+    classes : ndarray of shape (k,)
+        The labels that the keys of a ``class_weight`` speak of.
+    """
+
+    tree: Any
+    drawn: IntArray
+    columns: IntArray | None
+    owner: Any
+    classes: NDArray[Any]
+
+
+def verify_bag(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None) -> None:
+    """Fill the leaves of a tree from its claimed bag and compare.
+
+    Parameters
+    ----------
+    bag : Bag
+    rows : ndarray or CSR array of shape (n, d), float32
+        What the ensemble was trained on.
+    codes : ndarray of shape (n,)
+        Class numbers.
+    weight : ndarray of shape (n,) or None
+        Weights given to the ensemble's ``fit``.
+
+    Raises
+    ------
+    BagsError
+        If a leaf holds other examples, or other labels, than the tree says.
+    """
+    seen = rows if bag.columns is None else rows[:, bag.columns]
+    if not _leaves_agree(bag, seen, codes, weight):
+        raise BagsError(
+            f"estimator must be trained on the bags that its estimators_samples_ tells, got "
+            f"{type(bag.owner).__name__} with a tree whose leaves hold other examples, so that "
+            'nobody can be known to be out of bag: use calibrate_on="cv"'
+        )
+
+
+def _leaves_agree(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None) -> bool:
+    """Tell whether the examples of a bag fill the leaves of a tree as they are filled."""
+    tree = bag.tree.tree_
+    some, times = np.unique(bag.drawn, return_counts=True)
+    known = np.asarray(bag.tree.classes_).astype(np.intp)
+    place = np.searchsorted(known, codes[some]).clip(max=len(known) - 1)
+    if not len(some) or (known[place] != codes[some]).any():
+        return False  # an example of a class that the tree has never seen
+    leaf = tree.apply(rows[some])
+    leaves = np.flatnonzero(tree.children_left < 0)
+    return any(
+        _same(bag, leaf, leaves, place, heavy)
+        for heavy in _weights(bag, some, times, codes, weight)
+    )
+
+
+def _weights(
+    bag: Bag,
+    some: IntArray,
+    times: NDArray[np.intp],
+    codes: CodeArray,
+    weight: FloatArray | None,
+) -> Iterator[FloatArray]:
+    """Yield what each example of a bag may weigh in its tree.
+
+    Versions of scikit-learn differ: weights multiply how often an example was drawn (to 1.8), or
+    decide how often it is drawn (from 1.9).
+    """
+    counts = times.astype(np.float64)
+    class_weight = getattr(bag.owner, "class_weight", None)
+    if class_weight == "balanced_subsample":
+        counts = counts * compute_sample_weight("balanced", codes, indices=bag.drawn)[some]
+        class_weight = None
+    yield counts
+    if class_weight is not None:
+        by_code = class_weight
+        if isinstance(class_weight, dict):
+            code = {label: number for number, label in enumerate(bag.classes.tolist())}
+            by_code = {code[key]: value for key, value in class_weight.items() if key in code}
+        yield counts * compute_sample_weight(by_code, codes)[some]
+        yield (
+            counts
+            * compute_sample_weight(by_code, codes[bag.drawn])[
+                np.unique(bag.drawn, return_index=True)[1]
+            ]
+        )
+        counts = counts * compute_sample_weight(by_code, codes)[some]
+    if weight is not None:
+        yield counts * weight[some]
+
+
+def _same(bag: Bag, leaf: IntArray, leaves: IntArray, place: IntArray, weight: FloatArray) -> bool:
+    """Tell whether every leaf holds as many examples, and the same weight of each class."""
+    tree = bag.tree.tree_
+    n, k = tree.node_count, tree.value.shape[2]
+    sizes = np.bincount(leaf[weight > 0], minlength=n)[leaves]
+    if not np.array_equal(sizes, tree.n_node_samples[leaves]):
+        return False
+    filled = np.bincount(leaf.astype(np.intp) * k + place, weight, n * k).reshape(-1, k)[leaves]
+    total = filled.sum(axis=1, keepdims=True)
+    if not np.allclose(total[:, 0], tree.weighted_n_node_samples[leaves], rtol=TOLERANCE, atol=0):
+        return False
+    alike = np.abs(filled / total - tree.value[leaves, 0]).max(axis=1) <= TOLERANCE
+    if getattr(bag.owner, "monotonic_cst", None) is not None:
+        # Monotone trees move the shares of some leaves into the bounds that their places have.
+        return bool(alike.mean() >= 0.5)
+    return bool(alike.all())
