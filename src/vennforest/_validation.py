@@ -74,7 +74,7 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         If ``y`` is no vector of class labels, holds a label that ``classes`` lacks, or labels
         cannot be sorted.
     """
-    y = cast("NDArray[Any]", column_or_1d(y, warn=True))
+    y = cast("NDArray[Any]", column_or_1d(_without_nullable_type(y), warn=True))
     if y.dtype.kind in "biu" and classes is None and len(y):
         low = y.min()
         span = int(y.max()) - int(low) + 1
@@ -96,6 +96,14 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         wrong = y[unknown].tolist()[0]
         raise ValueError(f"y must hold labels of classes {named.tolist()}, got {wrong!r}")
     return codes.astype(np.intp), named
+
+
+def _without_nullable_type(y: Any) -> Any:
+    """Return labels of pandas's nullable types as numpy's, which else go through float64."""
+    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    if plain is None or getattr(plain, "kind", "O") not in "biu" or y.isna().any():
+        return y
+    return y.to_numpy(dtype=plain)
 
 
 def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._validation import FloatArray, check_option, check_weights, encode_labels
 from vennforest.calibrators import Calibrator, Venn
-from vennforest.calibrators.bounded import has_bounds
+from vennforest.calibrators.bounded import has_bounds, leaves_out
 from vennforest.calibrators.methods import METHODS, check_method, make_calibrator
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest.packed import Votes
@@ -33,10 +33,13 @@ from vennforest.sources import (
     Subforest,
     Training,
     TrainingData,
-    is_bagged,
     route,
     with_seed,
 )
+from vennforest.sources.choice import choose, is_plain
+from vennforest.sources.out_of_bag import StepsError
+from vennforest.sources.repeats import warn_of_repeats
+from vennforest.sources.verification import BagsError
 
 CalibrateOn = Literal["auto", "oob", "holdout", "cv", "training"]
 """Where the calibration scores come from."""
@@ -209,7 +212,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         weight = check_weights(sample_weight, len(codes))
         to_fit, weight_param, to_split = route(self, estimator, weight, fit_params)
         small = codes.astype(np.min_scalar_type(len(classes) - 1))
-        labels = np.asarray(y).ravel()
+        labels = classes[codes]
         data = TrainingData(X, labels, small, classes, weight, to_fit, weight_param, to_split)
         self.classes_ = classes
         self._parts = self._score(estimator, data, random_state)
@@ -248,6 +251,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _calibrate(self) -> None:
         """Fit a calibrator to each part, and take over what its model knows of the features."""
+        self._check_calibrator()
         self._calibrators = [
             self._get_calibrator(part.estimator).fit(
                 part.scores,
@@ -272,26 +276,68 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Fit the models and score the calibration examples."""
         estimator = with_seed(estimator, random_state)
         seed = int(random_state.randint(2**31 - 1))
-        source = self._get_source(estimator)
-        parts = source.parts(
-            estimator, data, seed=seed, random_state=random_state, n_jobs=self.n_jobs
-        )
-        return list(parts)
+        name, why = self._choose(estimator, data)
+        self.calibrate_on_, self.calibrate_on_reason_ = name, why
+        if name in ("oob", "cv", "holdout"):
+            warn_of_repeats(data.X, data.codes)
 
-    def _get_source(self, estimator: Any) -> Source:
-        """Return the source that ``calibrate_on`` means for an estimator."""
+        # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
+        splits = np.random.RandomState(0) if self.random_state is None else random_state
+
+        def parts(source: Source) -> list[Part]:
+            return list(
+                source.parts(estimator, data, seed=seed, random_state=splits, n_jobs=self.n_jobs)
+            )
+
+        if self.calibrate_on != "auto" or name != "oob":
+            return parts(self._source(name))
+        try:
+            return parts(self._source("oob"))
+        except (BagsError, StepsError) as error:
+            # Found out by looking at what was fitted, so that a fit is lost; never a guarantee.
+            self.calibrate_on_, self.calibrate_on_reason_ = "cv", error.reason
+            return parts(self._source("cv"))
+
+    def _choose(self, estimator: Any, data: TrainingData) -> tuple[str, str]:
+        """Return the name of the source that ``calibrate_on`` means here, and why."""
+        wanted = self.calibrate_on
+        if not isinstance(wanted, str):
+            return type(wanted).__name__, "it was given"
+        if isinstance(estimator, FrozenEstimator):
+            if wanted in ("holdout", "cv"):
+                raise ValueError(
+                    f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {wanted!r},'
+                    " for which models are trained: the data given to fit calibrates, and with "
+                    '"oob" it is what the model was trained on'
+                )
+            if wanted == "oob":
+                return "oob", "it was asked for"
+            return "frozen", "the model is frozen: the data given to fit calibrates it"
+        if wanted == "auto":
+            return choose(estimator, data, self.cv)
+        if wanted in ("oob", "holdout") and not is_plain(self.cv):
+            raise ValueError(
+                f"cv must be left out with calibrate_on={wanted!r}, which does not split by it, "
+                f'got {type(self.cv).__name__}: use calibrate_on="cv"'
+            )
+        if wanted == "training" and data.groups is not None:
+            raise ValueError(
+                'groups must be left out with calibrate_on="training", which keeps nobody apart, '
+                'got some: use calibrate_on="cv"'
+            )
+        return wanted, "it was asked for"
+
+    def _source(self, name: str) -> Source:
+        """Return the source of a name; splits behind bounds are not stratified."""
         if not isinstance(self.calibrate_on, str):
             return self.calibrate_on
-        if isinstance(estimator, FrozenEstimator):
-            return Frozen()
-        name = self.calibrate_on
-        if name == "auto":
-            name = "oob" if is_bagged(estimator) else "cv"
         if name == "oob":
             return OutOfBag(self.subforest, self.votes, self.n_draws)
         if name == "holdout":
-            return Holdout(self.holdout_size)
-        return Training() if name == "training" else Folds(self.cv, self.ensemble)
+            return Holdout(self.holdout_size, stratify=not _has_bounds(self))
+        if name == "cv":
+            return Folds(self.cv, self.ensemble, stratify=not _has_bounds(self))
+        return Frozen() if name == "frozen" else Training()
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return calibrated probabilities.
@@ -367,6 +413,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if decides and isinstance(calibrator, Venn) and calibrator.taxonomy == "label":
             calibrator.set_params(taxonomy=LabelTaxonomy(boundary=0.0))
         return calibrator
+
+    def _check_calibrator(self) -> None:
+        """Refuse a calibrator of a user's own that cannot do what its source asks of it."""
+        calibrator = make_calibrator(self.method)
+        leave = any(getattr(part.scorer, "leaves_out", False) for part in self._parts)
+        if leave and has_bounds(calibrator) and not leaves_out(calibrator):
+            raise TypeError(
+                "method must take left_out in predict_multiprobability, as a BoundedCalibrator "
+                f'does, for subforest="exchangeable", got {type(calibrator).__name__}: use '
+                'subforest="all"'
+            )
 
     def _check_parameters(self) -> None:
         if not isinstance(self.method, Calibrator):

@@ -48,9 +48,11 @@ def _predict_part(part: Part, calibrator: Any, classes: NDArray[Any], X: Any) ->
     sums: list[FloatArray] = []
     for scores, left_out, draws in part.scorer.draws(X):
         if has_bounds(calibrator):
-            # A calibrator that cannot leave examples out is asked without.
-            given = (scores,) if left_out is None else (scores, left_out)
-            bounds = calibrator.predict_multiprobability(*given)
+            # A calibrator of a user's own need not know how to leave out examples or groups.
+            given = {} if left_out is None else {"left_out": left_out}
+            if given and part.groups is not None:
+                given["groups"] = part.groups
+            bounds = calibrator.predict_multiprobability(scores, **given)
             answer = [merged(calibrator, bounds, scores), bounds.lower, bounds.upper]
         else:
             answer = [calibrator.predict_proba(scores)]

@@ -53,6 +53,8 @@ class Part:
         Their weights; None where all are 1.
     scorer : Scorer
         Scores new objects.
+    groups : ndarray of shape (n,) or None
+        The group of each calibration example, where whole groups are left out for a new object.
     """
 
     estimator: Any
@@ -60,6 +62,7 @@ class Part:
     codes: CodeArray
     weight: FloatArray | None
     scorer: Scorer
+    groups: IntArray | None = None
 
 
 class Source(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from sklearn.model_selection import (
@@ -57,4 +58,4 @@ def choose(estimator: Any, data: TrainingData, cv: Any) -> tuple[str, str]:
 
 def is_plain(cv: Any) -> bool:
     """Tell whether a splitter treats all rows alike."""
-    return cv is None or isinstance(cv, int | PLAIN_SPLITTERS)
+    return cv is None or isinstance(cv, (Integral, *PLAIN_SPLITTERS))

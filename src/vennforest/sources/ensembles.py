@@ -119,8 +119,8 @@ class BaggingAnswers:
         )
 
     def hashes(self, rows: Any) -> HashArray:
-        """Return a hash of each row, (n,)."""
-        return hash_rows(rows)
+        """Return a hash of each row, (n,): equal numbers in float32 and float64 have the same."""
+        return hash_rows(rows.astype(np.float64) if rows.dtype == np.float32 else rows)
 
     def mean(
         self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None

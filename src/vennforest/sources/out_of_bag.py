@@ -11,19 +11,35 @@ from typing import Any, Literal
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.validation import check_is_fitted
 
-from vennforest._validation import IntArray
+from vennforest._validation import InputError, IntArray
 from vennforest.forest import Membership
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Draw, Part, TrainingData
 from vennforest.sources.draws import draw_examples, draw_subsets, mean_over_trees
-from vennforest.sources.ensembles import Answers, is_bagged, kind_of
+from vennforest.sources.ensembles import Answers, is_bagged, kind_of, read_bags
+from vennforest.sources.pipelines import obstacle, sees_labels
+from vennforest.sources.verification import BagsError
 
 Subforest = Literal["exchangeable", "random", "all"]
 """Which trees score a new object."""
+
+
+class StepsError(InputError):
+    """What stands before an ensemble has seen the labels of examples that are out of bag."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            'estimator must leave the labels to its last step for calibrate_on="oob", got one in '
+            f'which {reason}: use calibrate_on="cv"'
+        )
+        self.reason = reason
+
 
 SCORES_AT_ONCE = 1 << 20
 """Scores that ``n_draws="all"`` holds at once."""
@@ -65,23 +81,35 @@ class OutOfBag:
         ValueError
             If the ensemble is not bagged, or no example is out of bag.
         """
-        if not is_bagged(estimator):
-            raise ValueError(
-                'estimator must leave examples out of bag for calibrate_on="oob" (a forest with '
-                "bootstrap=True, a BaggingClassifier with bootstrap=True or max_samples below 1, "
-                f"or a Pipeline that ends in one), got {type(estimator).__name__} without: "
-                'use calibrate_on="cv"'
-            )
-        data = data.present()
-        model, transformer, ensemble, seen = _fit_ensemble(estimator, data)
+        ready = estimator.estimator if isinstance(estimator, FrozenEstimator) else None
+        _refuse(estimator if ready is None else ready)
+        if ready is None:
+            data = data.present()
+            model, transformer, ensemble, seen = _fit_ensemble(estimator, data)
+        else:
+            model = estimator
+            transformer, ensemble, seen = _take_apart(ready, data)
         kind = kind_of(ensemble)
         assert kind is not None
         answers = kind.answers(ensemble, self.votes, n_jobs)
-        membership = Membership.from_forest(ensemble, len(data))
-        kept = _calibrating(membership)
+        rows = answers.check(seen)
+        try:
+            if getattr(ensemble, "_n_samples", len(data)) != len(data):
+                raise BagsError(f"it was trained on {ensemble._n_samples} examples")
+            membership = read_bags(ensemble, rows, data.codes, data.weight, data.groups)
+        except BagsError as error:
+            if ready is None:
+                raise
+            raise BagsError(
+                'X and y must be what the frozen model was trained on for calibrate_on="oob", in '
+                "the same order, got others (or bags that cannot be verified): leave calibrate_on "
+                "out to calibrate on new data"
+            ) from error
+        kept = _calibrating(membership, data)
         everyone = len(kept) == len(data)
         chosen = data if everyone else data.rows(kept)
-        rows = answers.check(seen if everyone else _safe_indexing(seen, kept))
+        if not everyone:
+            rows = answers.check(_safe_indexing(seen, kept))
         scores = answers.mean(rows, membership, kept)
         scorer = OutOfBagScorer(
             transformer,
@@ -92,10 +120,24 @@ class OutOfBag:
             self.n_draws,
             seed,
         )
-        return [Part(model, scores, chosen.codes, chosen.weight, scorer)]
+        return [Part(model, scores, chosen.codes, chosen.weight, scorer, chosen.groups)]
 
 
-def _calibrating(membership: Membership) -> IntArray:
+def _refuse(estimator: Any) -> None:
+    """Refuse an estimator that leaves nobody out of bag, or whose steps rule such scores out."""
+    if not is_bagged(estimator):
+        raise ValueError(
+            'estimator must leave examples out of bag for calibrate_on="oob" (a forest with '
+            "bootstrap=True, a BaggingClassifier with bootstrap=True or max_samples below 1, "
+            f"or a Pipeline that ends in one), got {type(estimator).__name__} without: "
+            'use calibrate_on="cv"'
+        )
+    why = obstacle(estimator)
+    if why is not None:
+        raise StepsError(why)
+
+
+def _calibrating(membership: Membership, data: TrainingData) -> IntArray:
     """Return the examples that are out of bag for some member, and warn of others.
 
     Raises
@@ -103,20 +145,37 @@ def _calibrating(membership: Membership) -> IntArray:
     ValueError
         If there are none.
     """
-    counts = membership.counts()
-    kept = np.flatnonzero(counts > 0)
+    there = np.ones(len(data), bool) if data.weight is None else data.weight > 0
+    counted = membership.counts() > 0
+    kept = np.flatnonzero(counted & there)
+    more = "grow more trees, or draw fewer samples for each (max_samples)"
+    if data.groups is not None:
+        more += ', or use calibrate_on="cv", which keeps groups together'
     if not len(kept):
-        raise ValueError(
-            "estimator must leave examples out of bag, got none that is: "
-            "grow more trees, or draw fewer samples for each"
+        what = "examples" if data.groups is None else "whole groups of examples"
+        raise ValueError(f"estimator must leave {what} out of bag, got none that is: {more}")
+    of_class = np.bincount(data.codes[there], minlength=len(data.classes))
+    missing = np.bincount(data.codes[there & ~counted], minlength=len(data.classes))
+    worst = int((missing / np.maximum(of_class, 1)).argmax())
+    if 2 * missing[worst] > of_class[worst] > 1 and 2 * missing.sum() <= of_class.sum():
+        # Who calibrates would depend on the label, which no guarantee survives.
+        raise BagsError(
+            f"estimator must leave examples of every class out of bag, got {missing[worst]} of "
+            f"{of_class[worst]} examples of {data.classes.tolist()[worst]!r} that every tree saw: "
+            'draw with replacement, or use calibrate_on="cv"'
         )
-    alone = len(counts) - len(kept)
+    alone = int((there & ~counted).sum())
+    if data.groups is not None and 2 * alone > len(data):
+        raise ValueError(
+            f"estimator must leave most groups out of bag as a whole, got {alone} of {len(data)} "
+            f"examples whose group every tree saw: {more}"
+        )
     if alone:
         warnings.warn(
-            f"{alone} of {len(counts)} examples are out of bag for no tree and do not calibrate: "
-            "grow more trees",
+            f"{alone} of {int(there.sum())} examples are out of bag for no tree and do not "
+            f"calibrate: {more}",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     return kept
 
@@ -150,6 +209,9 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, An
     seen = data.X
     if len(pipeline.steps) > 1:
         transformers = pipeline[:-1]
+        why = sees_labels(transformers, data.X, data.codes, data.y, others)
+        if why is not None:
+            raise StepsError(why)
         seen = transformers.fit_transform(data.X, data.y, **others)
         steps = transformers.steps
     rest = replace(data, X=seen, fit_params=own, weight_param=None)
@@ -157,6 +219,20 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, An
     pipeline.steps = [*steps, (name, model)]
     steps = [*steps, (name, within)] if within is not None else steps
     return pipeline, Pipeline(steps) if steps else None, ensemble, seen
+
+
+def _take_apart(model: Any, data: TrainingData) -> tuple[Any, Any, Any]:
+    """Return a fitted model's transformers (or None), its ensemble, and what that sees."""
+    steps: list[Any] = []
+    ensemble = model
+    while isinstance(ensemble, Pipeline):
+        steps += ensemble.steps[:-1]
+        ensemble = ensemble.steps[-1][1]
+    check_is_fitted(ensemble)
+    if not steps:
+        return None, ensemble, data.X
+    transformer = Pipeline([(f"{i}-{name}", step) for i, (name, step) in enumerate(steps)])
+    return transformer, ensemble, transformer.transform(data.X)
 
 
 @dataclass(frozen=True)
@@ -183,6 +259,11 @@ class OutOfBagScorer:
     subforest: Subforest
     n_draws: int | Literal["all"]
     seed: int
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether new objects leave calibration examples out."""
+        return self.subforest == "exchangeable"
 
     def draws(self, X: Any) -> Iterator[Draw]:
         """Yield the scores of the rows of X; every draw counts the same."""

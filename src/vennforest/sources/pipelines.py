@@ -135,7 +135,7 @@ def _alike(a: Any, b: Any) -> bool:
         return False
     if issparse(a):
         left: Any = csr_array(a)  # type: ignore[call-overload]
-        right: Any = csr_array(b)  # type: ignore[call-overload]
+        right: Any = csr_array(b)
         difference = abs(left - right)
         largest = float(abs(left).max()) if left.nnz else 0.0
         return not difference.nnz or float(difference.max()) <= CLOSE * largest

@@ -26,6 +26,8 @@ TOLERANCE = 1e-6
 class BagsError(InputError):
     """The bags that an ensemble claims are not those that its members were trained on."""
 
+    reason = "the bags of its members are not those that it tells"
+
 
 @dataclass(frozen=True)
 class Bag:
@@ -131,18 +133,49 @@ def _weights(
 
 
 def _same(bag: Bag, leaf: IntArray, leaves: IntArray, place: IntArray, weight: FloatArray) -> bool:
-    """Tell whether every leaf holds as many examples, and the same weight of each class."""
+    """Tell whether every leaf holds the same weight of each class."""
     tree = bag.tree.tree_
     n, k = tree.node_count, tree.value.shape[2]
-    sizes = np.bincount(leaf[weight > 0], minlength=n)[leaves]
-    if not np.array_equal(sizes, tree.n_node_samples[leaves]):
-        return False
-    filled = np.bincount(leaf.astype(np.intp) * k + place, weight, n * k).reshape(-1, k)[leaves]
+    cells = np.bincount(leaf.astype(np.intp) * k + place, weight, n * k)
+    filled = cells.astype(np.float64).reshape(-1, k)[leaves]
     total = filled.sum(axis=1, keepdims=True)
     if not np.allclose(total[:, 0], tree.weighted_n_node_samples[leaves], rtol=TOLERANCE, atol=0):
         return False
-    alike = np.abs(filled / total - tree.value[leaves, 0]).max(axis=1) <= TOLERANCE
-    if getattr(bag.owner, "monotonic_cst", None) is not None:
-        # Monotone trees move the shares of some leaves into the bounds that their places have.
-        return bool(alike.mean() >= 0.5)
-    return bool(alike.all())
+    if not (total > 0).all():
+        return False
+    shares = filled / total
+    if getattr(bag.owner, "monotonic_cst", None) is not None and k == 2:
+        shares = _into_monotone_bounds(bag, filled, leaves)
+    return bool((np.abs(shares - tree.value[leaves, 0]) <= TOLERANCE).all())
+
+
+def _into_monotone_bounds(bag: Bag, filled: FloatArray, leaves: IntArray) -> FloatArray:
+    """Return the class shares of leaves as monotone trees have them: moved into their bounds.
+
+    A split on a constrained feature bounds what lies below it by the mean of the two sides' shares
+    of the first class (scikit-learn's ``middle_value``); what a split bounds reaches every leaf.
+    """
+    tree = bag.tree.tree_
+    n = tree.node_count
+    signs = np.asarray(bag.owner.monotonic_cst)
+    if bag.columns is not None:
+        signs = signs[bag.columns]
+    held = np.zeros((n, 2))
+    held[leaves] = filled
+    left, right = tree.children_left, tree.children_right
+    inner = np.flatnonzero(left >= 0)
+    for node in inner[::-1]:  # children come after their parent
+        held[node] = held[left[node]] + held[right[node]]
+    first = held[:, 0] / held.sum(axis=1)
+    low, high = np.zeros(n), np.ones(n)
+    for node in inner:
+        below, above = left[node], right[node]
+        low[[below, above]], high[[below, above]] = low[node], high[node]
+        sign = signs[tree.feature[node]]
+        if sign:
+            middle = (first[below] + first[above]) / 2
+            # Where the second class's share rises with the feature, the first one's falls.
+            smaller, larger = (above, below) if sign > 0 else (below, above)
+            high[smaller] = low[larger] = middle
+    share = np.clip(first, low, high)[leaves]
+    return np.column_stack([share, 1 - share])

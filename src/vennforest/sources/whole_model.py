@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import joblib
 import numpy as np
-from sklearn.model_selection import check_cv, train_test_split
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedGroupKFold,
+    check_cv,
+    train_test_split,
+)
 
 from vennforest._validation import IntArray
 from vennforest.sources.base import ModelScorer, Part, TrainingData, model_scores
+
+FEW = 8
+"""With fewer examples than this beside the largest class, a random split may train on one class."""
 
 
 @dataclass(frozen=True)
 class Holdout:
     """Train on one part of the data and calibrate on the rest.
 
-    The split is stratified where every class has two examples or more. Johansson et al. (2018)
-    and Niculescu-Mizil & Caruana (2005) calibrate like this.
+    The part is drawn at random, so that held-out examples and new ones are exchangeable. Johansson
+    et al. (2018) and Niculescu-Mizil & Caruana (2005) calibrate like this.
 
     Parameters
     ----------
     size : float or int
-        Share (0 to 1) or number of the examples held out.
+        Share (0 to 1) or number of the examples held out; of the groups, where there are groups.
+    stratify : bool
+        Whether both parts have the classes in the same shares. That gives up exactness: how many
+        of a class are held out then says something of the next label.
     """
 
     size: float | int = 1 / 3
+    stratify: bool = False
 
     def parts(
         self,
@@ -46,20 +62,49 @@ class Holdout:
             If one side of the split would be empty.
         """
         data = data.present()
-        n, size = len(data), self.size
+        groups = data.groups
+        n = len(data) if groups is None else int(groups.max()) + 1
+        what = "examples" if groups is None else "groups"
+        size = self.size
         if not 1 <= (size * n if size < 1 else size) <= n - 1:
-            raise ValueError(f"holdout_size must leave examples on both sides of {n}, got {size!r}")
-        index = np.arange(n)
-        smallest = np.bincount(data.codes, minlength=len(data.classes)).min()
-        stratify = data.codes if smallest >= 2 else None
-        try:
-            split = train_test_split(
-                index, test_size=size, stratify=stratify, random_state=random_state
-            )
-        except ValueError:  # fewer places than classes in one part
-            split = train_test_split(index, test_size=size, random_state=random_state)
-        train, held = np.sort(split[0]), np.sort(split[1])
+            raise ValueError(f"holdout_size must leave {what} on both sides of {n}, got {size!r}")
+        stratify = self.stratify or _must_stratify(data, "the part held out", 6)
+        held = _held_out(data, size, stratify, random_state)
+        train = np.setdiff1d(np.arange(len(data)), held)
         return [_part(data.rows(train).fit(estimator), data.rows(held))]
+
+
+def _held_out(
+    data: TrainingData, size: float | int, stratify: bool, random_state: np.random.RandomState
+) -> IntArray:
+    """Return the examples held out, sorted."""
+    groups = data.groups
+    index = np.arange(len(data) if groups is None else int(groups.max()) + 1)
+    held: Any = None
+    if stratify and groups is None and np.bincount(data.codes).min() >= 2:
+        with suppress(ValueError):  # fewer places than classes in one part
+            held = train_test_split(
+                index, test_size=size, stratify=data.codes, random_state=random_state
+            )[1]
+    if held is None:
+        held = train_test_split(index, test_size=size, random_state=random_state)[1]
+    rows = np.sort(held) if groups is None else np.flatnonzero(np.isin(groups, held))
+    return rows.astype(np.intp)
+
+
+def _must_stratify(data: TrainingData, what: str, stacklevel: int) -> bool:
+    """Tell whether a random split risks a training part of one class, and warn where it does."""
+    counts = np.bincount(data.codes, minlength=len(data.classes))
+    others = int(counts.sum() - counts.max())
+    if others >= FEW or data.groups is not None:
+        return False
+    warnings.warn(
+        f"y holds {others} examples beside the largest class: {what} is stratified so that no "
+        "model is trained on one class alone, and the bounds are not exactly valid",
+        UserWarning,
+        stacklevel=stacklevel,
+    )
+    return True
 
 
 @dataclass(frozen=True)
@@ -109,14 +154,19 @@ class Folds:
     Parameters
     ----------
     cv : int, splitter or iterable
-        As everywhere in scikit-learn.
+        A number of folds drawn at random, of whole groups where there are groups; else as
+        everywhere in scikit-learn.
     ensemble : bool
         True: a model and a calibration set a fold. False: the scores of all folds make one
         calibration set, and one model is trained on all the data.
+    stratify : bool
+        With a number of folds: whether all have the classes in the same shares, in the order of
+        the rows as scikit-learn does it. That gives up exactness, as with `Holdout`.
     """
 
     cv: Any = 5
     ensemble: bool = True
+    stratify: bool = False
 
     def parts(
         self,
@@ -132,11 +182,38 @@ class Folds:
         Raises
         ------
         ValueError
-            If the folds leave nobody out, or without ``ensemble`` somebody twice.
+            If the folds leave nobody out, without ``ensemble`` somebody twice, or part a group.
         """
-        splitter = check_cv(self.cv, data.codes, classifier=True)
-        splits = splitter.split(data.X, data.codes, **data.split_params)
+        splitter = self._splitter(data, random_state)
+        splits = list(splitter.split(data.X, data.codes, **data.split_params))
+        _check_groups(splits, data)
         return _fold_parts(estimator, data, splits, self.ensemble, n_jobs)
+
+    def _splitter(self, data: TrainingData, random_state: np.random.RandomState) -> Any:
+        cv = 5 if self.cv is None else self.cv
+        if not isinstance(cv, Integral) or self.stratify:
+            if isinstance(cv, Integral) and data.groups is not None:
+                return StratifiedGroupKFold(int(cv), shuffle=True, random_state=random_state)
+            return check_cv(cv, data.codes, classifier=True)
+        if data.groups is not None:
+            return GroupKFold(int(cv), shuffle=True, random_state=random_state)
+        if _must_stratify(data.present(), "each fold", 7):
+            return check_cv(cv, data.codes, classifier=True)
+        return KFold(int(cv), shuffle=True, random_state=random_state)
+
+
+def _check_groups(splits: list[tuple[IntArray, IntArray]], data: TrainingData) -> None:
+    """Refuse splits that have a group on both sides."""
+    groups = data.groups
+    if groups is None:
+        return
+    for train, test in splits:
+        both = np.intersect1d(groups[train], groups[test])
+        if len(both):
+            raise ValueError(
+                "cv must keep every group on one side, got a splitter that parts "
+                f"{len(both)} of them: give a number of folds, or GroupKFold"
+            )
 
 
 def _fold_parts(
