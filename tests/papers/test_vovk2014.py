@@ -13,14 +13,18 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
+from printed import printed_columns
 from vennforest import TransductiveClassifier
 from vennforest.calibrators import IsotonicCalibration, PlattScaling, VennAbers
 from vennforest.papers import published, reproduce
-from vennforest.papers.protocol.experiment import Task, run_experiment
 from vennforest.papers.protocol.learners import FilledOneHot, MixedNaiveBayes
-from vennforest.papers.vovk2014.experiment import Vovk2014, classifier, losses, mixed_table
-from vennforest.papers.vovk2014.findings import CLASSIFIERS, COLUMNS, METHODS, ranked
+from vennforest.papers.protocol.run import run_experiment
+from vennforest.papers.protocol.store import Task
+from vennforest.papers.vovk2014.classifiers import CLASSIFIERS, classifier
+from vennforest.papers.vovk2014.experiment import COLUMNS, METHODS, Vovk2014, losses, mixed_table
+from vennforest.papers.vovk2014.findings import ranked
 from vennforest.papers.vovk2014.j48 import J48, upper_errors
+from vennforest.papers.vovk2014.report import report
 from vennforest.papers.vovk2014.simulations import (
     LIMIT,
     Memoriser,
@@ -262,7 +266,7 @@ def test_losses_are_equations_12_and_13():
 
 def test_ranks_of_the_printed_tables_are_the_printed_table_3():
     for measure, number in (("log loss", "1"), ("root mean square error", "2")):
-        columns = published.table("vovk2014", number, measure)
+        columns = printed_columns("vovk2014", number, measure)
         printed = {
             (row.dataset, int(row.value)): row.method
             for row in published.load("vovk2014")
@@ -330,7 +334,7 @@ def test_splits_are_permutations_and_those_of_va_differ(data_dir):
 
 def test_methods_are_what_they_are_called(data_dir):
     this = small(data_dir)
-    X, y = this.problem("Labor")
+    X, y = this.data("Labor")
     train, test = this.split(Task("Labor", 0, 0))
     record = this.run(Task("Labor", 0, 0))
     assert set(record) == {c for c in COLUMNS if not c.startswith("VA")}
@@ -422,7 +426,7 @@ def test_values_are_means_over_splits_beside_the_print(data_dir):
         if task.fold:
             name = f"VA ({CLASSIFIERS[task.fold - 1]})"
             records[task] = {name: {"log loss": 2 * at, "root mean square error": at / 2}}
-    found = this.report(records, ["Labor"])
+    found = report(this, records, ["Labor"])
     values = {(v.table, v.method, v.measure): v for v in found.values if v.dataset == "Labor"}
     assert values["1", "W (NB)", "log loss"].value == pytest.approx(0.25)
     assert values["1", "W (NB)", "log loss"].published == 1.854

@@ -6,23 +6,22 @@ import importlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, get_args
 
 from vennforest._validation import InputError
-from vennforest.papers.protocol.experiment import (
-    Experiment,
-    Progress,
-    Task,
-    option_names,
-    run_experiment,
-)
+from vennforest.papers.protocol.experiment import Experiment, option_names
 from vennforest.papers.protocol.reproduction import Reproduction
+from vennforest.papers.protocol.run import Progress, run_experiment
+from vennforest.papers.protocol.store import Task
+from vennforest.papers.published import Paper
 
 __all__ = ["EXPERIMENTS", "Progress", "Reproduction", "Task", "experiment", "reproduce"]
 
-EXPERIMENTS = ("johansson2018", "bostrom2008", "vovk2014", "niculescu2005")
-"""The papers that can be reproduced; each has a folder of its name; its
-``experiment`` has ``EXPERIMENT``, a class."""
+EXPERIMENTS: tuple[Paper, ...] = get_args(Paper)
+"""The papers that can be reproduced. Each has a folder of its name, whose ``experiment`` has
+``EXPERIMENT``, a class, and whose ``report`` has ``report``, which makes a `Reproduction` of the
+experiment, its records and the data sets that were run."""
 
 
 def experiment(paper: str) -> type[Experiment]:
@@ -33,12 +32,14 @@ def experiment(paper: str) -> type[Experiment]:
     ValueError
         If there is none.
     """
+    found: type[Experiment] = _module(paper, "experiment").EXPERIMENT
+    return found
+
+
+def _module(paper: str, name: str) -> ModuleType:
     if paper not in EXPERIMENTS:
         raise InputError(f"paper must be one of {list(EXPERIMENTS)}, got {paper!r}")
-    found: type[Experiment] = importlib.import_module(
-        f"vennforest.papers.{paper}.experiment"
-    ).EXPERIMENT
-    return found
+    return importlib.import_module(f"vennforest.papers.{paper}.{name}")
 
 
 def reproduce(
@@ -92,6 +93,7 @@ def reproduce(
         If pandas is not installed; with ``output`` also jinja2 or matplotlib.
     """
     kind = experiment(paper)
+    report = _module(paper, "report").report
     own = option_names(kind)
     unknown = sorted(set(options) - set(own))
     if unknown:
@@ -108,7 +110,9 @@ def reproduce(
     except (TypeError, ValueError) as error:
         raise InputError(str(error)) from error
     records = run_experiment(this, chosen, n_jobs=n_jobs, output=output, progress=progress)
-    found = this.report(records, list(dict.fromkeys(task.dataset for task in records)))
+    found: Reproduction = report(
+        this, records, list(dict.fromkeys(task.dataset for task in records))
+    )
     if output is not None:
         found.write(output)
     return found

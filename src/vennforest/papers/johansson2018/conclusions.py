@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vennforest.papers import published
+from vennforest.papers.johansson2018.experiment import METHODS, SETUPS, VENN
+from vennforest.papers.johansson2018.findings import Findings
+from vennforest.papers.protocol.phrases import count_of, list_pairs
 from vennforest.papers.protocol.reproduction import Conclusion
-from vennforest.papers.published import ALL
-
-if TYPE_CHECKING:
-    from vennforest.papers.johansson2018.findings import Findings
-
-METHODS = ("RF", "Platt", "Iso", "VP", "VAP")
-SETUPS = tuple(f"{method}-{source}" for method in METHODS for source in ("cal", "oob"))
-VENN = SETUPS[6:]
-BETTER = "significantly better than "
+from vennforest.papers.published import ALL, BETTER
 
 
 def conclusions(f: Findings) -> Iterable[Conclusion]:
@@ -65,7 +59,7 @@ def _sizes(f: Findings) -> Conclusion:
     return Conclusion(
         f"Interval sizes are in the order {' < '.join(order)} on every data set.",
         not wrong,
-        f"On {_of(len(f.datasets) - len(wrong), f.datasets)}{_but(wrong)}. Means: {means}.",
+        f"On {count_of(len(f.datasets) - len(wrong), f.datasets)}{_but(wrong)}. Means: {means}.",
     )
 
 
@@ -88,7 +82,7 @@ def _oob_everywhere(f: Findings) -> Conclusion:
         accuracy = f.measures["accuracy"]
         worse = [d for d in f.datasets if accuracy[f"{m}-oob"][d] <= accuracy[f"{m}-cal"][d]]
         holds = holds and not worse
-        text.append(f"{m}: on {_of(len(f.datasets) - len(worse), f.datasets)}{_but(worse)}")
+        text.append(f"{m}: on {count_of(len(f.datasets) - len(worse), f.datasets)}{_but(worse)}")
     printed = [
         f"{m}: {d}"
         for m in ("VP", "VAP")
@@ -138,9 +132,11 @@ def _significant(f: Findings) -> Conclusion:
     }
     p = f.values.get("text", ALL, "VP-oob", "p against VAP-oob")
     return Conclusion(
-        "Significant differences of accuracy between the Venn predictors: " + _pairs(theirs) + ".",
+        "Significant differences of accuracy between the Venn predictors: "
+        + list_pairs(theirs)
+        + ".",
         ours == theirs,
-        f"Here: {_pairs(ours) or 'none'}. VP-oob against VAP-oob: p = {p.value:.2g} "
+        f"Here: {list_pairs(ours) or 'none'}. VP-oob against VAP-oob: p = {p.value:.2g} "
         f"(printed {p.published}).",
     )
 
@@ -214,7 +210,7 @@ def _valid(f: Findings) -> Conclusion:
         "All four Venn setups are valid: the accuracy lies in the mean interval on most data sets.",
         all(2 * count > n for count in counts.values()),
         "Inside: "
-        + ", ".join(f"{s} on {_of(c, f.datasets)}" for s, c in counts.items())
+        + ", ".join(f"{s} on {count_of(c, f.datasets)}" for s, c in counts.items())
         + f"; the farthest outside is {far:.4f} off.",
     )
 
@@ -239,13 +235,5 @@ def which_print(f: Findings) -> Conclusion:
     )
 
 
-def _of(count: int, datasets: Sequence[str]) -> str:
-    return f"{count} of {len(datasets)} data sets"
-
-
 def _but(names: Sequence[str]) -> str:
     return f" (not on {', '.join(names)})" if names else ""
-
-
-def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"{better} over {worse}" for better, worse in sorted(pairs))

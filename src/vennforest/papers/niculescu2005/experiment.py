@@ -6,7 +6,7 @@ the four of the paper's eight problems that are public.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,14 +15,21 @@ from sklearn import metrics
 
 from vennforest._validation import FloatArray, InputError, IntArray, check_count
 from vennforest.calibrators import IsotonicCalibration, PlattScaling, VennAbers
-from vennforest.papers.niculescu2005.conclusions import METHODS
-from vennforest.papers.niculescu2005.findings import FIRST_SIZE, GRID, report
 from vennforest.papers.niculescu2005.learners import LEARNERS, Model, train
-from vennforest.papers.protocol.experiment import Experiment, Problem, Record, Task
+from vennforest.papers.protocol.experiment import Experiment, PreparedData
 from vennforest.papers.protocol.learners import one_thread
 from vennforest.papers.protocol.problems import load_problem
-from vennforest.papers.protocol.reproduction import Reproduction
+from vennforest.papers.protocol.store import Record, Task
 from vennforest.papers.published import Paper
+
+METHODS = ("raw", "Platt", "isotonic", "Venn–Abers", "smooth Venn–Abers")
+LOSSES = ("squared error", "log loss")
+
+FIRST_SIZE = 32
+"""The smallest calibration set of the learning curves."""
+
+GRID = 51
+"""At so many raw estimates from 0 to 1 the fitted maps are drawn."""
 
 CLIP = 0.001
 """Estimates are kept so far from 0 and 1 before their log loss is taken."""
@@ -85,7 +92,7 @@ class Niculescu2005(Experiment):
             for learner in range(len(LEARNERS))
         ]
 
-    def load(self, dataset: str) -> Problem:
+    def load(self, dataset: str) -> PreparedData:
         """Load and prepare a problem, which must have cases left to test on."""
         X, y = load_problem(self.paper, dataset, self.data_dir)
         needed = self.train_cases + max(self.calibration_cases, self.sizes()[-1])
@@ -94,7 +101,7 @@ class Niculescu2005(Experiment):
                 f"train_cases, calibration_cases and most_cases must leave cases of {dataset} to "
                 f"test on, got {needed} of {len(y)}"
             )
-        return Problem(X.to_numpy(dtype=np.float64), y)
+        return PreparedData(X.to_numpy(dtype=np.float64), y)
 
     def run(self, task: Task) -> Record:
         """Train a learner with all settings, calibrate, select, test.
@@ -110,7 +117,7 @@ class Niculescu2005(Experiment):
           ``fit``: by method, the calibrated values at 51 raw estimates from 0 to 1; ``curve``: by
           method, the squared error for each size of the calibration set.
         """
-        X, y = self.problem(task.dataset)
+        X, y = self.data(task.dataset)
         order = np.random.default_rng(self.seed_of("split", *task[:2])).permutation(len(y))
         X, y = X[order], y[order]
         kind, first = LEARNERS[task.fold], self.train_cases
@@ -175,10 +182,6 @@ class Niculescu2005(Experiment):
             "fit": {m: shown.estimates[m](grid).tolist() for m in shown_methods[1:]},
             "curve": curve,
         }
-
-    def report(self, records: Mapping[Task, Record], datasets: Sequence[str]) -> Reproduction:
-        """Make the paper's figures and their numbers, and say which conclusions hold."""
-        return report(self, records, datasets)
 
 
 class _Trial:

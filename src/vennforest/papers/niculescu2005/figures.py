@@ -9,8 +9,8 @@ import numpy as np
 
 from vennforest._validation import FloatArray
 from vennforest.papers.niculescu2005.learners import LEARNERS
-from vennforest.papers.protocol.experiment import Record
 from vennforest.papers.protocol.reproduction import Figure
+from vennforest.papers.protocol.store import Record
 from vennforest.plots import LearningCurveDisplay
 
 LABELS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,81 +96,118 @@ def estimators(kind: str, is_flag: Sequence[bool]) -> dict[str, Any]:
     ValueError
         If there is no such learner.
     """
+    if kind not in SETTINGS:
+        raise ValueError(f"kind must be one of {list(LEARNERS)}, got {kind!r}")
+    return SETTINGS[kind](is_flag)
+
+
+def _support_vector_machines(is_flag: Sequence[bool]) -> dict[str, Any]:
     d = len(is_flag)
-    if kind == "SVM":
-        machines = {
-            "linear, C .1": SVC(kernel="linear", C=0.1),
-            "quadratic": SVC(kernel="poly", degree=2, gamma=1 / d, coef0=1),
-            "cubic": SVC(kernel="poly", degree=3, gamma=1 / d, coef0=1),
-            **{
-                f"radial, width {width:g}/d, C {C:g}": SVC(gamma=width / d, C=C)
-                for width in (0.25, 1, 4)
-                for C in (1, 10)
-            },
-        }
-        return {name: make_pipeline(StandardScaler(), m) for name, m in machines.items()}
-    if kind == "ANN":
-        nets = {
-            f"{hidden} hidden, {epochs} epochs{suffix}": MLPClassifier(
-                (hidden,), max_iter=epochs, alpha=decay
-            )
-            for hidden in (8, 32, 128)
-            for epochs in (20, 100)
-            for suffix, decay in (("", 1e-4), (", decay", 1.0))
-        }
-        return {name: make_pipeline(StandardScaler(), net) for name, net in nets.items()}
-    if kind == "DT":
-        return {
-            f"{criterion}, {leaf} a leaf": DecisionTreeClassifier(
-                criterion=criterion, min_samples_leaf=leaf
-            )
-            for leaf in (10, 1, 3, 30, 100)
-            for criterion in ("gini", "entropy")
-        }
-    if kind == "KNN":
-        return {
-            f"{k} neighbours, {weights}": make_pipeline(
-                StandardScaler(), KNeighborsClassifier(k, weights=weights)
-            )
-            for k in (5, 15, 50, 150)
-            for weights in ("uniform", "distance")
-        }
-    if kind == "BAG-DT":
-        return {
-            f"{criterion}, {leaf} a leaf": BaggingClassifier(
-                DecisionTreeClassifier(criterion=criterion, min_samples_leaf=leaf), 100
-            )
-            for criterion in ("gini", "entropy")
-            for leaf in (1, 5)
-        }
-    if kind == "RF":
-        sizes: dict[str, Any] = {"2": min(2, d), "root": "sqrt", "a quarter": 0.25}
-        return {
-            f"{size} features a split": RandomForestClassifier(300, max_features=value)
-            for size, value in sizes.items()
-        }
-    if kind == "BST-DT":
-        return {
-            f"depth {depth}": AdaBoostClassifier(
-                DecisionTreeClassifier(max_depth=depth), n_estimators=TREE_STEPS[-1]
-            )
-            for depth in (6, 3, 10)
-        }
-    if kind == "BST-STMP":
-        stump = DecisionTreeClassifier(max_depth=1)
-        return {"stumps": AdaBoostClassifier(stump, n_estimators=STUMP_STEPS[-1])}
-    if kind == "NB":
-        flags = tuple(2 if flag else 0 for flag in is_flag)
-        return {
-            "normal": MixedNaiveBayes(flags),
-            **{f"{bins} parts": _BinnedNaiveBayes(flags, bins) for bins in (5, 10, 20)},
-        }
-    if kind == "LOGREG":
-        return {
-            f"C {C:g}": make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=500))
-            for C in (1, 0.01, 0.1, 100)
-        }
-    raise ValueError(f"kind must be one of {list(LEARNERS)}, got {kind!r}")
+    machines = {
+        "linear, C .1": SVC(kernel="linear", C=0.1),
+        "quadratic": SVC(kernel="poly", degree=2, gamma=1 / d, coef0=1),
+        "cubic": SVC(kernel="poly", degree=3, gamma=1 / d, coef0=1),
+        **{
+            f"radial, width {width:g}/d, C {C:g}": SVC(gamma=width / d, C=C)
+            for width in (0.25, 1, 4)
+            for C in (1, 10)
+        },
+    }
+    return {name: make_pipeline(StandardScaler(), m) for name, m in machines.items()}
+
+
+def _neural_nets(is_flag: Sequence[bool]) -> dict[str, Any]:
+    nets = {
+        f"{hidden} hidden, {epochs} epochs{suffix}": MLPClassifier(
+            (hidden,), max_iter=epochs, alpha=decay
+        )
+        for hidden in (8, 32, 128)
+        for epochs in (20, 100)
+        for suffix, decay in (("", 1e-4), (", decay", 1.0))
+    }
+    return {name: make_pipeline(StandardScaler(), net) for name, net in nets.items()}
+
+
+def _decision_trees(is_flag: Sequence[bool]) -> dict[str, Any]:
+    return {
+        f"{criterion}, {leaf} a leaf": DecisionTreeClassifier(
+            criterion=criterion, min_samples_leaf=leaf
+        )
+        for leaf in (10, 1, 3, 30, 100)
+        for criterion in ("gini", "entropy")
+    }
+
+
+def _nearest_neighbours(is_flag: Sequence[bool]) -> dict[str, Any]:
+    return {
+        f"{k} neighbours, {weights}": make_pipeline(
+            StandardScaler(), KNeighborsClassifier(k, weights=weights)
+        )
+        for k in (5, 15, 50, 150)
+        for weights in ("uniform", "distance")
+    }
+
+
+def _bagged_trees(is_flag: Sequence[bool]) -> dict[str, Any]:
+    return {
+        f"{criterion}, {leaf} a leaf": BaggingClassifier(
+            DecisionTreeClassifier(criterion=criterion, min_samples_leaf=leaf), 100
+        )
+        for criterion in ("gini", "entropy")
+        for leaf in (1, 5)
+    }
+
+
+def _random_forests(is_flag: Sequence[bool]) -> dict[str, Any]:
+    sizes: dict[str, Any] = {"2": min(2, len(is_flag)), "root": "sqrt", "a quarter": 0.25}
+    return {
+        f"{size} features a split": RandomForestClassifier(300, max_features=value)
+        for size, value in sizes.items()
+    }
+
+
+def _boosted_trees(is_flag: Sequence[bool]) -> dict[str, Any]:
+    return {
+        f"depth {depth}": AdaBoostClassifier(
+            DecisionTreeClassifier(max_depth=depth), n_estimators=TREE_STEPS[-1]
+        )
+        for depth in (6, 3, 10)
+    }
+
+
+def _boosted_stumps(is_flag: Sequence[bool]) -> dict[str, Any]:
+    stump = DecisionTreeClassifier(max_depth=1)
+    return {"stumps": AdaBoostClassifier(stump, n_estimators=STUMP_STEPS[-1])}
+
+
+def _naive_bayes(is_flag: Sequence[bool]) -> dict[str, Any]:
+    n_values = tuple(2 if flag else 0 for flag in is_flag)
+    return {
+        "normal": MixedNaiveBayes(n_values),
+        **{f"{bins} parts": _BinnedNaiveBayes(n_values, bins) for bins in (5, 10, 20)},
+    }
+
+
+def _logistic_regression(is_flag: Sequence[bool]) -> dict[str, Any]:
+    return {
+        f"C {C:g}": make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=500))
+        for C in (1, 0.01, 0.1, 100)
+    }
+
+
+SETTINGS: Mapping[str, Callable[[Sequence[bool]], dict[str, Any]]] = {
+    "BST-DT": _boosted_trees,
+    "SVM": _support_vector_machines,
+    "RF": _random_forests,
+    "ANN": _neural_nets,
+    "BAG-DT": _bagged_trees,
+    "KNN": _nearest_neighbours,
+    "LOGREG": _logistic_regression,
+    "BST-STMP": _boosted_stumps,
+    "NB": _naive_bayes,
+    "DT": _decision_trees,
+}
+"""For each learner its estimators by the name of the setting, given which columns are flags."""
 
 
 @dataclass(frozen=True)

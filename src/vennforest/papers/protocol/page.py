@@ -7,8 +7,6 @@ import io
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from vennforest.papers.protocol.reproduction import difference
-
 if TYPE_CHECKING:
     from vennforest.papers.protocol.reproduction import Figure, Reproduction, Table
 
@@ -101,7 +99,7 @@ def _table(table: Table) -> dict[str, Any]:
             if cell is None:
                 row.append(None)
                 continue
-            off = difference(cell.value, cell.published)
+            off = cell.difference
             row.append(
                 {
                     "value": cell.name or table.text(cell.value),

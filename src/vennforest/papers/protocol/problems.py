@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._validation import check_option
 from vennforest.datasets.catalogue import catalogue
 from vennforest.datasets.loading import Dataset, import_pandas, load
+from vennforest.papers.published import Paper
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Paper = Literal["johansson2018", "bostrom2008", "vovk2014", "niculescu2005"]
 
 PRINTED_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -87,8 +87,7 @@ def problems(paper: Paper) -> Mapping[str, str]:
     ValueError
         If ``paper`` is none of these.
     """
-    if paper not in get_args(Paper):
-        raise ValueError(f"paper must be one of {list(get_args(Paper))}, got {paper!r}")
+    check_option(paper, Paper, "paper")
     if paper in PRINTED_NAMES:
         return PRINTED_NAMES[paper]
     return {e.name: e.name for e in catalogue().values() if paper in e.papers}

@@ -49,14 +49,7 @@ class Value:
     @property
     def difference(self) -> float | None:
         """Obtained minus printed; None where nothing is printed."""
-        return difference(self.value, self.published)
-
-
-def difference(value: float, published: float | None) -> float | None:
-    """Return obtained minus printed: 0 where both are infinite, None where nothing is printed."""
-    if published is None:
-        return None
-    return 0.0 if value == published else value - published
+        return _obtained_minus_printed(self.value, self.published)
 
 
 @dataclass(frozen=True)
@@ -71,6 +64,17 @@ class Cell:
     marked: bool = False
     name: str = ""
     published_name: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Obtained minus printed; None where nothing is printed."""
+        return _obtained_minus_printed(self.value, self.published)
+
+
+def _obtained_minus_printed(value: float, published: float | None) -> float | None:
+    if published is None:
+        return None
+    return 0.0 if value == published else value - published  # inf - inf is NaN
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ class Table:
         printed = self.text(cell.published)
         if self.digits == 0:
             return f"{text} ({printed})"
-        off = self.text(difference(cell.value, cell.published), signed=True)
+        off = self.text(cell.difference, signed=True)
         return f"{text} ({printed}, {off})"
 
     def to_frame(self) -> pd.DataFrame:
@@ -200,6 +204,8 @@ class Reproduction:
         What the paper concludes, and whether it holds here.
     values : tuple of Value
         Every number.
+    _tables : tuple of Table
+        What `tables` returns.
     figures : tuple of Figure
         The figures.
     """
@@ -210,12 +216,12 @@ class Reproduction:
     notes: tuple[str, ...]
     conclusions: tuple[Conclusion, ...]
     values: tuple[Value, ...]
-    shown: tuple[Table, ...]
+    _tables: tuple[Table, ...]
     figures: tuple[Figure, ...] = ()
 
     def tables(self) -> tuple[Table, ...]:
         """Return the paper's tables, obtained numbers beside printed ones."""
-        return self.shown
+        return self._tables
 
     def to_frame(self) -> pd.DataFrame:
         """Return every number, in the columns of ``results.csv``."""
@@ -266,7 +272,7 @@ class Reproduction:
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         self.to_csv(target / "results.csv")
-        for table in self.shown:
+        for table in self._tables:
             (target / f"{table.name}.md").write_text(table.to_markdown(), encoding="utf-8")
         for figure in self.figures:
             (target / f"{figure.name}.svg").write_text(svg(figure), encoding="utf-8")

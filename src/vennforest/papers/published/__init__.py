@@ -10,9 +10,12 @@ import csv
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Literal, get_args
+from typing import Literal
+
+from vennforest._validation import check_option
 
 Paper = Literal["johansson2018", "bostrom2008", "vovk2014", "niculescu2005"]
+"""The papers' short names."""
 
 MEAN = "(mean)"
 """What stands for a data set where a number is the mean over all of them."""
@@ -22,6 +25,9 @@ MEAN_RANK = "(mean rank)"
 
 ALL = "(all)"
 """What stands for a data set where a number speaks of all of them together."""
+
+BETTER = "significantly better than "
+"""What a measure begins with that is 1 or 0: whether a method is so, as tested."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,7 @@ def load(paper: Paper) -> tuple[Printed, ...]:
     ValueError
         If ``paper`` is none of these.
     """
-    if paper not in get_args(Paper):
-        raise ValueError(f"paper must be one of {list(get_args(Paper))}, got {paper!r}")
+    check_option(paper, Paper, "paper")
     text = resources.files(__package__).joinpath(f"{paper}.csv").read_text(encoding="utf-8")
     return tuple(
         Printed(
@@ -81,25 +86,3 @@ def load(paper: Paper) -> tuple[Printed, ...]:
         )
         for row in csv.DictReader(text.splitlines())
     )
-
-
-def table(paper: Paper, number: str | int, measure: str) -> dict[str, dict[str, float]]:
-    """Return one measure of one table: for each method its value on each data set, as printed.
-
-    Means and mean ranks come under ``"(mean)"`` and ``"(mean rank)"``, where they are printed.
-
-    Raises
-    ------
-    ValueError
-        If the paper prints no such measure in that table.
-    """
-    columns: dict[str, dict[str, float]] = {}
-    for row in load(paper):
-        if row.table == str(number) and row.measure == measure:
-            columns.setdefault(row.method, {})[row.dataset] = row.value
-    if not columns:
-        measures = sorted({row.measure for row in load(paper) if row.table == str(number)})
-        raise ValueError(
-            f"measure must be one of {measures} in table {number} of {paper}, got {measure!r}"
-        )
-    return columns

@@ -7,32 +7,28 @@ isotonic regression (DIR), over nine data sets.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.svm import SVC
 
 from vennforest import CalibratedClassifier, TransductiveClassifier
-from vennforest._validation import FloatArray, InputError, IntArray, check_count, check_option
+from vennforest._validation import FloatArray, IntArray, check_count, check_option
 from vennforest.calibrators import IsotonicCalibration, PlattScaling
 from vennforest.calibrators.platt import Targets
 from vennforest.datasets import load
-from vennforest.papers.protocol.experiment import Experiment, Problem, Record, Task
-from vennforest.papers.protocol.learners import Density, FilledOneHot, MixedNaiveBayes, one_thread
+from vennforest.papers.protocol.experiment import Experiment, PreparedData, two_classes
+from vennforest.papers.protocol.learners import Density, one_thread
 from vennforest.papers.protocol.problems import load_problem, problems
-from vennforest.papers.protocol.reproduction import Reproduction
+from vennforest.papers.protocol.store import Record, Task
 from vennforest.papers.published import Paper
-from vennforest.papers.vovk2014.findings import CLASSIFIERS, report
-from vennforest.papers.vovk2014.j48 import J48
+from vennforest.papers.vovk2014.classifiers import CLASSIFIERS, classifier
+
+METHODS = ("W", "VA", "SVA", "DIR")
+COLUMNS = tuple(f"{method} ({kind})" for kind in CLASSIFIERS for method in METHODS)
 
 PLAIN = 0
 """The fold of a task for W, SVA and DIR of all classifiers; fold 1 + i is VA of classifier i."""
@@ -90,17 +86,14 @@ class Vovk2014(Experiment):
         ]
         return plain + slow
 
-    def load(self, dataset: str) -> Problem:
+    def load(self, dataset: str) -> PreparedData:
         """Load and prepare a data set; labels become 0 and 1, in sorted order."""
         X, y = load_problem(self.paper, dataset, self.data_dir)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) != 2:
-            raise InputError(f"{dataset} must have two classes, got {len(classes)}")
-        return Problem(X.to_numpy(dtype=np.float64), codes)
+        return two_classes(dataset, X, y)
 
     def split(self, task: Task) -> tuple[IntArray, IntArray]:
         """Return the task's training and test indices: those of VA are other splits."""
-        n = len(self.problem(task.dataset).y)
+        n = len(self.data(task.dataset).y)
         kind = "plain" if task.fold == PLAIN else "transductive"
         seed = self.seed_of("split", task.dataset, task.repeat, kind)
         order = np.random.default_rng(seed).permutation(n)
@@ -113,7 +106,7 @@ class Vovk2014(Experiment):
         The record holds, by method and classifier (``"SVA (NB)"``), ``log loss`` (null where it
         is infinite) and ``root mean square error``.
         """
-        y = self.problem(task.dataset).y
+        y = self.data(task.dataset).y
         train, test = self.split(task)
         kinds = CLASSIFIERS if task.fold == PLAIN else (CLASSIFIERS[task.fold - 1],)
         record: Record = {}
@@ -123,7 +116,7 @@ class Vovk2014(Experiment):
             for kind in kinds:
                 X, n_values = mixed_table(self, task.dataset)
                 if kind in ("J", "JB"):
-                    X = self.problem(task.dataset).X
+                    X = self.data(task.dataset).X
                 seed = self.seed_of("model", *task[:2], kind)
                 model = classifier(kind, n_values, self.density)
                 estimates = self._plain if task.fold == PLAIN else _transductive
@@ -156,38 +149,6 @@ class Vovk2014(Experiment):
             "SVA": (simplified.merge("log")[:, 1], simplified.merge("brier")[:, 1]),
             "DIR": (direct[:, 1], direct[:, 1]),
         }
-
-    def report(self, records: Mapping[Task, Record], datasets: Sequence[str]) -> Reproduction:
-        """Make the paper's three tables, simulate, and say which of its conclusions hold."""
-        return report(self, records, datasets)
-
-
-def classifier(kind: str, n_values: tuple[int, ...], density: Density) -> Any:
-    """Return an untrained classifier by its short name.
-
-    Trees take the table one-hot with missing cells, the others the table that `mixed_table`
-    returns, with its ``n_values``. Naïve Bayes estimates numbers by the density.
-    """
-    filled = FilledOneHot(n_values)
-    if kind == "J":
-        return J48()
-    if kind == "JB":
-        return BaggingClassifier(J48(), n_estimators=10)
-    if kind == "LR":
-        # Weka's ridge of 1e-8 on the log likelihood. Newton's method fails on separable data then.
-        regression = LogisticRegression(C=0.5e8, max_iter=1000)
-        return make_pipeline(filled, StandardScaler(), regression)
-    if kind == "NB":
-        return MixedNaiveBayes(n_values, density=density)
-    if kind == "NN":
-        # Few steps make two refits a test object feasible.
-        network = MLPClassifier(
-            (4,), activation="logistic", solver="lbfgs", alpha=0.01, max_iter=30
-        )
-        return make_pipeline(filled, MinMaxScaler((-1, 1)), network)
-    if kind == "SVM":
-        return make_pipeline(filled, MinMaxScaler(), SVC(kernel="linear"))
-    raise ValueError(f"kind must be one of {list(CLASSIFIERS)}, got {kind!r}")
 
 
 @lru_cache(maxsize=16)
