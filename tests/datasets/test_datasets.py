@@ -129,7 +129,7 @@ def test_the_error_names_all_three_places(tmp_path, home):
         f"{tmp_path} has no no-such-set.csv or no-such-set.csv.gz",
         "VENNFOREST_DATA",
         f"cache ({home / 'vennforest'}",
-        "OpenML (no data set of this name has a number there)",
+        "OpenML (no ID there is known for this name)",
     ):
         assert part in message
 
@@ -334,13 +334,13 @@ def test_openml_data_that_are_not_the_catalogues_are_refused(server, home):
 
 
 def test_openml_out_of_reach(server, home, recwarn):
-    with pytest.raises(FileNotFoundError, match=r"OpenML \(number 40: HTTP Error 404"):
+    with pytest.raises(FileNotFoundError, match=r"OpenML \(ID 40: HTTP Error 404"):
         load("sonar")
     entry = catalogue()["iris"]
     rows = list(fake_rows(entry, np.random.default_rng(5)))
     columns = {**dict.fromkeys(entry.columns), "class": list(entry.class_counts)}
     server.serve(61, columns, rows, "class", checksum="0" * 32)
-    with pytest.raises(FileNotFoundError, match=r"OpenML \(number 61: .*md5"):
+    with pytest.raises(FileNotFoundError, match=r"OpenML \(ID 61: .*md5"):
         load("iris")
 
 
@@ -348,7 +348,7 @@ def test_without_a_network_the_error_alone_speaks(server, home):
     server.close()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(FileNotFoundError, match=r"OpenML \(number 40: .*urlopen error"):
+        with pytest.raises(FileNotFoundError, match=r"OpenML \(ID 40: .*urlopen error"):
             load("sonar")
 
 

@@ -101,7 +101,7 @@ def test_boosted_scores_are_weighted_shares_of_votes():
 
 def test_binned_naive_bayes_counts_parts():
     X, y = draw(np.random.default_rng(4), 120)
-    model = estimators("NB", [False, False, False, True])["5 parts"].fit(X, y)
+    model = estimators("NB", [False, False, False, True])["5 bins"].fit(X, y)
     codes = X.copy()
     for j in range(3):
         edges = sorted({sorted(X[:, j])[math.ceil(120 * k / 5) - 1] for k in range(1, 5)})

@@ -1,4 +1,4 @@
-"""The four papers' experiments, run again beside the numbers that they print."""
+"""The experiments of four papers, repeated, with the printed numbers beside those obtained."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def experiment(paper: str) -> type[Experiment]:
     Raises
     ------
     ValueError
-        If there is none.
+        If there is no such paper.
     """
     found: type[Experiment] = _module(paper, "experiment").EXPERIMENT
     return found
@@ -60,20 +60,21 @@ def reproduce(
     Parameters
     ----------
     paper : {"johansson2018", "bostrom2008", "vovk2014", "niculescu2005"}
-        Which.
+        The paper.
     data_dir : path, optional
         The local folder of data sets, see `vennforest.datasets.load`.
     datasets : iterable of str, optional
-        The data sets' names as printed; by default all of the paper's.
+        Names of data sets as printed in the paper; by default all of them.
     repeats, folds : int, optional
-        Of the cross-validation; by default as in the paper.
+        Repeats and folds of the cross-validation; by default those of the paper.
     n_jobs : int, optional
-        Processes that work off folds; -1: one a processor. The numbers do not depend on it.
+        Number of processes; -1 for one per processor. The numbers do not depend on it.
     seed : int
-        Of everything random.
+        Seed of all random numbers.
     output : path, optional
-        A folder for ``results.csv``, tables, figures and the HTML page ``index.html``. Finished
-        folds are kept there in ``folds.jsonl`` as they come: called again, a stopped run goes on.
+        A folder for ``results.csv``, tables, figures and the HTML page ``index.html``. Each
+        finished fold is written to ``folds.jsonl`` there at once: called again with the same
+        folder, a stopped run resumes.
     progress : callable, optional
         Called with a `Progress` at the start and after every fold.
     **options
@@ -82,13 +83,14 @@ def reproduce(
     Returns
     -------
     Reproduction
+        Tables, figures and conclusions.
 
     Raises
     ------
     ValueError
-        If an argument has no such value, or ``output`` holds results of other settings or data.
+        If an argument is invalid, or ``output`` holds results of other settings or data.
     FileNotFoundError
-        If a data set is nowhere to be found.
+        If a data set cannot be found.
     ImportError
         If pandas is not installed; with ``output`` also jinja2 or matplotlib.
     """

@@ -21,8 +21,8 @@ def conclusions(f: Findings) -> Iterable[Conclusion]:
     yield Conclusion(
         "PET_R and CT_R lead on the Brier score, in this order.",
         order[:2] == ["PET_R", "CT_R"],
-        f"PET_R comes in place {places['PET_R']} of 8 and CT_R in place {places['CT_R']} by "
-        f"mean rank: {_listed(brier)}.",
+        f"By mean rank PET_R is number {places['PET_R']} of 8 and CT_R number {places['CT_R']}: "
+        f"{_listed(brier)}.",
     )
     yield _friedman(f, "brier", "The choice of method matters for the Brier score")
     others = [m for m in METHODS if m not in ("CT_R", CONTROL)]
@@ -95,7 +95,7 @@ def _nemenyi(f: Findings, measure: str, expected: set[tuple[str, str]], claim: s
     if missing:
         text += f" Not significant here: {list_pairs(missing)}."
     if more:
-        text += f" Significant here besides: {list_pairs(more)}."
+        text += f" Also significant here: {list_pairs(more)}."
     return Conclusion(claim, found == expected, text)
 
 
@@ -107,7 +107,7 @@ def _unchanged(f: Findings) -> Conclusion:
         if any(accuracy[f"{kind}_R"][d] != accuracy[kind][d] for kind in ("CT", "PET"))
     ]
     return Conclusion(
-        "Boström's correction leaves the accuracy as it is.",
+        "Boström's correction does not change the accuracy.",
         not changed,
         f"Changed on {', '.join(changed)}." if changed else "Unchanged on every data set.",
     )
@@ -119,10 +119,10 @@ def _more_extreme(f: Findings) -> Conclusion:
     near = shares >= 0.25
     moved = votes[near] > shares[near]
     return Conclusion(
-        "Votes move probabilities that are relatively near 0 or 1 still nearer (Figure 1).",
+        "Votes move probabilities that are already close to 0 or 1 even closer (Figure 1).",
         bool(2 * moved.sum() > near.sum()),
         f"Of {near.sum()} objects whose probability by PET is below .25 or above .75, CT's is "
-        f"nearer to 0 or 1 for {moved.sum()}, farther for {(votes < shares)[near].sum()}.",
+        f"closer to 0 or 1 for {moved.sum()}, farther for {(votes < shares)[near].sum()}.",
     )
 
 

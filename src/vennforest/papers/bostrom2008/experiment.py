@@ -1,8 +1,8 @@
 """Boström (2008), Calibrating random forests.
 
 Forests of classification trees (CT: the trees vote) and of probability estimation trees (PET: the
-mean of their class distributions), each raw, by isotonic regression (``_I``), Platt scaling
-(``_P``) and Boström's correction (``_R``), calibrated out of bag; all trees score new objects.
+mean of their class distributions), each raw and calibrated out of bag by isotonic regression
+(``_I``), Platt scaling (``_P``) and Boström's correction (``_R``); all trees score new objects.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from vennforest.papers.protocol.store import Record, Task
 from vennforest.papers.published import Paper
 
 Estimation = Literal["training", "others", "bag"]
-"""Which examples the class shares of a leaf are taken over."""
+"""The examples from which a leaf's class distribution is estimated."""
 
 FORESTS: Mapping[str, Literal["hard", "soft"]] = {"CT": "hard", "PET": "soft"}
-"""The votes of each kind of forest."""
+"""How the trees of each kind of forest vote."""
 
 CALIBRATORS: Mapping[str, Calibrator] = {
     "": Uncalibrated(),
@@ -44,7 +44,7 @@ CALIBRATORS: Mapping[str, Calibrator] = {
     "_P": PlattScaling(targets="hard"),
     "_R": BostromScaling(),
 }
-"""What each ending of a method's name stands for."""
+"""The calibrator of each method, by the ending of the method's name."""
 
 METHODS = tuple(kind + ending for kind in FORESTS for ending in CALIBRATORS)
 
@@ -59,11 +59,11 @@ class Bostrom2008(Experiment):
     Parameters
     ----------
     trees : int
-        Trees of each forest.
+        Number of trees per forest.
     estimation : {"training", "others", "bag"}
-        Which examples a leaf's class shares are taken over: all of the training set, as in the
-        paper (section 3.1); the same, but for an out-of-bag score without the example that is
-        scored, which the paper does not speak of; or those the tree was grown from.
+        The examples from which a leaf's class distribution is estimated: the whole training set,
+        as in the paper (section 3.1); the same, but for an out-of-bag score without the example
+        being scored, which the paper does not mention; or those the tree was grown from.
     """
 
     paper: ClassVar[Paper] = "bostrom2008"
@@ -72,7 +72,7 @@ class Bostrom2008(Experiment):
     estimation: Estimation = "training"
 
     def __post_init__(self) -> None:
-        """Refuse values that are none."""
+        """Check the settings' types and ranges."""
         super().__post_init__()
         check_option(self.estimation, Estimation, "estimation")
         check_count(self.trees, "trees")
@@ -83,10 +83,10 @@ class Bostrom2008(Experiment):
         return PreparedData(X, np.unique(y, return_inverse=True)[1])
 
     def run(self, task: Task) -> Record:
-        """Train one forest, calibrate it in every way, and return measures on the fold.
+        """Train one forest, calibrate it with every method, and return the fold's measures.
 
-        The record holds for each method ``brier``, ``auc`` (None where the fold's test objects
-        are of one class), ``accuracy`` and ``log loss``.
+        The record holds for each method ``brier``, ``auc`` (None if the fold's test objects are
+        of one class), ``accuracy`` and ``log loss``.
         """
         X, y = self.data(task.dataset)
         train, test = self.split(task)
@@ -113,7 +113,7 @@ class Bostrom2008(Experiment):
         )
         out = {}
         for kind, votes in FORESTS.items():
-            # The same seed gives both kinds the same trees: only what a leaf says differs.
+            # The same seed gives both kinds the same trees: only how leaves vote differs.
             fitted = CalibratedClassifier(
                 forest,
                 method="none",
@@ -123,7 +123,7 @@ class Bostrom2008(Experiment):
                 random_state=seed,
             )
             with warnings.catch_warnings():
-                # With few trees some examples are out of bag for none: that is what few trees do.
+                # With few trees it is expected that some examples are out of bag for none.
                 warnings.filterwarnings("ignore", ".*out of bag for no tree", UserWarning)
                 fitted.fit(X, y)
             if self.estimation == "others":
@@ -139,7 +139,7 @@ class Bostrom2008(Experiment):
         return out
 
     def figure_1(self) -> dict[str, FloatArray]:
-        """Train on a random half of housevotes and return the probabilities of the other half."""
+        """Train on a random half of housevotes and return the other half's probabilities."""
         X, y = self.data(FIGURE)
         order = np.random.RandomState(self.seed_of("figure 1")).permutation(len(y))
         train, test = order[: len(y) // 2], order[len(y) // 2 :]

@@ -19,11 +19,11 @@ CONTROL = "PET_R"
 RANKED: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "brier": (METHODS, True),
     "auc": (METHODS, False),
-    # Boström's correction leaves accuracy as it is: the raw forests are not ranked again.
+    # Boström's correction does not change accuracy: raw forests would only be ranked twice.
     "accuracy": (tuple(m for m in METHODS if m not in ("CT", "PET")), False),
     "log loss": (METHODS, True),
 }
-"""For each measure the methods that are ranked, and whether the smallest value is best."""
+"""For each measure the ranked methods, and whether the smallest value is best."""
 
 Measures = dict[str, dict[str, dict[str, float]]]
 """By measure, method and data set."""
@@ -43,12 +43,12 @@ def mean_measures(records: Mapping[Task, Record], datasets: Sequence[str]) -> Me
 
 
 class Findings:
-    """What was measured, ranked and tested.
+    """Measures beside the printed ones, ranked and tested.
 
     Parameters
     ----------
     experiment : Bostrom2008
-        As it was run.
+        The experiment that was run.
     measures : mapping
         By measure, method and data set.
     """
@@ -61,7 +61,7 @@ class Findings:
         for measure, (methods, lower) in RANKED.items():
             for method in METHODS:
                 self.values.add_column("1", method, measure, measures[measure][method])
-            # A set in which no fold could be measured is ranked for no method.
+            # A data set on which no fold could be measured is left out of the ranking.
             columns = {
                 m: {d: v for d, v in measures[measure][m].items() if not np.isnan(v)}
                 for m in methods

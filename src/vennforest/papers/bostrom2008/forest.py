@@ -1,4 +1,4 @@
-"""Forests whose leaves hold all training examples, in bag and out of bag."""
+"""Forests whose leaves hold the class distribution of all training examples."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from vennforest.forest import Membership
 
 
 class TrainingSetForest(RandomForestClassifier):
-    """A random forest whose leaves hold the class shares of all training examples in them.
+    """A random forest whose leaves hold the class distribution of all training examples in them.
 
-    Boström (2008, section 3.1): "the entire set of training examples", with those that are out of
-    bag for the tree. Leaves that are pure among the examples a tree was grown from are not pure
-    then, which is what makes forests of PETs differ from forests of classification trees.
+    Boström (2008, section 3.1): "the entire set of training examples", including those out of bag
+    for the tree. Leaves that are pure among the examples a tree was grown from then need not be
+    pure, which is why forests of PETs differ from forests of classification trees.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the trees, then estimate the leaves' class shares anew (without weights)."""
+        """Grow the trees, then re-estimate the leaves' class distributions (without weights)."""
         super().fit(X, y, sample_weight)
         codes, k = np.searchsorted(self.classes_, y), len(self.classes_)
         for tree in self.estimators_:
             leaf = tree.apply(X)
-            value = tree.tree_.value  # a view: what is written to it is the tree's
+            value = tree.tree_.value  # a view: writing to it changes the tree
             counts = np.bincount(leaf * k + codes, minlength=len(value) * k).reshape(-1, k)
-            filled = counts.any(axis=1)  # leaves; inner nodes keep what they have
+            filled = counts.any(axis=1)  # leaves only; inner nodes keep their values
             value[filled, 0] = counts[filled] / counts[filled].sum(axis=1, keepdims=True)
         return self
 
@@ -35,7 +35,7 @@ class TrainingSetForest(RandomForestClassifier):
 def scores_of_others(
     forest: TrainingSetForest, X: FloatArray, y: IntArray, votes: Literal["hard", "soft"]
 ) -> tuple[FloatArray, IntArray]:
-    """Return out-of-bag scores in which an example does not count in its own leaves, and labels.
+    """Return out-of-bag scores that leave each example out of its own leaves, and labels.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def scores_of_others(
     X : ndarray of shape (n, d)
     y : ndarray of shape (n,)
     votes : {"hard", "soft"}
-        Votes of the leaves, or their class shares.
+        Majority votes of the leaves, or their class distributions.
 
     Returns
     -------
@@ -60,7 +60,8 @@ def scores_of_others(
         counts = np.bincount(leaf * k + codes, minlength=tree.tree_.node_count * k).reshape(-1, k)
         rows = np.flatnonzero(out_of_bag)
         others = counts[leaf[rows]]
-        others[np.arange(len(rows)), codes[rows]] -= 1  # somebody is left: who grew the leaf
+        # Never the last example of a leaf, which also has in-bag examples.
+        others[np.arange(len(rows)), codes[rows]] -= 1
         if votes == "hard":
             total[rows, others.argmax(axis=1)] += 1
         else:
@@ -71,5 +72,5 @@ def scores_of_others(
 
 
 def as_scores(p: FloatArray) -> FloatArray:
-    """Return probabilities (n, k) as scores: of the second class where there are two."""
+    """Return probabilities (n, k) as scores: those of the second class if there are two."""
     return np.ascontiguousarray(p[:, 1]) if p.shape[1] == 2 else p

@@ -15,16 +15,17 @@ from vennforest.papers.protocol.store import Record, Task
 from vennforest.papers.published import ALL, BETTER, MEAN, MEAN_RANK
 
 LEAVES = {
-    "training": "A leaf's distribution is that of all training examples in it, with those that are "
-    "out of bag for the tree, as in the paper: an out-of-bag score so knows a little of the "
+    "training": "A leaf's distribution is that of all training examples in it, including those out "
+    "of bag for the tree, as in the paper: an out-of-bag score therefore depends a little on the "
     "example's own label.",
     "others": "A leaf's distribution is that of all training examples in it, as in the paper; for "
-    "an out-of-bag score the example that is scored does not count, which the paper does not say.",
-    "bag": "A leaf's distribution is that of the examples the tree was grown from (the paper takes "
+    "an out-of-bag score the example being scored is not counted, which the paper does not "
+    "mention.",
+    "bag": "A leaf's distribution is that of the examples the tree was grown from (the paper uses "
     "all training examples). Trees are grown until leaves are pure, so that distribution and vote "
-    "differ only where equal objects have different labels: CT and PET are nearly the same.",
+    "differ only if identical objects have different labels: CT and PET are nearly the same.",
 }
-"""What is said of each way to estimate."""
+"""The note on each way of estimating leaves."""
 
 
 def report(
@@ -46,27 +47,28 @@ def report(
 
 
 def notes(experiment: Bostrom2008, datasets: Sequence[str]) -> tuple[str, ...]:
-    """Say how it was done, and where the paper leaves it open."""
+    """Describe how it was done, and where the paper leaves details open."""
     total = len(experiment.datasets())
     return (
         "The paper says that its 34 data sets are from the UCI repository and does not list them. "
-        f"{total} data sets of that repository stand in, so that only the ranks can be compared "
-        "with the printed ones.",
+        f"{total} data sets of that repository are used instead, so that only the ranks can be "
+        "compared with the printed ones.",
         f"{len(datasets)} of {total} data sets, stratified {experiment.folds}-fold "
         f"cross-validation{_times(experiment.repeats)} (the paper: once, 10 folds), forests of "
         f"{experiment.trees} trees (the paper: 100), seed {experiment.seed}.",
         "CT and PET are the same trees: votes of trees against the mean of their class "
         f"distributions. {LEAVES[experiment.estimation]} Every calibrator is fitted to out-of-bag "
         "scores; all trees score a new object.",
-        "Platt scaling has targets 0 and 1, as in the paper; Platt and isotonic are fitted one "
-        "class against the rest and normalised. Boström's correction searches A and B in 0 to 50 "
-        "with r = 1/(1 + exp(B − A p)), which does not decrease; the paper leaves the signs open.",
+        "Platt scaling has targets 0 and 1, as in the paper; Platt scaling and isotonic regression "
+        "are fitted one-vs-rest and normalised. Boström's correction searches A and B in 0 to 50 "
+        "with r = 1/(1 + exp(B − A p)), which is non-decreasing in p; the paper leaves the signs "
+        "open.",
         "The Brier score is the mean squared distance between vectors (0 to 2); AUC is the mean "
-        "of the classes' areas, each against the rest, weighted by their shares (Fawcett); all are "
-        "means over the folds. Missing numbers are left to the trees, which send them where they "
-        "fit best; nominal columns are one-hot.",
-        "The printed table has no log loss. An estimate of 0 for what happens counts with the "
-        "smallest number that is not 0, which weighs heavily on raw forests and isotonic "
+        "of the one-vs-rest AUCs, weighted by class frequency (Fawcett); all are means over the "
+        "folds. Missing numbers are left to the trees, which send them to the better side of each "
+        "split; nominal columns are one-hot encoded.",
+        "The printed table has no log loss. An estimate of 0 for the observed class is clipped to "
+        "2.2e-16, the machine precision, which weighs heavily on raw forests and isotonic "
         "regression.",
     )
 
@@ -82,8 +84,8 @@ def tables(f: Findings) -> Iterable[Table]:
             (name, tuple(f.values.cell("1", MEAN_RANK, m, name) for m in METHODS))
             for name in [*names, "log loss"]
         ),
-        note="1 is best. For accuracy the raw forests are not ranked, since they equal their "
-        "correction. The log loss is not in the paper.",
+        note="1 is best. For accuracy the raw forests are not ranked, since the correction does "
+        "not change it. The log loss is not in the paper.",
     )
     yield Table(
         "bonferroni-dunn",
@@ -119,7 +121,7 @@ def tables(f: Findings) -> Iterable[Table]:
 
 
 def figures(f: Findings) -> Iterable[Figure]:
-    """Yield Figure 1, where its data set is there, and critical-difference diagrams."""
+    """Yield Figure 1, if its data set was run, and critical-difference diagrams."""
     if FIGURE in f.datasets:
         yield Figure(
             "figure-1",

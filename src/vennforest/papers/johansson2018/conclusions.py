@@ -27,7 +27,7 @@ def conclusions(f: Findings) -> Iterable[Conclusion]:
     yield from _bias(f)
     yield from _reliable(f)
     yield _valid(f)
-    yield which_print(f)
+    yield eq_13_or_variance(f)
 
 
 def _close(f: Findings, measure: str, limit: float) -> Conclusion:
@@ -43,7 +43,8 @@ def _close(f: Findings, measure: str, limit: float) -> Conclusion:
     if far:
         text += " Further off: " + ", ".join(f"{d} {off[d]:.4f}" for d in far) + "."
     return Conclusion(
-        f"Agreement with the print: VP-oob's {measure} is within {limit} on every data set.",
+        f"Agreement with the printed numbers: VP-oob's {measure} is within {limit} on every data "
+        "set.",
         not far,
         text,
     )
@@ -211,12 +212,12 @@ def _valid(f: Findings) -> Conclusion:
         all(2 * count > n for count in counts.values()),
         "Inside: "
         + ", ".join(f"{s} on {count_of(c, f.datasets)}" for s, c in counts.items())
-        + f"; the farthest outside is {far:.4f} off.",
+        + f"; the largest distance from an interval is {far:.4f}.",
     )
 
 
-def which_print(f: Findings) -> Conclusion:
-    """Say which of the two, eq. 13 or the variance, the printed Table 2 follows."""
+def eq_13_or_variance(f: Findings) -> Conclusion:
+    """Compare the printed Table 2 with the reliability of eq. 13 and with the variance."""
     off: dict[str, list[float]] = {"reliability": [], "variance": []}
     for setup in SETUPS:
         for d in f.datasets:
@@ -227,11 +228,11 @@ def which_print(f: Findings) -> Conclusion:
     closer = int((var < rel).sum())
     follows = "the variance of the estimates" if var.mean() < rel.mean() else "eq. 13"
     return Conclusion(
-        "The printed Table 2 holds the reliability of eq. 13.",
+        "The printed Table 2 gives the reliability of eq. 13.",
         bool(rel.mean() <= var.mean()),
         f"The printed column follows {follows}: its mean absolute difference from the "
         f"variance obtained here is {var.mean():.4f}, from eq. 13 {rel.mean():.4f}, and the "
-        f"variance is the closer in {closer} of {len(rel)} cells.",
+        f"variance is closer in {closer} of {len(rel)} cells.",
     )
 
 

@@ -1,7 +1,7 @@
 """Johansson, Löfström, Linusson & Boström (2018), Efficient Venn predictors using random forests.
 
-Ten setups: raw forest, Platt, isotonic, Venn and Venn–Abers, each calibrated out of bag (``-oob``)
-and on a third of the training set (``-cal``), over 22 data sets.
+Ten setups on 22 data sets: raw forest, Platt scaling, isotonic regression, Venn and Venn–Abers
+prediction, each calibrated out of bag (``-oob``) and on a third of the training set (``-cal``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Targets = Literal["smoothed", "hard"]
 
 METHODS = ("RF", "Platt", "Iso", "VP", "VAP")
 SOURCES: Mapping[str, Literal["holdout", "oob"]] = {"cal": "holdout", "oob": "oob"}
-"""Where calibration scores come from: a part of the training set, or out of bag."""
+"""Where calibration scores come from: a held-out part of the training set, or out of bag."""
 
 SETUPS = tuple(f"{method}-{source}" for method in METHODS for source in SOURCES)
 
@@ -42,12 +42,12 @@ class Johansson2018(Experiment):
     Parameters
     ----------
     trees : int
-        Trees of each forest.
+        Number of trees per forest.
     platt : {"smoothed", "hard"}
         Targets of Platt scaling. The paper says "standard", and that a logistic regression model
-        was learned, which has targets 0 and 1; the printed numbers fit these.
+        was learned, which has targets 0 and 1; the printed numbers agree with these.
     as_published : bool
-        Whether three data sets are taken with the faults of the authors' files, see
+        Whether three data sets have the errors of the authors' files, see
         `vennforest.papers.protocol.problems.prepare`.
     """
 
@@ -59,7 +59,7 @@ class Johansson2018(Experiment):
     as_published: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse values that are none."""
+        """Check the settings' types and ranges."""
         super().__post_init__()
         check_option(self.platt, Targets, "platt")
         check_count(self.trees, "trees")
@@ -72,8 +72,8 @@ class Johansson2018(Experiment):
     def run(self, task: Task) -> Record:
         """Train two forests and return every setup's estimates for the fold's test objects.
 
-        The record holds ``y``; under each setup's name ``p``, the probability of class 1; for
-        Venn and Venn–Abers ``label`` (eq. 5), and ``low`` and ``high``, its interval (eq. 6).
+        The record holds ``y`` and, under each setup's name, ``p``, the probability of class 1; for
+        Venn and Venn–Abers instead ``label`` (eq. 5) and its interval, ``low`` to ``high`` (eq. 6).
         """
         X, y = self.data(task.dataset)
         train, test = self.split(task)
@@ -90,7 +90,7 @@ class Johansson2018(Experiment):
                 random_state=self.seed_of(*task, source),
             )
             with warnings.catch_warnings():
-                # With few trees some examples are out of bag for none: that is what few trees do.
+                # With few trees it is expected that some examples are out of bag for none.
                 warnings.filterwarnings("ignore", ".*out of bag for no tree", UserWarning)
                 fitted.fit(X[train], y[train])
             for name, method in self._methods().items():

@@ -73,7 +73,15 @@ def _measures(folds: Sequence[Record], setup: str) -> dict[str, float]:
 
 
 class Findings:
-    """Numbers, tables and conclusions from what was measured."""
+    """Measures beside the printed ones, ranked and tested.
+
+    Parameters
+    ----------
+    measures : mapping
+        By measure, setup and data set.
+    datasets : sequence of str
+        The data sets.
+    """
 
     def __init__(self, measures: Measures, datasets: Sequence[str]) -> None:
         self.measures, self.datasets = measures, list(datasets)
@@ -120,14 +128,14 @@ class Findings:
         return float(np.mean(list(self.measures[measure][setup].values())))
 
     def inside(self, setup: str, dataset: str) -> bool:
-        """Tell whether the accuracy lies in the mean interval."""
+        """Whether the accuracy lies in the mean interval."""
         low, high, accuracy = (
             self.measures[name][setup][dataset] for name in ("low", "high", "accuracy")
         )
         return low <= accuracy <= high
 
     def printed(self, number: str, setup: str, measure: str, dataset: str) -> float:
-        """Return what is printed, which there is for every cell."""
+        """Return the printed number, which every cell of these tables has."""
         value = self.values.get(number, dataset, setup, measure).published
         if value is None:
             raise KeyError((number, setup, measure, dataset))

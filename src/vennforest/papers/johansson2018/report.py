@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vennforest.comparison import Comparison
-from vennforest.papers.johansson2018.conclusions import conclusions, which_print
+from vennforest.papers.johansson2018.conclusions import conclusions, eq_13_or_variance
 from vennforest.papers.johansson2018.experiment import SETUPS, VENN, Johansson2018
 from vennforest.papers.johansson2018.findings import Findings, mean_measures
 from vennforest.papers.protocol.experiment import command
@@ -45,38 +45,38 @@ def report(
 
 
 def notes(experiment: Johansson2018, datasets: Sequence[str]) -> tuple[str, ...]:
-    """Say how it was done, and where the paper leaves it open."""
+    """Describe how it was done, and where the paper leaves details open."""
     total = len(experiment.datasets())
     out = [
         f"{len(datasets)} of {total} data sets, {experiment.repeats} × {experiment.folds}-fold "
         f"cross-validation (the paper: 22, 10 × 10), forests of {experiment.trees} trees "
         "(the paper: 300), seed "
         f"{experiment.seed}. Folds are stratified; the paper does not say whether its are.",
-        "One forest a fold serves the five -oob setups, and one, trained on 2/3 of the training "
-        "set, the five -cal ones; the parts are stratified. MatLab's defaults (leaves of one "
-        "example, square root of the number of features at a split) are scikit-learn's.",
+        "In each fold one forest serves the five -oob setups, and one, trained on 2/3 of the "
+        "training set, the five -cal ones; the split is stratified. MatLab's defaults (leaves of "
+        "one example, square root of the number of features at a split) are also scikit-learn's.",
         "All -oob setups score a new object with the out-of-bag trees of one random training "
-        "example, which leaves the calibration set for it.",
+        "example, which is left out of the calibration set for that object.",
         "Measures are taken over the pooled test objects of each repeat, in which every object "
         "is tested once, and averaged over the repeats. Venn predictors' single probability is "
-        "the middle of the interval, their label that of the larger lower bound (eq. 5).",
+        "the midpoint of the interval, their label the one with the larger lower bound (eq. 5).",
         f"Platt scaling has {_TARGETS[experiment.platt]}. The paper says “standard”, and that a "
         "logistic regression model was learned, which has targets 0 and 1; the printed variances "
-        "of small data sets (hepati, sonar, heartC) fit these and not the smoothed ones.",
+        "of small data sets (hepati, sonar, heartC) agree with these, not with smoothed ones.",
     ]
     if experiment.as_published:
         out.append(
-            "Three data sets are taken as the authors published them, with faults that the "
-            "printed numbers follow: german lacks its first eight attributes, spect its first "
-            "training row, and “vote” is the table of 435 votes laid over the first rows of "
-            "tic-tac-toe's (517 rows after duplicates are left out). The option "
-            "as_published=False takes the data themselves."
+            "Three data sets are used as the authors published them, with errors that the "
+            "printed numbers reflect: german lacks its first eight attributes, spect its first "
+            "training row, and “vote” is the table of 435 votes written over the first rows of "
+            "tic-tac-toe's (517 rows without duplicates). The option as_published=False uses "
+            "the original data."
         )
     else:
-        out.append("german, spect and vote are taken without the faults of the published files.")
+        out.append("german, spect and vote are used without the errors of the published files.")
     out.append(
         "The printed mean ranks of Tables 2, 4 and 6 are over 21 of the 22 data sets (multiples "
-        "of 1/21, and they fit the printed columns only without heartC or without vote); ours "
+        "of 1/21, which agree with the printed columns only if heartC or vote is left out); ours "
         f"are over {len(datasets)}."
     )
     return tuple(out)
@@ -91,7 +91,7 @@ def tables(f: Findings) -> Iterable[Table]:
         "reliability",
         SETUPS,
         "Table 2. Reliability by eq. 13 (K = 100)",
-        note=which_print(f).finding,
+        note=eq_13_or_variance(f).finding,
     )
     yield _variance(f)
     yield _marks(f, "3", f.reliability, "Table 3. Significantly more reliable (eq. 13)")
@@ -113,7 +113,7 @@ def _wide(
 
 
 def _variance(f: Findings) -> Table:
-    """Return the variance of the estimates beside what is printed as reliability."""
+    """Return the variance of the estimates beside the printed reliability."""
 
     def cell(dataset: str, setup: str) -> Cell:
         printed = f.values.get("2", dataset, setup, "reliability").published
@@ -125,14 +125,14 @@ def _variance(f: Findings) -> Table:
     )
     return Table(
         "table-2-variance",
-        "Table 2 again. Variance of the estimates beside the printed “reliability”",
+        "Table 2 again: variance of the estimates beside the printed “reliability”",
         SETUPS,
         rows,
     )
 
 
 def _agreement(f: Findings) -> Table:
-    """Return for each setup how far it is from the print, over the data sets."""
+    """Return each setup's differences from the printed numbers, over the data sets."""
     compared = (
         ("accuracy", "6", "accuracy"),
         ("confidence − accuracy", "1", "confidence minus accuracy"),
@@ -158,12 +158,12 @@ def _agreement(f: Findings) -> Table:
     heads = (f"{name}, {kind}" for name, _, _ in compared for kind in ("mean", "absolute"))
     return Table(
         "agreement",
-        "How far each setup is from the print",
+        "Differences of each setup from the printed numbers",
         tuple(heads),
         tuple((setup, tuple(cells(setup))) for setup in SETUPS),
         digits=4,
         note="Obtained minus printed: mean over the data sets, and mean of the absolute "
-        "differences. Variances are compared with what Table 2 prints.",
+        "differences. Variances are compared with the numbers printed in Table 2.",
     )
 
 
@@ -201,8 +201,8 @@ def _marks(f: Findings, number: str, comparison: Comparison, title: str) -> Tabl
         rows,
         digits=0,
         note=f"Friedman's test: p = {p:.2g}; pairs by Bergmann and Hommel's procedure, level "
-        f"{comparison.alpha}. In brackets what is printed; pairs that the paper's table does "
-        "not show have no bracket.",
+        f"{comparison.alpha}. The printed results are in brackets; pairs that the paper's table "
+        "does not show have none.",
     )
 
 

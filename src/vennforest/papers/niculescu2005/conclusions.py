@@ -11,8 +11,8 @@ from vennforest.papers.niculescu2005.findings import TrialMeans
 from vennforest.papers.niculescu2005.learners import LEARNERS
 from vennforest.papers.protocol.reproduction import Conclusion
 
-MARGIN = ("BST-DT", "BST-STMP", "SVM")
-CALM = ("ANN", "BAG-DT", "LOGREG")
+MAXIMUM_MARGIN = ("BST-DT", "BST-STMP", "SVM")
+LITTLE_BIAS = ("ANN", "BAG-DT", "LOGREG")
 FORESTS_PUSH = ("COV_TYPE", "LETTER.P1", "LETTER.P2")
 CURVES = tuple(kind for kind in LEARNERS if kind != "DT")
 """Figure 7 leaves decision trees out."""
@@ -26,13 +26,13 @@ def conclusions(found: TrialMeans) -> Iterable[Conclusion]:
     yield _unimproved(found)
     yield _pushed(found)
     yield _naive_bayes(found)
-    yield _calm(found)
+    yield _little_bias(found)
     yield _forests(found)
     yield _trees(found)
     yield _small(found)
     yield _large(found)
-    yield _margin_small(found)
-    yield _calm_curves(found)
+    yield _maximum_margin_small(found)
+    yield _little_bias_curves(found)
     yield _bayes_curves(found)
     yield _others(found)
     yield _venn_abers(found)
@@ -63,9 +63,9 @@ def _improved(found: TrialMeans) -> Conclusion:
         text.append(f"{loss} " + ", ".join(f"{k} {found.gain(k, loss):.1%}" for k in order))
     return Conclusion(
         "Calibration improves boosted trees, SVMs, boosted stumps and naïve Bayes "
-        "dramatically, more than all others.",
+        "dramatically, more than all other learners.",
         holds,
-        "Shares of the raw loss that the better calibration saves: " + "; ".join(text) + ".",
+        "Reduction of the raw loss by the better calibration: " + "; ".join(text) + ".",
     )
 
 
@@ -96,15 +96,15 @@ def _slope_text(found: TrialMeans, kinds: Iterable[str]) -> str:
 def _pushed(found: TrialMeans) -> Conclusion:
     wrong = [
         f"{kind} on {d}"
-        for kind in MARGIN
+        for kind in MAXIMUM_MARGIN
         for d, slope in zip(found.datasets, found.slopes[kind], strict=True)
         if slope <= 1 and (kind, d) != ("BST-DT", "ADULT")
     ]
     return Conclusion(
         "Maximum margin methods (boosted trees, boosted stumps, SVMs) push estimates away from "
-        "0 and 1 on every problem, but for boosted trees on ADULT, best after few steps.",
+        "0 and 1 on every problem, except boosted trees on ADULT, which are best after few steps.",
         not wrong,
-        (f"Not {', '.join(wrong)}. " if wrong else "") + _slope_text(found, MARGIN),
+        (f"Not {', '.join(wrong)}. " if wrong else "") + _slope_text(found, MAXIMUM_MARGIN),
     )
 
 
@@ -116,8 +116,8 @@ def _naive_bayes(found: TrialMeans) -> Conclusion:
     )
 
 
-def _calm(found: TrialMeans) -> Conclusion:
-    near = {k: int(((found.slopes[k] > 0.8) & (found.slopes[k] < 1.25)).sum()) for k in CALM}
+def _little_bias(found: TrialMeans) -> Conclusion:
+    near = {k: int(((found.slopes[k] > 0.8) & (found.slopes[k] < 1.25)).sum()) for k in LITTLE_BIAS}
     n = len(found.datasets)
     return Conclusion(
         "Neural nets, bagged trees and logistic regression have little bias: slopes between .8 "
@@ -125,7 +125,7 @@ def _calm(found: TrialMeans) -> Conclusion:
         all(2 * count > n for count in near.values()),
         ", ".join(f"{k} on {count} of {n}" for k, count in near.items())
         + ". "
-        + _slope_text(found, CALM),
+        + _slope_text(found, LITTLE_BIAS),
     )
 
 
@@ -148,7 +148,7 @@ def _forests(found: TrialMeans) -> Conclusion:
 def _trees(found: TrialMeans) -> Conclusion:
     value = {m: found.mean("DT", m) for m in METHODS[:3]}
     return Conclusion(
-        "Platt scaling cannot mend single decision trees, isotonic regression helps.",
+        "Platt scaling does not improve single decision trees; isotonic regression does.",
         value["isotonic"] < value["raw"] <= value["Platt"],
         ", ".join(f"{m} {v:.4f}" for m, v in value.items()) + ".",
     )
@@ -178,7 +178,7 @@ def _small(found: TrialMeans) -> Conclusion:
         "regression for all nine learners.",
         not wrong,
         (f"Not for {', '.join(wrong)}. " if wrong else "")
-        + "Isotonic regression is first as good with: "
+        + "Isotonic regression is first at least as good with: "
         + ", ".join(f"{k} {s if s else 'none of these sizes'}" for k, s in meets.items())
         + " cases.",
     )
@@ -208,31 +208,31 @@ def _large(found: TrialMeans) -> Conclusion:
     )
 
 
-def _margin_small(found: TrialMeans) -> Conclusion:
+def _maximum_margin_small(found: TrialMeans) -> Conclusion:
     size = found.sizes[0]
     return Conclusion(
         "Maximum margin methods gain from calibration even with a small calibration set.",
-        all(found.curve(k, "Platt", size) < found.curve(k, "raw", size) for k in MARGIN),
+        all(found.curve(k, "Platt", size) < found.curve(k, "raw", size) for k in MAXIMUM_MARGIN),
         f"With {size} cases, raw and Platt: "
         + ", ".join(
             f"{k} {found.curve(k, 'raw', size):.4f}, {found.curve(k, 'Platt', size):.4f}"
-            for k in MARGIN
+            for k in MAXIMUM_MARGIN
         )
         + ".",
     )
 
 
-def _calm_curves(found: TrialMeans) -> Conclusion:
+def _little_bias_curves(found: TrialMeans) -> Conclusion:
     first, last = found.sizes[0], found.sizes[-1]
     worse = all(
         found.curve(k, m, first) > found.curve(k, "raw", first)
-        for k in CALM
+        for k in LITTLE_BIAS
         for m in ("Platt", "isotonic")
     )
     gains = {
         k: 1
         - min(found.curve(k, m, last) for m in ("Platt", "isotonic")) / found.curve(k, "raw", last)
-        for k in CALM
+        for k in LITTLE_BIAS
     }
     return Conclusion(
         "Neural nets, bagged trees and logistic regression are hurt by small calibration sets "
@@ -277,7 +277,9 @@ def _others(found: TrialMeans) -> Conclusion:
         "Memory-based learning, random forests and decision trees gain once the calibration "
         "set is large enough.",
         all(size is not None for size in from_size.values()),
-        "Always from: " + ", ".join(f"{k} {s or 'never'}" for k, s in from_size.items()) + ".",
+        "It always helps from this size on: "
+        + ", ".join(f"{k} {s or 'never'}" for k, s in from_size.items())
+        + ".",
     )
 
 
@@ -289,7 +291,7 @@ def _venn_abers(found: TrialMeans) -> Conclusion:
         for size in (first, last)
     }
     return Conclusion(
-        "Ours, not the paper's: with little data Venn–Abers has a smaller squared error than "
+        "Not in the paper: with little data Venn–Abers has a smaller squared error than "
         "isotonic regression for every learner.",
         all(better[m, first] == len(LEARNERS) for m in METHODS[3:]),
         "; ".join(

@@ -1,4 +1,4 @@
-"""What the trials of Niculescu-Mizil & Caruana (2005) gave, averaged; their figures as numbers."""
+"""The losses of Niculescu-Mizil & Caruana (2005), averaged over trials and problems."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from vennforest.papers.protocol.store import Record, Task
 from vennforest.papers.published import MEAN
 
 COMPARED = 5
-"""The trials that the comparison averages over."""
+"""Number of trials that the comparison averages over."""
 
 
 @dataclass(frozen=True)
 class TrialMeans:
-    """What the trials gave, averaged.
+    """Losses, learning curves and slopes, averaged over trials or problems.
 
     Attributes
     ----------
     datasets : sequence of str
-        The problems.
+        The p problems.
     sizes : sequence of int
-        Of the calibration sets in the learning curves.
+        Sizes of the calibration sets in the learning curves.
     losses : mapping
-        By learner, method and loss: means over the problems, one a trial, shape (t,).
+        By learner, method and loss: means over the problems, shape (trials,).
     by_problem : mapping
-        The same: means over the trials, one a problem.
+        By learner, method and loss: means over the trials, shape (p,).
     curves : mapping
-        By learner and method: squared errors, means over the problems, shape (sizes, trials).
+        By learner and method: mean squared errors over the problems, shape (sizes, trials).
     slopes : mapping
-        By learner: the slope on each problem, mean over the trials.
+        By learner: mean slopes over the trials, shape (p,).
     """
 
     datasets: Sequence[str]
@@ -55,7 +55,7 @@ class TrialMeans:
         return min(self.mean(kind, "Platt", loss), self.mean(kind, "isotonic", loss))
 
     def gain(self, kind: str, loss: str = "squared error") -> float:
-        """Return by which share the better calibration makes the raw loss smaller."""
+        """Return the fraction by which the better calibration reduces the raw loss."""
         return 1 - self.best(kind, loss) / self.mean(kind, "raw", loss)
 
     def curve(self, kind: str, method: str, size: int) -> float:
@@ -71,7 +71,7 @@ def trial_means(
     compared = trials[:COMPARED]
 
     def table(among: Iterable[int], kind: str, *path: str) -> FloatArray:
-        """Return what stands at the path in each trial's (first axis) and problem's record."""
+        """Return a number of each record, at the path, by trial (first axis) and problem."""
         fold = LEARNERS.index(kind)
         rows = [[_at(records[Task(d, t, fold)], path) for d in datasets] for t in among]
         return np.array(rows, np.float64)
@@ -96,13 +96,13 @@ def _at(record: Record, path: Iterable[str]) -> Any:
 
 
 class Findings:
-    """What was measured, beside the printed numbers."""
+    """The averages, and every number beside the printed one."""
 
     def __init__(
         self, experiment: Niculescu2005, records: Mapping[Task, Record], datasets: Sequence[str]
     ) -> None:
         self.experiment, self.datasets, self.sizes = experiment, datasets, experiment.sizes()
-        self.measured = trial_means(experiment, records, datasets)
+        self.means = trial_means(experiment, records, datasets)
         self.values = Values("niculescu2005")
         self._add_values()
 
@@ -121,17 +121,17 @@ class Findings:
             used = self.experiment.train_cases + self.experiment.calibration_cases
             add("2", name, "", "test cases", len(y) - used)
             add("2", name, "", "percent positive", 100 * float(np.mean(y)))
-        for (kind, method, loss), column in self.measured.by_problem.items():
+        for (kind, method, loss), column in self.means.by_problem.items():
             for name, value in zip(self.datasets, column, strict=True):
                 add("figure 8", name, f"{kind} {method}", loss, value)
-        for (kind, method, loss), trials in self.measured.losses.items():
+        for (kind, method, loss), trials in self.means.losses.items():
             add("figure 8", MEAN, f"{kind} {method}", loss, float(trials.mean()))
             spread = float(trials.std(ddof=1)) if len(trials) > 1 else float("nan")
             add("figure 8", MEAN, f"{kind} {method}", f"{loss}, standard deviation", spread)
-        for (kind, method), curve in self.measured.curves.items():
+        for (kind, method), curve in self.means.curves.items():
             for size, value in zip(self.sizes, curve.mean(axis=1), strict=True):
                 measure = f"squared error, {size} cases"
                 add("figure 7", MEAN, f"{kind} {method}", measure, float(value))
-        for kind, slopes in self.measured.slopes.items():
+        for kind, slopes in self.means.slopes.items():
             for name, value in zip(self.datasets, slopes, strict=True):
                 add("figures 1–6", name, kind, "slope", value)

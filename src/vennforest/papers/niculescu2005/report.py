@@ -20,7 +20,7 @@ def report(
 ) -> Reproduction:
     """Make the paper's figures and their numbers, and say which conclusions hold."""
     findings = Findings(experiment, records, datasets)
-    measured = findings.measured
+    means = findings.means
     shown = {
         (task.dataset, LEARNERS[task.fold]): record
         for task, record in records.items()
@@ -32,17 +32,17 @@ def report(
         "learning. Proceedings of the 22nd International Conference on Machine Learning, 625–632.",
         command=command(experiment, datasets),
         notes=notes(experiment, datasets, records),
-        conclusions=tuple(conclusions(measured)),
+        conclusions=tuple(conclusions(means)),
         values=findings.values.all(),
         _tables=tuple(tables(findings)),
-        figures=tuple(figures(shown, measured.curves, measured.losses, experiment.sizes())),
+        figures=tuple(figures(shown, means.curves, means.losses, experiment.sizes())),
     )
 
 
 def notes(
     experiment: Niculescu2005, datasets: Sequence[str], records: Mapping[Task, Record]
 ) -> tuple[str, ...]:
-    """Say how it was done, and where the paper leaves it open."""
+    """Describe how it was done, and where the paper leaves details open."""
     compared = min(COMPARED, experiment.repeats)
     infinite = {
         m: sum(r["losses"][m]["infinite"] for t, r in records.items() if t.repeat < COMPARED)
@@ -54,10 +54,10 @@ def notes(
         "(MEDIS, MG, SLAC, HS) are not public, so that no mean over problems can equal a printed "
         "one; the paper prints its results as figures alone, without numbers.",
         f"{experiment.repeats} trials, each a random permutation: {experiment.train_cases} cases "
-        f"train, the next {experiment.calibration_cases} calibrate and select, all others test. "
-        f"Seed {experiment.seed}. The comparison (Figure 8) averages over the first {compared} "
-        "trials (the paper: five), the learning curves (Figure 7) over all (the paper: ten), the "
-        "diagrams (Figures 1 to 6) show the first.",
+        f"for training, the next {experiment.calibration_cases} for calibration and model "
+        f"selection, all others for testing. Seed {experiment.seed}. The comparison (Figure 8) "
+        f"averages over the first {compared} trials (the paper: five), the learning curves "
+        "(Figure 7) over all (the paper: ten), the diagrams (Figures 1 to 6) show the first.",
         "COV_TYPE is 30,000 cases of the 581,012. The positive class is spruce and fir: the paper "
         "says the largest class, but its 36% are those of the second largest. ADULT has the "
         "45,222 cases without missing cells.",
@@ -65,23 +65,23 @@ def notes(
         "polynomial, radial kernels), ANN 12 (8 to 128 hidden units, 20 or 100 epochs, weight "
         "decay of 1e-4 or 1), DT 10, KNN 8, BAG-DT 4 (100 trees), RF 3 (300 trees), BST-DT 3 "
         "depths × 4, 16, 64, 256 steps, BST-STMP 8, 32, 128, 512 steps, NB 4 (normal densities, or "
-        "5 to 20 parts of equally many cases), LOGREG 4. Boosted scores are weighted shares of "
-        "votes.",
-        "SVM scores are scaled to [0, 1] by (x − min)/(max − min) over the calibration cases, "
-        "beyond them clipped; the calibrators see them unscaled. Platt scaling has the paper's "
-        "smoothed targets (eq. 4); isotonic regression is read as a step function (Table 1).",
+        "5 to 20 equal-frequency bins), LOGREG 4. Boosted scores are weighted fractions of votes.",
+        "SVM scores are scaled to [0, 1] by (x − min)/(max − min) over the calibration cases and "
+        "clipped beyond; the calibrators get them unscaled. Platt scaling has the paper's smoothed "
+        "targets (eq. 4); isotonic regression is evaluated as a step function (Table 1).",
         "For each method the setting that is best on the calibration cases is tested, as in the "
         "paper: by squared error for squared error, by log loss for log loss. Figures 1 to 7 show "
         "the setting with the smallest squared error before or after calibration.",
         "Log losses are natural logarithms of estimates clipped to [.001, .999]: 1,000 calibration "
-        "cases cannot tell more, and the paper does not say how it kept log loss finite. Without "
+        "cases support no finer estimates, and the paper does not say how it kept log loss finite. "
+        "Without "
         "clipping it would be infinite in "
         + ", ".join(f"{n} of {total} runs for {m}" for m, n in infinite.items())
         + ".",
         "Venn–Abers (merged for log loss, and the smooth merge) is added by this library.",
         "In the learning curves a calibration set smaller than "
-        f"{experiment.calibration_cases} is the first part of those cases; none of them is tested "
-        "on, because they chose the setting.",
+        f"{experiment.calibration_cases} is the first part of those cases; none of them is used "
+        "for testing, because the setting was selected on them.",
     )
 
 
@@ -112,7 +112,7 @@ def _problems(f: Findings) -> Table:
 
 def _losses(f: Findings, loss: str) -> Table:
     def cells(kind: str) -> Iterable[Cell | None]:
-        means = {m: f.measured.mean(kind, m, loss) for m in METHODS}
+        means = {m: f.means.mean(kind, m, loss) for m in METHODS}
         for m, value in means.items():
             yield Cell(value, marked=value == min(means.values()))
             spread = f"{loss}, standard deviation"
@@ -130,7 +130,7 @@ def _losses(f: Findings, loss: str) -> Table:
 
 def _curves(f: Findings) -> Table:
     def cells(kind: str, method: str) -> tuple[Cell, ...]:
-        return tuple(Cell(float(v)) for v in f.measured.curves[kind, method].mean(axis=1))
+        return tuple(Cell(float(v)) for v in f.means.curves[kind, method].mean(axis=1))
 
     return Table(
         "figure-7",
@@ -147,10 +147,10 @@ def _slopes(f: Findings) -> Table:
 
     return Table(
         "slopes",
-        "Figures 1 to 6 as numbers. Slope of the outcomes' log-odds over the raw estimates'",
+        "Figures 1 to 6 as numbers. Slope of the outcomes' log-odds on those of the raw estimates",
         tuple(f.datasets),
         tuple((kind, cells(kind)) for kind in LEARNERS),
         digits=2,
         note="Above 1 the estimates are pushed away from 0 and 1 (a reliability diagram shaped "
-        "like a sigmoid), below 1 towards them; 1 is right.",
+        "like a sigmoid), below 1 towards them; 1 is unbiased.",
     )

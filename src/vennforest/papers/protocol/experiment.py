@@ -1,8 +1,8 @@
 """A paper's experiment: its settings, its folds as tasks, its seeds.
 
 A new experiment is a frozen dataclass derived from ``Experiment`` that says what a fold does
-(``run``). `vennforest.papers.protocol.run` runs its folds; the paper's ``report`` makes a page of
-their records.
+(``run``). `vennforest.papers.protocol.run` runs its folds; the paper's ``report`` turns their
+records into a page.
 """
 
 from __future__ import annotations
@@ -54,22 +54,23 @@ def two_classes(dataset: str, X: pd.DataFrame, y: NDArray[Any]) -> PreparedData:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(ABC):
-    """A paper's experiment: immutable, small, and pickled to wherever its folds are run.
+    """A paper's experiment: immutable, small, and pickled to the processes that run its folds.
 
     Parameters
     ----------
     data_dir : str, optional
         The local folder of data sets, see `vennforest.datasets.load`.
     repeats, folds : int
-        How often cross-validation is repeated, and its folds.
+        Repeats and folds of the cross-validation.
     seed : int
-        Of everything random.
+        Seed of all random numbers.
 
     Notes
     -----
     Every further field of a subclass is a setting as well: it is stored with the results, and
-    results of other settings are refused. Only ``data_dir`` and ``repeats`` (and the choice of
-    data sets) may change between runs that share a folder, since no fold's numbers depend on them.
+    a folder with results of other settings is refused. Only ``data_dir`` and ``repeats`` (and the
+    choice of data sets) may differ between runs that share a folder, since no fold's numbers
+    depend on them.
     """
 
     paper: ClassVar[Paper]
@@ -82,7 +83,7 @@ class Experiment(ABC):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse numbers of repeats and folds that make no cross-validation."""
+        """Check the settings' types and ranges."""
         check_count(self.repeats, "repeats")
         check_count(self.folds, "folds", least=2)
         check_count(self.seed, "seed", least=0)
@@ -92,13 +93,13 @@ class Experiment(ABC):
         return tuple(problems(self.paper))
 
     def settings(self) -> dict[str, Any]:
-        """Return what a fold's numbers depend on, besides the data."""
+        """Return everything but the data that a fold's numbers depend on."""
         own = {name: value for name, value in asdict(self).items() if name not in self.free}
         versions = {"vennforest": __version__, "scikit-learn": sklearn.__version__}
         return {"paper": self.paper, **own, **versions}
 
     def tasks(self, datasets: Iterable[str]) -> list[Task]:
-        """Return all tasks, repeat after repeat, so that a stopped run has seen every data set."""
+        """Return all tasks, repeat by repeat, so that a stopped run has covered every data set."""
         chosen = list(datasets)
         return [
             Task(dataset, repeat, fold)
@@ -113,20 +114,20 @@ class Experiment(ABC):
         return PreparedData(X.to_numpy(dtype=np.float64), y)
 
     def data(self, dataset: str) -> PreparedData:
-        """Return what `load` returns, loaded once per process."""
+        """Return a prepared data set, loaded once per process."""
         return _loaded(self, dataset)
 
     def seed_of(self, *parts: object) -> int:
-        """Return a seed that depends on the paper, ``seed`` and the parts alone."""
+        """Return a seed that depends only on the paper, ``seed`` and the parts."""
         return seed_of(self.paper, self.seed, *parts)
 
     def split(self, task: Task) -> tuple[IntArray, IntArray]:
-        """Return the task's training and test indices: stratified folds, shuffled anew a repeat."""
+        """Return the task's training and test indices: stratified folds, reshuffled per repeat."""
         y = self.data(task.dataset).y
         seed = self.seed_of("folds", task.dataset, task.repeat)
         splitter = StratifiedKFold(self.folds, shuffle=True, random_state=seed)
         with warnings.catch_warnings():
-            # A class with fewer examples than folds is missing from some: the papers' sets are so.
+            # Some of the papers' data sets have classes with fewer examples than folds.
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             folds = list(splitter.split(np.zeros(len(y)), y))
         train, test = folds[task.fold]
@@ -134,7 +135,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def run(self, task: Task) -> Record:
-        """Do one task and return its record; the same numbers in any process and order."""
+        """Run one task and return its record, the same in any process and in any order."""
 
 
 @lru_cache(maxsize=64)
@@ -143,9 +144,9 @@ def _loaded(experiment: Experiment, dataset: str) -> PreparedData:
 
 
 def seed_of(*parts: object) -> int:
-    """Return a seed in [0, 2**31 - 1) that is a hash of the parts' texts.
+    """Return a seed in [0, 2**31 - 1): a hash of the parts as text.
 
-    It is the same on every machine and in every order of the work.
+    It is the same on every machine and does not depend on the order in which tasks run.
     """
     text = "\x1f".join(str(part) for part in parts)
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
@@ -159,7 +160,7 @@ def option_names(experiment: type[Experiment]) -> list[str]:
 
 
 def command(experiment: Experiment, datasets: Sequence[str]) -> str:
-    """Return the command that makes these numbers, options that are not the paper's included."""
+    """Return the command that produces these numbers, with all options that are not defaults."""
     common = {field.name for field in fields(Experiment)}
     words = ["vennforest", "reproduce", experiment.paper]
     if tuple(datasets) != experiment.datasets():

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from vennforest.papers.protocol.reproduction import Figure, Reproduction, Table
 
 LEGEND = (
-    "Cells hold the number obtained here and, in brackets, the printed one and the difference "
+    "Each cell gives the number obtained here and, in brackets, the printed one and the difference "
     "(obtained minus printed)."
 )
 
@@ -42,9 +42,9 @@ def svg(figure: Figure) -> str:
 def markdown(reproduction: Reproduction, figures: str | None) -> str:
     """Return the page in Markdown; see ``Reproduction.to_markdown``."""
     lines = [f"# {reproduction.paper}", "", reproduction.title, ""]
-    lines += ["Made by", "", f"    {reproduction.command}", ""]
+    lines += ["Produced by", "", f"    {reproduction.command}", ""]
     lines += ["## How it was done", "", *(f"- {note}" for note in reproduction.notes), ""]
-    lines += ["## What the paper concludes, and what comes out here", ""]
+    lines += ["## The paper's conclusions, and whether they hold here", ""]
     for one in reproduction.conclusions:
         lines.append(f"- {one.claim} **{_capital(one.verdict)}.** {one.finding}")
     lines += ["", "## Tables", "", LEGEND, ""]

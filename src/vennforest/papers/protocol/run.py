@@ -1,4 +1,4 @@
-"""Run an experiment's tasks, in several processes, and go on where a stopped run ended."""
+"""Run an experiment's tasks in several processes, and resume a stopped run."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from vennforest.papers.protocol.store import Record, Store, Task
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes
     ----------
     done, total : int
-        Folds finished, those of earlier runs included, and all of them.
+        Number of finished folds, including those of earlier runs, and of all folds.
     resumed : int
-        Folds taken over from earlier runs.
+        Number of folds finished by earlier runs.
     elapsed : float
         Seconds since this run began.
     left : float or None
-        Estimated seconds to its end; None before the first fold.
+        Estimated seconds left; None before the first fold.
     task : Task or None
-        The fold that was finished last.
+        The fold finished last.
     """
 
     done: int
@@ -58,7 +58,7 @@ def choose_datasets(experiment: Experiment, datasets: Iterable[str] | None) -> t
     Raises
     ------
     ValueError
-        If a name is none of the paper's, or none is given.
+        If a name is not one of the paper's, or none is given.
     """
     known = experiment.datasets()
     if datasets is None:
@@ -80,18 +80,18 @@ def run_experiment(
     output: str | os.PathLike[str] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> dict[Task, Record]:
-    """Run every task that has not been run yet, and return the records of all.
+    """Run every task that has not been run yet, and return the records of all tasks.
 
     Parameters
     ----------
     experiment : Experiment
-        What to run.
+        The experiment to run.
     datasets : iterable of str, optional
         Printed names; by default all of the paper's.
     n_jobs : int, optional
-        Processes; -1: one a processor. The numbers do not depend on it.
+        Number of processes; -1 for one per processor. The numbers do not depend on it.
     output : path, optional
-        Folder in which finished folds are kept as they come, and from which a stopped run goes on.
+        Folder to which each finished fold is written at once, and from which a stopped run resumes.
     progress : callable, optional
         Called with a `Progress` at the start and after every fold.
 
@@ -103,47 +103,48 @@ def run_experiment(
     Raises
     ------
     ValueError
-        If ``output`` holds results of other settings or other data, or ``datasets`` is wrong.
+        If ``output`` holds results of other settings or other data, or ``datasets`` has a name
+        that is not one of the paper's.
     """
     chosen = choose_datasets(experiment, datasets)
     tasks = experiment.tasks(chosen)
-    marks = {name: fingerprint(experiment.data(name)) for name in chosen}
+    fingerprints = {name: fingerprint(experiment.data(name)) for name in chosen}
     store = None if output is None else Store(Path(output), experiment.settings())
     lines = {} if store is None else store.read()
     for task in tasks:
-        if task in lines and lines[task]["data"] != marks[task.dataset]:
+        if task in lines and lines[task]["data"] != fingerprints[task.dataset]:
             raise InputError(
                 f"output must hold results of the same data, got those of another {task.dataset}: "
                 "choose another folder"
             )
     records = {task: lines[task]["record"] for task in tasks if task in lines}
-    clock = _Clock(tasks, {task: lines[task]["seconds"] for task in records}, progress)
+    timer = _Timer(tasks, {task: lines[task]["seconds"] for task in records}, progress)
     todo = [task for task in tasks if task not in records]
-    for task, record, seconds in _work_off(experiment, todo, n_jobs):
+    for task, record, seconds in _run_tasks(experiment, todo, n_jobs):
         if store is not None:
-            store.append(task, marks[task.dataset], seconds, record)
+            store.append(task, fingerprints[task.dataset], seconds, record)
         records[task] = record
-        clock.tick(task, seconds)
+        timer.finish(task, seconds)
     return {task: records[task] for task in tasks}
 
 
-def _work_off(
+def _run_tasks(
     experiment: Experiment, tasks: list[Task], n_jobs: int | None
 ) -> Iterator[tuple[Task, Record, float]]:
-    """Yield the tasks' results as they come, in any order."""
+    """Yield each task's result and seconds as soon as it is finished, in any order."""
     n_jobs = min(joblib.effective_n_jobs(n_jobs), max(1, len(tasks)))
     if n_jobs == 1:
         for task in tasks:
-            yield _work(experiment, task)
+            yield _run_task(experiment, task)
         return
-    # Single folds, and few waiting: what is finished is written at once.
+    # No batches and a short queue, so that each fold is written as soon as it is finished.
     pool = joblib.Parallel(
         n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2 * n_jobs"
     )
-    yield from pool(joblib.delayed(_work)(experiment, task) for task in tasks)
+    yield from pool(joblib.delayed(_run_task)(experiment, task) for task in tasks)
 
 
-def _work(experiment: Experiment, task: Task) -> tuple[Task, Record, float]:
+def _run_task(experiment: Experiment, task: Task) -> tuple[Task, Record, float]:
     start = time.perf_counter()
     try:
         record = experiment.run(task)
@@ -153,8 +154,8 @@ def _work(experiment: Experiment, task: Task) -> tuple[Task, Record, float]:
     return task, record, time.perf_counter() - start
 
 
-class _Clock:
-    """Tells how long the rest will take, from what each data set's folds took so far."""
+class _Timer:
+    """Estimates the time left from how long each data set's folds have taken so far."""
 
     def __init__(
         self,
@@ -168,32 +169,33 @@ class _Clock:
         for task in tasks:
             if task not in seconds:
                 self.remaining[task.dataset] = self.remaining.get(task.dataset, 0) + 1
-        self.seen: dict[str, list[float]] = {}
+        self.taken: dict[str, list[float]] = {}
         for task, value in seconds.items():
-            self.seen.setdefault(task.dataset, []).append(value)
+            self.taken.setdefault(task.dataset, []).append(value)
         self.worked = 0.0
         self.done = self.resumed
-        self._tell(None)
+        self._notify(None)
 
-    def tick(self, task: Task, seconds: float) -> None:
+    def finish(self, task: Task, seconds: float) -> None:
         """Count a finished fold."""
         self.done += 1
         self.worked += seconds
         self.remaining[task.dataset] -= 1
-        self.seen.setdefault(task.dataset, []).append(seconds)
-        self._tell(task)
+        self.taken.setdefault(task.dataset, []).append(seconds)
+        self._notify(task)
 
-    def _tell(self, task: Task | None) -> None:
+    def _notify(self, task: Task | None) -> None:
         if self.progress is None:
             return
         elapsed = time.perf_counter() - self.start
         left = 0.0 if self.done == self.total else None
         if self.worked and left is None:
-            every = [value for values in self.seen.values() for value in values]
-            usual = sum(every) / len(every)
+            every = [value for values in self.taken.values() for value in values]
+            average = sum(every) / len(every)
             work = sum(
-                count * (float(np.mean(self.seen[name])) if name in self.seen else usual)
+                count * (float(np.mean(self.taken[name])) if name in self.taken else average)
                 for name, count in self.remaining.items()
             )
-            left = work * elapsed / self.worked  # several processes work off more than a second's
+            # Several processes do more than one second of work per second.
+            left = work * elapsed / self.worked
         self.progress(Progress(self.done, self.total, self.resumed, elapsed, left, task))

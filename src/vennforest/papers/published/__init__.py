@@ -1,7 +1,7 @@
-"""The tables that the papers print, as data: one row a number.
+"""The numbers printed in the papers' tables, as data: one row per number.
 
-Tables hold facts alone. The texts at hand came from scans: what had to be restored says so in
-its note, and every restored number agrees with the sums, means and differences printed around it.
+The available texts were scans: a number that had to be restored says so in its note, and agrees
+with the sums, means and differences printed around it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ Paper = Literal["johansson2018", "bostrom2008", "vovk2014", "niculescu2005"]
 """The papers' short names."""
 
 MEAN = "(mean)"
-"""What stands for a data set where a number is the mean over all of them."""
+"""In place of a data set: the number is a mean over all of them."""
 
 MEAN_RANK = "(mean rank)"
-"""What stands for a data set where a number is the mean rank over them."""
+"""In place of a data set: the number is a mean rank over all of them."""
 
 ALL = "(all)"
-"""What stands for a data set where a number speaks of all of them together."""
+"""In place of a data set: the number is about all of them together."""
 
 BETTER = "significantly better than "
-"""What a measure begins with that is 1 or 0: whether a method is so, as tested."""
+"""How a measure begins that is 1 if the method passes this test against another, else 0."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class Printed:
     dataset : str
         The data set as printed, or ``"(mean)"``, ``"(mean rank)"``, ``"(all)"``.
     method : str
-        The method as printed; with Vovk & Petej the calibration method and, in brackets, the
-        classifier: ``"SVA (NB)"``. Empty where the number describes a data set.
+        The method as printed; for Vovk & Petej the calibration method and, in brackets, the
+        classifier: ``"SVA (NB)"``. Empty if the number describes a data set.
     measure : str
-        What was measured. ``"significantly better than …"`` is 1 or 0.
+        The measure. ``"significantly better than …"`` is 1 or 0.
     value : float
-        The number; infinity where infinity is printed.
+        The number; infinity if infinity is printed.
     note : str
-        How it was restored, or what it rests on; empty as a rule.
+        How it was restored, or what it is based on; usually empty.
     """
 
     table: str
@@ -71,7 +71,7 @@ def load(paper: Paper) -> tuple[Printed, ...]:
     Raises
     ------
     ValueError
-        If ``paper`` is none of these.
+        If ``paper`` is not one of these.
     """
     check_option(paper, Paper, "paper")
     text = resources.files(__package__).joinpath(f"{paper}.csv").read_text(encoding="utf-8")

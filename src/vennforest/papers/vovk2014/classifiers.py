@@ -19,10 +19,22 @@ CLASSIFIERS = ("J", "JB", "LR", "NB", "NN", "SVM")
 
 
 def classifier(kind: str, n_values: tuple[int, ...], density: Density) -> Any:
-    """Return an untrained classifier by its short name.
+    """Return an untrained classifier.
 
-    Trees take the table one-hot with missing cells, the others the table that `mixed_table`
-    returns, with its ``n_values``. Naïve Bayes estimates numbers by the density.
+    Parameters
+    ----------
+    kind : str
+        One of `CLASSIFIERS`. Trees take a one-hot encoded table with missing cells; the others
+        take a table of numbers and codes.
+    n_values : tuple of int, length d
+        For each column of that table 0 if it is numeric, else the number of values it codes.
+    density : {"kernel", "normal"}
+        How naïve Bayes estimates densities.
+
+    Raises
+    ------
+    ValueError
+        If there is no such classifier.
     """
     filled = FilledOneHot(n_values)
     if kind == "J":
@@ -30,13 +42,14 @@ def classifier(kind: str, n_values: tuple[int, ...], density: Density) -> Any:
     if kind == "JB":
         return BaggingClassifier(J48(), n_estimators=10)
     if kind == "LR":
-        # Weka's ridge of 1e-8 on the log likelihood. Newton's method fails on separable data then.
+        # Weka's ridge of 1e-8 on the log likelihood, with which Newton's method fails on separable
+        # data.
         regression = LogisticRegression(C=0.5e8, max_iter=1000)
         return make_pipeline(filled, StandardScaler(), regression)
     if kind == "NB":
         return MixedNaiveBayes(n_values, density=density)
     if kind == "NN":
-        # Few steps make two refits a test object feasible.
+        # Few steps make two refits per test object feasible.
         network = MLPClassifier(
             (4,), activation="logistic", solver="lbfgs", alpha=0.01, max_iter=30
         )

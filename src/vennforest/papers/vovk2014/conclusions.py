@@ -126,7 +126,7 @@ def _best(f: Findings, measure: str, count: int) -> Conclusion:
     listed = "; ".join(f"{m}: {', '.join(names)}" for m, names in won.items() if names)
     return Conclusion(
         f"In {measure} the best method is VA or SVA on most data sets ({count} of 9 in the "
-        "print), and elsewhere W, never DIR.",
+        "paper), and elsewhere W, never DIR.",
         2 * ours > len(f.datasets) and not won["DIR"],
         f"On {count_of(ours, f.datasets)}. Best: {listed}.",
     )
@@ -136,11 +136,11 @@ def _equal(f: Findings, measure: str, count: int) -> Conclusion:
     won = {m: len(names) for m, names in _winners(f, measure).items()}
     return Conclusion(
         f"In {measure} VA and SVA are best on equally many data sets ({count} each in the "
-        "print; its introduction, which gives SVA seven of nine in log loss, contradicts its "
+        "paper; its introduction, which gives SVA seven of nine in log loss, contradicts its "
         "own Table 3)."
         if measure == "log loss"
         else f"In {measure} VA and SVA are best on equally many data sets ({count} each in "
-        "the print).",
+        "the paper).",
         won["VA"] == won["SVA"],
         f"VA on {count_of(won['VA'], f.datasets)}, SVA on {won['SVA']}.",
     )
@@ -154,7 +154,7 @@ def _beats(f: Findings, method: str, measure: str, count: int) -> Conclusion:
             better.append(d)
     return Conclusion(
         f"{method}, with its best classifier, has a smaller {measure} than W on most data sets "
-        f"({count} of 9 in the print).",
+        f"({count} of 9 in the paper).",
         2 * len(better) > len(f.datasets),
         f"On {count_of(len(better), f.datasets)}: {', '.join(better) or 'none'}.",
     )
@@ -179,9 +179,9 @@ def _close(f: Findings) -> Iterable[Conclusion]:
             f"{d} {np.mean(off[d]):.3f}" for d in worst
         )
         if both or infinite:
-            text += f"; infinite in both {both} times, in one of them {infinite} times"
+            text += f"; infinite in both {both} times, in only one of them {infinite} times"
         yield Conclusion(
-            f"Agreement with the print: {measure} is within .05 on average, with other "
+            f"Agreement with the printed numbers: {measure} is within .05 on average, with other "
             "implementations of the classifiers.",
             bool(np.mean(every) <= 0.05),
             text + ".",

@@ -1,7 +1,7 @@
 """Vovk & Petej (2014), Venn–Abers predictors.
 
-Six classifiers, each raw (W), with Venn–Abers prediction (VA), its simplified form (SVA) and direct
-isotonic regression (DIR), over nine data sets.
+Six classifiers on nine data sets, each raw (W), with Venn–Abers prediction (VA), its simplified
+form (SVA) and direct isotonic regression (DIR).
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class Vovk2014(Experiment):
     repeats : int
         Random splits for W, SVA and DIR.
     transductive_repeats : int
-        Other random splits for VA; never more than ``repeats``.
+        Different random splits for VA; at most ``repeats``.
     folds : int
-        Parts of the permuted data: the last is tested on, the others are trained on. The paper's
-        fraction is lost from the text at hand; 3 stands in.
+        Parts of the permuted data: the last is the test set, the others are the training set. The
+        paper's fraction is missing from the available text; 3 is used instead.
     platt : {"hard", "smoothed"}
-        Targets of the sigmoid of the SVM: hard ones as in Weka.
+        Targets of the SVM's sigmoid; Weka has hard ones.
     density : {"kernel", "normal"}
-        How naïve Bayes sees numbers: by kernels, which the printed numbers fit, or, Weka's
-        default, by normal densities.
+        How naïve Bayes estimates densities: by kernels, which agree with the printed numbers, or
+        by normal densities, Weka's default.
     simulations : int
         Repetitions of the simulations of Theorem 1 and Proposition 2.
     """
@@ -67,7 +67,7 @@ class Vovk2014(Experiment):
     simulations: int = 2000
 
     def __post_init__(self) -> None:
-        """Refuse values that are none."""
+        """Check the settings' types and ranges."""
         super().__post_init__()
         check_option(self.platt, Targets, "platt")
         check_option(self.density, Density, "density")
@@ -75,7 +75,7 @@ class Vovk2014(Experiment):
         check_count(self.simulations, "simulations", least=50)
 
     def tasks(self, datasets: Iterable[str]) -> list[Task]:
-        """Return all tasks: a split for W, SVA and DIR each, a split and classifier for VA each."""
+        """Return all tasks: one per split for W, SVA and DIR, per split and classifier for VA."""
         chosen = list(datasets)
         plain = [Task(dataset, r, PLAIN) for r in range(self.repeats) for dataset in chosen]
         slow = [
@@ -92,7 +92,7 @@ class Vovk2014(Experiment):
         return two_classes(dataset, X, y)
 
     def split(self, task: Task) -> tuple[IntArray, IntArray]:
-        """Return the task's training and test indices: those of VA are other splits."""
+        """Return the task's training and test indices; VA has splits of its own."""
         n = len(self.data(task.dataset).y)
         kind = "plain" if task.fold == PLAIN else "transductive"
         seed = self.seed_of("split", task.dataset, task.repeat, kind)
@@ -103,15 +103,15 @@ class Vovk2014(Experiment):
     def run(self, task: Task) -> Record:
         """Train, calibrate and return the losses.
 
-        The record holds, by method and classifier (``"SVA (NB)"``), ``log loss`` (null where it
-        is infinite) and ``root mean square error``.
+        The record holds, by method and classifier (``"SVA (NB)"``), ``log loss`` (null if it is
+        infinite) and ``root mean square error``.
         """
         y = self.data(task.dataset).y
         train, test = self.split(task)
         kinds = CLASSIFIERS if task.fold == PLAIN else (CLASSIFIERS[task.fold - 1],)
         record: Record = {}
         with one_thread(), warnings.catch_warnings():
-            # Few iterations and separable data are meant.
+            # Few iterations and separable data are intended.
             warnings.simplefilter("ignore", ConvergenceWarning)
             for kind in kinds:
                 X, n_values = mixed_table(self, task.dataset)
@@ -127,7 +127,7 @@ class Vovk2014(Experiment):
     def _plain(
         self, model: Any, X: FloatArray, y: IntArray, X_new: FloatArray, seed: int
     ) -> dict[str, tuple[FloatArray, ...]]:
-        """Return W, SVA and DIR, estimates as ``losses`` takes them."""
+        """Return W, SVA and DIR: for each the estimates that `losses` takes."""
         svm = not hasattr(model, "predict_proba")
         fitted = CalibratedClassifier(
             model,
@@ -136,7 +136,7 @@ class Vovk2014(Experiment):
             random_state=seed,
         ).fit(X, y)
         if svm:
-            # The same sigmoid from the other side: 1 - p would lose what is below 1e-16.
+            # The same sigmoid mirrored: 1 - p would lose probabilities below 1e-16.
             mirrored = PlattScaling(targets=self.platt).fit(fitted.calibration_scores_, 1 - y)
             raw = fitted.predict_proba(X_new)[:, 1]
             rest = mirrored.predict_proba(fitted.estimator_.decision_function(X_new))[:, 1]
@@ -158,9 +158,9 @@ def mixed_table(experiment: Vovk2014, dataset: str) -> tuple[FloatArray, tuple[i
     Returns
     -------
     X : ndarray of shape (n, d)
-        NaN is a missing cell.
+        NaN for a missing cell.
     n_values : tuple of int, length d
-        0 for a column of numbers.
+        0 for a numeric column.
     """
     frame = load(problems(experiment.paper)[dataset], experiment.data_dir).X
     columns, n_values = [], []
@@ -179,7 +179,7 @@ def mixed_table(experiment: Vovk2014, dataset: str) -> tuple[FloatArray, tuple[i
 def _transductive(
     model: Any, X: FloatArray, y: IntArray, X_new: FloatArray, seed: int
 ) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Return VA (Algorithm 1), estimates for log loss and for square loss."""
+    """Return VA (Algorithm 1): the estimates for log loss and for square loss."""
     fitted = TransductiveClassifier(model, random_state=seed).fit(X, y)
     bounds = fitted.predict_multiprobability(X_new)
     return {"VA": (bounds.merge("log")[:, 1], bounds.merge("brier")[:, 1])}
@@ -195,9 +195,9 @@ def losses(
     y : ndarray of shape (n,)
         Labels 0 and 1.
     p_log, p_square : ndarray of shape (n,)
-        Estimates of the probability of 1, for one loss and the other.
+        Estimates of the probability of 1, for log loss and for square loss.
     rest : ndarray of shape (n,), optional
-        Estimates of the probability of 0 for log loss, where they are known better than as
+        Estimates of the probability of 0 for log loss, if known more precisely than as
         ``1 - p_log``.
     """
     given = np.where(y == 1, p_log, 1 - p_log if rest is None else rest)

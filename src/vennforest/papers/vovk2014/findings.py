@@ -20,7 +20,7 @@ Losses = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
 def mean_losses(records: Mapping[Task, Record], datasets: Sequence[str]) -> Losses:
-    """Return the mean of each loss over the splits; infinite where one of them is."""
+    """Return the mean of each loss over the splits, infinite if any of them is."""
     kept: dict[tuple[str, str, str], list[float]] = {}
     for task, record in records.items():
         for column, found in record.items():
@@ -39,8 +39,8 @@ def mean_losses(records: Mapping[Task, Record], datasets: Sequence[str]) -> Loss
 def ranked(column: Mapping[str, float]) -> list[tuple[str, str, float]]:
     """Return (method, classifier, loss) of the four methods, the best first.
 
-    A method counts with the classifier that gives it the smallest loss. ``column`` maps
-    ``"SVA (NB)"`` and so on to losses.
+    Each method is ranked by its smallest loss over the classifiers. ``column`` maps ``"SVA (NB)"``
+    and so on to losses.
     """
     best = []
     for method in METHODS:

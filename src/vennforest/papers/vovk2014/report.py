@@ -1,4 +1,4 @@
-"""The page of Vovk & Petej (2014): notes, tables, a figure, and the simulations' findings."""
+"""The page of Vovk & Petej (2014): notes, tables, a figure, and the simulations."""
 
 from __future__ import annotations
 
@@ -39,38 +39,39 @@ def report(
 
 
 def notes(experiment: Vovk2014, datasets: Sequence[str]) -> tuple[str, ...]:
-    """Say how it was done, and where the paper leaves it open or its text is damaged."""
+    """Describe how it was done, and where the paper leaves details open or its text is damaged."""
     slow = min(experiment.transductive_repeats, experiment.repeats)
     return (
         f"{len(datasets)} of 9 data sets, {experiment.repeats} random splits for W, SVA and DIR "
-        f"and {slow} others for VA (the paper: 100 and 16), seed {experiment.seed}. Splits are "
-        "not stratified.",
-        "The fraction trained on is lost from the text at hand: "
-        f"{experiment.folds - 1}/{experiment.folds} stands in. So are the formulas of Proposition "
-        "2, for which a scorer with the same property was written.",
-        "Mean log error (eq. 12) is in natural logarithms, which the printed values fit, and "
-        "infinite if one estimate of one split is 0 for the true label. VA and SVA are merged by "
-        "eq. 10 for log loss and by eq. 11 for square loss.",
-        "The classifiers are scikit-learn's in place of Weka's. J (J48): a tree by entropy, two "
-        "examples or more a leaf, that stops and is pruned by C4.5's rules (a threshold has to "
+        f"and {slow} different ones for VA (the paper: 100 and 16), seed {experiment.seed}. Splits "
+        "are not stratified.",
+        "The training fraction is missing from the available text: "
+        f"{experiment.folds - 1}/{experiment.folds} is used instead. So are the formulas of "
+        "Proposition 2, for which a scorer with the same property is used.",
+        "Mean log error (eq. 12) has natural logarithms, which agree with the printed values, and "
+        "is infinite if any estimate of any split is 0 for the true label. VA and SVA are merged "
+        "by eq. 10 for log loss and by eq. 11 for square loss.",
+        "The classifiers are scikit-learn's in place of Weka's. J (J48): a tree grown by entropy, "
+        "with at least two examples per leaf, stopped and pruned by C4.5's rules (a threshold must "
         "save more bits than it costs; pessimistic errors at a confidence of .25), without C4.5's "
-        "gain ratio and splits into many branches. JB: ten such trees. LR: Weka's ridge of 1e-8. "
+        "gain ratio and multiway splits. JB: ten such trees. LR: Weka's ridge of 1e-8. "
         f"NB: {experiment.density} densities for numbers"
         + (
-            ", which the printed numbers fit (Weka's default are normal ones: --set density=normal)"
+            ", which agree with the printed numbers (Weka's default is normal: --set "
+            "density=normal)"
             if experiment.density == "kernel"
             else ""
         )
-        + ", smoothed shares for names, missing cells left out, as Weka. NN: four hidden "
-        "units, 30 steps of L-BFGS, weight decay .01, far less training than Weka's 500 epochs, "
-        "since VA trains twice for every test object. SVM: linear, C = 1, features scaled to "
-        f"[0, 1] as in Weka, with a sigmoid of {experiment.platt} targets fitted to the training "
+        + ", smoothed frequencies for nominal columns, missing cells ignored, as in Weka. NN: four "
+        "hidden units, 30 steps of L-BFGS, weight decay .01, far less training than Weka's 500 "
+        "epochs, since VA trains twice for every test object. SVM: linear, C = 1, features scaled "
+        f"to [0, 1] as in Weka, with a sigmoid of {experiment.platt} targets fitted to the training "
         "scores; SVA, DIR and VA use its decision values, for which the sigmoid is redundant.",
-        "LR, NN and SVM see nominal columns as columns of 0 and 1; the mean number or the most "
-        "frequent name of the training part stands where a cell is missing, as in Weka. Trees send "
-        "missing numbers the way they learnt, and a missing name is 0 in all its columns.",
-        "Which of the repository's versions the authors took is not said. Echo here has 131 "
-        "patients and the label still-alive; the same file also serves to predict survival of a "
+        "For LR, NN and SVM nominal columns are one-hot encoded, and missing cells are imputed by "
+        "the mean or the most frequent value of the training set, as in Weka. Trees learn which "
+        "way to send missing numbers; a missing nominal value is 0 in all of its columns.",
+        "The paper does not say which of the repository's versions it used. Echo here has 131 "
+        "patients and the label still-alive; the same file is also used to predict survival for a "
         "year, a harder problem.",
     )
 
@@ -102,7 +103,7 @@ def _losses(f: Findings, name: str, number: str, measure: str, kinds: Sequence[s
         f"Table {name}. {title[measure]}",
         tuple(columns),
         tuple(rows),
-        note="The lowest of the four of a classifier is marked.",
+        note="The lowest of each classifier's four values is marked.",
     )
 
 
@@ -124,12 +125,12 @@ def _ranks(f: Findings, measure: str) -> Table:
         f"Table 3. The best methods by {measure}, each with its best classifier",
         ("best", "second", "third"),
         tuple(rows),
-        note="In brackets what is printed.",
+        note="The printed results are in brackets.",
     )
 
 
 def figures(f: Findings) -> Iterable[Figure]:
-    """Yield obtained against printed errors."""
+    """Yield a plot of obtained against printed errors."""
     yield Figure(
         "table-2",
         "Table 2: printed root mean square errors against those obtained here",
