@@ -16,12 +16,11 @@ from sklearn.ensemble import RandomForestClassifier
 from vennforest import CalibratedClassifier
 from vennforest._validation import check_count, check_option
 from vennforest.calibrators import Calibrator, PlattScaling
+from vennforest.calibrators.platt import Targets
 from vennforest.papers.protocol.experiment import Experiment, PreparedData, two_classes
 from vennforest.papers.protocol.problems import load_problem
 from vennforest.papers.protocol.store import Record, Task
 from vennforest.papers.published import Paper
-
-Targets = Literal["smoothed", "hard"]
 
 METHODS = ("RF", "Platt", "Iso", "VP", "VAP")
 SOURCES: Mapping[str, Literal["holdout", "oob"]] = {"cal": "holdout", "oob": "oob"}

@@ -98,8 +98,8 @@ class Niculescu2005(Experiment):
         needed = self.train_cases + max(self.calibration_cases, self.sizes()[-1])
         if len(y) <= needed:
             raise InputError(
-                f"train_cases, calibration_cases and most_cases must leave cases of {dataset} to "
-                f"test on, got {needed} of {len(y)}"
+                f"train_cases, calibration_cases and most_cases must leave cases of {dataset} "
+                f"for testing, got {needed} of {len(y)}"
             )
         return PreparedData(X.to_numpy(dtype=np.float64), y)
 

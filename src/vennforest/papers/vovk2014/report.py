@@ -65,8 +65,9 @@ def notes(experiment: Vovk2014, datasets: Sequence[str]) -> tuple[str, ...]:
         + ", smoothed frequencies for nominal columns, missing cells ignored, as in Weka. NN: four "
         "hidden units, 30 steps of L-BFGS, weight decay .01, far less training than Weka's 500 "
         "epochs, since VA trains twice for every test object. SVM: linear, C = 1, features scaled "
-        f"to [0, 1] as in Weka, with a sigmoid of {experiment.platt} targets fitted to the training "
-        "scores; SVA, DIR and VA use its decision values, for which the sigmoid is redundant.",
+        f"to [0, 1] as in Weka, with a sigmoid of {experiment.platt} targets fitted to the "
+        "training scores; SVA, DIR and VA use its decision values, for which the sigmoid is "
+        "redundant.",
         "For LR, NN and SVM nominal columns are one-hot encoded, and missing cells are imputed by "
         "the mean or the most frequent value of the training set, as in Weka. Trees learn which "
         "way to send missing numbers; a missing nominal value is 0 in all of its columns.",
