@@ -84,7 +84,7 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
         A name in the catalogue, or that of any file ``NAME.csv`` or ``NAME.csv.gz`` in the folder
         whose column ``target`` holds the labels.
     data_dir : path, optional
-        The local folder; by default the environment variable ``VENNFOREST_DATA``.
+        The local folder; by default the one named by the environment variable ``VENNFOREST_DATA``.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def available(data_dir: str | os.PathLike[str] | None = None) -> list[Listing]:
     Parameters
     ----------
     data_dir : path, optional
-        The local folder; by default the environment variable ``VENNFOREST_DATA``.
+        The local folder; by default the one named by the environment variable ``VENNFOREST_DATA``.
     """
     folder, cache = _folder(data_dir), _cache()
     lines = []
