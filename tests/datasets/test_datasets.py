@@ -1,4 +1,4 @@
-"""Data sets by name: where they are found, what types they get, how the papers take them."""
+"""Data sets by name: where they are found, what types they get."""
 
 import gzip
 import hashlib
@@ -16,8 +16,7 @@ import pandas as pd
 import pytest
 import sklearn.datasets._openml as openml
 
-from vennforest.datasets import Dataset, available, catalogue, load
-from vennforest.papers.protocol.problems import load_problem, one_hot, prepare, problems
+from vennforest.datasets import available, catalogue, load
 
 PAPERS = ["johansson2018", "bostrom2008", "vovk2014", "niculescu2005"]
 
@@ -66,15 +65,6 @@ def test_catalogue_is_consistent():
         assert entry.licence
         assert set(entry.papers) <= set(PAPERS)
         assert entry.papers
-
-
-def test_every_paper_has_its_problems():
-    assert [len(problems(p)) for p in PAPERS] == [22, 34, 9, 4]
-    for paper in PAPERS:
-        for name in problems(paper).values():
-            assert paper in catalogue()[name].papers
-        marked = {e.name for e in catalogue().values() if paper in e.papers}
-        assert marked == set(problems(paper).values())
 
 
 # --- the local folder ------------------------------------------------------------------------
@@ -139,7 +129,7 @@ def test_the_error_names_all_three_places(tmp_path, home):
         f"{tmp_path} has no no-such-set.csv or no-such-set.csv.gz",
         "VENNFOREST_DATA",
         f"cache ({home / 'vennforest'}",
-        "OpenML (no data set of this name has a number there)",
+        "OpenML (no ID there is known for this name)",
     ):
         assert part in message
 
@@ -344,13 +334,13 @@ def test_openml_data_that_are_not_the_catalogues_are_refused(server, home):
 
 
 def test_openml_out_of_reach(server, home, recwarn):
-    with pytest.raises(FileNotFoundError, match=r"OpenML \(number 40: HTTP Error 404"):
+    with pytest.raises(FileNotFoundError, match=r"OpenML \(ID 40: HTTP Error 404"):
         load("sonar")
     entry = catalogue()["iris"]
     rows = list(fake_rows(entry, np.random.default_rng(5)))
     columns = {**dict.fromkeys(entry.columns), "class": list(entry.class_counts)}
     server.serve(61, columns, rows, "class", checksum="0" * 32)
-    with pytest.raises(FileNotFoundError, match=r"OpenML \(number 61: .*md5"):
+    with pytest.raises(FileNotFoundError, match=r"OpenML \(ID 61: .*md5"):
         load("iris")
 
 
@@ -358,7 +348,7 @@ def test_without_a_network_the_error_alone_speaks(server, home):
     server.close()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(FileNotFoundError, match=r"OpenML \(number 40: .*urlopen error"):
+        with pytest.raises(FileNotFoundError, match=r"OpenML \(ID 40: .*urlopen error"):
             load("sonar")
 
 
@@ -370,104 +360,6 @@ def test_a_cache_that_cannot_be_written_costs_nothing(server, home):
     columns = {**dict.fromkeys(entry.columns), "class": list(entry.class_counts)}
     server.serve(61, columns, rows, "class")
     assert load("iris").X.shape == (150, 4)
-
-
-# --- preparation -----------------------------------------------------------------------------
-
-
-def frame(**columns):
-    return pd.DataFrame(
-        {
-            name: pd.Categorical(values) if isinstance(values[-1], str) else np.array(values, float)
-            for name, values in columns.items()
-        }
-    )
-
-
-def test_one_hot():
-    X = frame(size=[1, np.nan, 3], two=["p", "q", "p"], gap=["u", None, "v"], many=["c", "a", "b"])
-    got = one_hot(X)
-    assert list(got.columns) == ["size", "two=q", "gap=u", "gap=v", "many=a", "many=b", "many=c"]
-    np.testing.assert_array_equal(
-        got.to_numpy(),
-        [[1, 0, 1, 0, 0, 0, 1], [np.nan, 1, 0, 0, 1, 0, 0], [3, 0, 0, 1, 0, 1, 0]],
-    )
-    assert list(one_hot(X, every_value=True).columns)[1:3] == ["two=p", "two=q"]
-
-
-def test_johansson_fills_then_leaves_out_equal_rows_whatever_the_label():
-    X = frame(a=[1, 3, np.nan, 2, 1], b=["x", "x", None, "x", "x"])
-    got, y = prepare(Dataset("colic", X, np.array(list("nyyny"))), "johansson2018")
-    # The mean of 1, 3, 2, 1 and the commonest name fill the third row.
-    np.testing.assert_array_equal(got.to_numpy()[:, 0], [1, 3, 1.75, 2])
-    assert y.tolist() == ["n", "y", "y", "n"]
-
-
-def test_johansson_german_lacks_eight_attributes_as_published():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.integers(0, 50, size=(60, 20)).astype(float)).add_prefix("a")
-    X.iloc[7, 8:] = X.iloc[3, 8:]
-    dataset = Dataset("german", X, np.repeat(["good", "bad"], 30))
-    got, y = prepare(dataset, "johansson2018")
-    assert list(got.columns) == list(X.columns[8:])
-    assert len(got) == len(y) == 59
-    assert prepare(dataset, "johansson2018", as_published=False)[0].shape == (60, 20)
-
-
-def test_johansson_spect_has_the_test_rows_first_and_lost_a_row():
-    X = pd.DataFrame({"number": np.arange(267.0)})
-    dataset = Dataset("spect", X, np.arange(267).astype(str))
-    got, y = prepare(dataset, "johansson2018")
-    assert got["number"].tolist() == [*range(80, 267), *range(1, 80)]
-    assert y.tolist() == [str(i) for i in [*range(80, 267), *range(1, 80)]]
-    assert len(prepare(dataset, "johansson2018", as_published=False)[0]) == 267
-
-
-def test_johansson_vote_is_a_mixture_as_published(tmp_path, home):
-    squares = [*catalogue()["tictactoe"].columns]
-    boards = ["xxxxooxoo", "bbbbbbbbb", "oxbxoxxob", "oxbxoxbox", "boxxoxbox"]
-    rows = [",".join([*board, "positive"]) for board in boards]
-    write(tmp_path, "tictactoe.csv", "\n".join([",".join([*squares, "target"]), *rows]) + "\n")
-    issues = {f"issue{i}": ["n", "y", "y"] for i in range(16)}
-    dataset = Dataset("vote", frame(**issues), np.array(["democrat", "republican", "democrat"]))
-    got, y = prepare(dataset, "johansson2018", data_dir=tmp_path)
-    # Rows 4 and 5 of the board table follow: o=010, x=001, b=100, cut to sixteen columns and the
-    # seventeenth as label. The second vote of "all yes" is a duplicate.
-    codes = {"b": "100", "o": "010", "x": "001"}
-    below = ["".join(codes[square] for square in board)[:17] for board in boards[3:]]
-    expected = ["0" * 16 + "0", "1" * 16 + "1", *below]
-    assert [
-        "".join(f"{v:.0f}" for v in r) + str(t) for r, t in zip(got.values, y, strict=True)
-    ] == (expected)
-    honest, labels = prepare(dataset, "johansson2018", as_published=False)
-    assert labels.tolist() == ["democrat", "republican"]
-    assert len(honest) == 2
-
-
-def test_niculescu_problems():
-    letters = np.array(list("AMNOZ"))
-    dataset = Dataset("letter", frame(a=[1, 2, 3, 4, 5]), letters)
-    assert prepare(dataset, "niculescu2005", problem="LETTER.P1")[1].tolist() == [0, 0, 0, 1, 0]
-    assert prepare(dataset, "niculescu2005", problem="LETTER.P2")[1].tolist() == [1, 1, 0, 0, 0]
-    with pytest.raises(ValueError, match=r"problem must be one of \['LETTER.P1', 'LETTER.P2'\]"):
-        prepare(dataset, "niculescu2005")
-    X = frame(age=[1, 2, np.nan, 4], kind=["a", "b", "c", "a"])
-    X2, y = prepare(Dataset("adult", X, np.array(["<=50K", ">50K", ">50K", ">50K"])), PAPERS[3])
-    # The row with a missing cell goes, and with it the only "c".
-    assert list(X2.columns) == ["age", "kind=a", "kind=b"]
-    assert y.tolist() == [0, 1, 1]
-    cover = Dataset("covtype_30k", frame(a=[1, 2, 3]), np.array(["1", "2", "7"]))
-    assert prepare(cover, "niculescu2005")[1].tolist() == [1, 0, 0]
-
-
-def test_wrong_papers_and_data_sets_are_refused(tmp_path):
-    iris = Dataset("iris", frame(a=[1, 2]), np.array(["x", "y"]))
-    with pytest.raises(ValueError, match="paper must be one of"):
-        prepare(iris, "breiman2001")
-    with pytest.raises(ValueError, match=r"dataset must be one of .* for vovk2014, got 'iris'"):
-        prepare(iris, "vovk2014")
-    with pytest.raises(ValueError, match=r"problem must be one of .*got 'Iris'"):
-        load_problem("vovk2014", "Iris", tmp_path)
 
 
 # --- the real data ---------------------------------------------------------------------------
@@ -483,53 +375,3 @@ def test_real_data_are_as_the_catalogue_says(real_data, name):
     assert int(got.X.isna().sum().sum()) == entry.missing_cells
     labels, counts = np.unique(got.y, return_counts=True)
     assert dict(zip(labels.tolist(), counts.tolist(), strict=True)) == dict(entry.class_counts)
-
-
-REMAIN = {
-    "colic": 357,
-    "german": 955,
-    "haber": 283,
-    "heartC": 302,
-    "heartH": 293,
-    "iono": 350,
-    "kc1": 1192,
-    "kc2": 369,
-    "kc3": 325,
-    "liver": 341,
-    "mw": 379,
-    "pc4": 1343,
-    "spect": 218,
-    "wbc": 463,
-    "vote": 517,
-}
-
-
-@pytest.mark.parametrize("problem", problems("johansson2018"))
-def test_johansson_sizes(real_data, problem):
-    name = problems("johansson2018")[problem]
-    X, y = load_problem("johansson2018", problem, real_data)
-    assert len(X) == len(y) == REMAIN.get(problem, catalogue()[name].rows)
-    assert X.notna().all().all()
-    assert (X.dtypes == np.float64).all()
-    if problem == "german":
-        assert X.shape[1] == 27
-    if problem == "vote":
-        assert X.shape[1] == 16
-
-
-def test_niculescu_attributes_and_shares(real_data):
-    X, y = load_problem("niculescu2005", "ADULT", real_data)
-    assert X.shape == (45222, 104)
-    assert round(100 * y.mean()) == 25
-    X, y = load_problem("niculescu2005", "COV_TYPE", real_data)
-    assert X.shape[1] == 54
-    assert round(100 * y.mean()) == 36
-
-
-@pytest.mark.parametrize("paper", ["bostrom2008", "vovk2014"])
-def test_other_papers_take_every_row(real_data, paper):
-    for problem, name in problems(paper).items():
-        X, y = load_problem(paper, problem, real_data)
-        assert len(X) == len(y) == catalogue()[name].rows
-        assert len(np.unique(y)) == catalogue()[name].classes
-        assert (X.dtypes == np.float64).all()

@@ -9,17 +9,16 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
+from printed import printed_columns
 from vennforest import CalibratedClassifier
 from vennforest.papers import published, reproduce
-from vennforest.papers.bostrom2008.experiment import (
-    Bostrom2008,
-    TrainingSetForest,
-    measure,
-    scores_of_others,
-)
-from vennforest.papers.bostrom2008.findings import METHODS, report
-from vennforest.papers.protocol.experiment import Task, run_experiment
+from vennforest.papers.bostrom2008.conclusions import conclusions
+from vennforest.papers.bostrom2008.experiment import METHODS, Bostrom2008
+from vennforest.papers.bostrom2008.findings import Findings, mean_measures
+from vennforest.papers.bostrom2008.forest import TrainingSetForest, scores_of_others
 from vennforest.papers.protocol.problems import problems
+from vennforest.papers.protocol.run import run_experiment
+from vennforest.papers.protocol.store import Task
 from vennforest.papers.published import MEAN_RANK
 
 # Without the one set whose data Figure 1 needs; as many as in the paper.
@@ -144,7 +143,7 @@ def test_measures_of_a_fold(made):
         task = Task(dataset, 0, 1)
         record = e.run(task)
         assert list(record) == list(METHODS)
-        X, y = e.problem(dataset)
+        X, y = e.data(dataset)
         train, test = e.split(task)
         estimates = e.estimates(X[train], y[train], X[test], e.seed_of(*task))
         for method, found in record.items():
@@ -167,7 +166,7 @@ def test_measures_of_a_fold(made):
 
 def test_a_class_that_the_training_part_lacks_has_probability_zero(made):
     e = Bostrom2008(data_dir=str(made), folds=3, trees=10)
-    y = e.problem("wine").y
+    y = e.data("wine").y
     lonely = [f for f in range(3) if 2 not in y[e.split(Task("wine", 0, f))[0]]]
     records = [e.run(Task("wine", 0, f)) for f in range(3)]
     assert np.bincount(y)[2] == 2 and not lonely  # two rows: each fold's training part has one
@@ -180,7 +179,7 @@ def test_means_leave_out_folds_without_a_measure():
         Task("a", 0, 1): {"CT": {"auc": 0.5, "brier": 0.75}},
         Task("b", 0, 0): {"CT": {"auc": None, "brier": 0.0}},
     }
-    found = measure(records, ["a", "b"])
+    found = mean_measures(records, ["a", "b"])
     assert found["brier"]["CT"] == {"a": 0.5, "b": 0.0}
     assert found["auc"]["CT"]["a"] == 0.5 and np.isnan(found["auc"]["CT"]["b"])
 
@@ -215,8 +214,8 @@ def made_measures(order, n=34, seed=0, noise=0.5):
 
 
 def claims_of(measures):
-    found = report(Bostrom2008(data_dir="/nowhere"), measures)
-    return {c.claim: c.holds for c in found.conclusions}, found
+    found = Findings(Bostrom2008(data_dir="/nowhere"), measures)
+    return {c.claim: c.holds for c in conclusions(found)}, found
 
 
 def starting(claims, start):
@@ -241,7 +240,7 @@ def test_the_printed_order_bears_out_the_paper():
         "Isotonic regression worsens",
         "Boström's correction improves the Brier score of PET",
         "PET, raw or corrected",
-        "Boström's correction leaves",
+        "Boström's correction does not",
     ):
         assert starting(claims, start), start
 
@@ -259,9 +258,9 @@ def test_another_order_does_not():
         "PET, raw or corrected",
     ):
         assert not starting(claims, start), start
-    text = next(c.finding for c in found.conclusions if c.claim.startswith("PET_R and CT_R"))
-    assert "PET_R comes in place 8 of 8 and CT_R in place 7" in text
-    beaten = next(c.finding for c in found.conclusions if c.claim.startswith("PET_R has a sig"))
+    text = next(c.finding for c in conclusions(found) if c.claim.startswith("PET_R and CT_R"))
+    assert "By mean rank PET_R is number 8 of 8 and CT_R number 7" in text
+    beaten = next(c.finding for c in conclusions(found) if c.claim.startswith("PET_R has a sig"))
     assert "Significantly worse than PET_R: none; significantly better: CT" in beaten
 
 
@@ -277,14 +276,18 @@ def test_equal_methods_differ_in_nothing():
 
 def test_critical_difference_is_the_printed_one():
     _, found = claims_of(made_measures({}))
-    value = next(v for v in found.values if v.measure == "bonferroni-dunn critical difference")
+    value = next(
+        v for v in found.values.all() if v.measure == "bonferroni-dunn critical difference"
+    )
     assert value.published == 1.598 and abs(value.difference) < 0.0005
 
 
 def test_mean_ranks_stand_beside_the_printed_ones():
     _, found = claims_of(made_measures(PRINTED_ORDER))
-    table = published.table("bostrom2008", 1, "brier")
-    ranks = {v.method: v for v in found.values if v.dataset == MEAN_RANK and v.measure == "brier"}
+    table = printed_columns("bostrom2008", 1, "brier")
+    ranks = {
+        v.method: v for v in found.values.all() if v.dataset == MEAN_RANK and v.measure == "brier"
+    }
     assert {m: v.published for m, v in ranks.items()} == {m: c[MEAN_RANK] for m, c in table.items()}
     assert [ranks[m].value for m in PRINTED_ORDER["brier"]] == [1, 2, 3, 4, 5, 6, 7, 8]
 
@@ -305,7 +308,7 @@ def test_results_csv_and_page(run):
     for row, key in zip(rows, keys, strict=True):
         assert (float(row["published"]) if row["published"] else None) == printed.get(key)
     text = (folder / "index.md").read_text(encoding="utf-8")
-    assert "does not list them" in text and "stand in" in text
+    assert "does not list them" in text and "are used instead" in text
     assert (folder / "figure-1.svg").exists() and (folder / "index.html").exists()
     assert {f.name for f in found.figures} >= {"figure-1", "ranks-brier"}
     assert any("Figure 1" in c.claim for c in found.conclusions)

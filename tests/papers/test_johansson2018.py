@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from printed import printed_columns
 from vennforest.papers import published, reproduce
-from vennforest.papers.johansson2018.conclusions import SETUPS, VENN
-from vennforest.papers.johansson2018.experiment import Johansson2018, measure
-from vennforest.papers.johansson2018.findings import report
-from vennforest.papers.protocol.experiment import run_experiment
+from vennforest.papers.johansson2018.conclusions import conclusions
+from vennforest.papers.johansson2018.experiment import SETUPS, VENN, Johansson2018
+from vennforest.papers.johansson2018.findings import Findings, mean_measures
+from vennforest.papers.johansson2018.report import tables
 from vennforest.papers.protocol.problems import problems
+from vennforest.papers.protocol.run import run_experiment
 from vennforest.papers.published import MEAN, MEAN_RANK
 
 DATASETS = list(problems("johansson2018"))
@@ -87,7 +89,7 @@ def slow_measures(folds, setup):
 
 def test_measures_are_those_of_pooled_repeats(records):
     _, found = records
-    measures = measure(found, ["haber", "liver"])
+    measures = mean_measures(found, ["haber", "liver"])
     for dataset in ("haber", "liver"):
         for setup in SETUPS:
             repeats = [
@@ -103,7 +105,7 @@ def test_measures_are_those_of_pooled_repeats(records):
 def test_every_object_is_tested_once_a_repeat(records):
     e, found = records
     for dataset in ("haber", "liver"):
-        y = e.problem(dataset).y
+        y = e.data(dataset).y
         for repeat in range(2):
             folds = [(t, r) for t, r in found.items() if t[:2] == (dataset, repeat)]
             tested = np.concatenate([e.split(t)[1] for t, _ in folds])
@@ -146,10 +148,10 @@ def printed_measures():
     """The printed tables as if they had been measured, with variances that eq. 13 is not."""
     found = {}
     for number, name in ((1, "confidence minus accuracy"), (2, "reliability"), (6, "accuracy")):
-        table = published.table("johansson2018", number, name)
+        table = printed_columns("johansson2018", number, name)
         found[name] = {s: {d: table[s][d] for d in DATASETS} for s in SETUPS}
     for name in ("low", "high", "interval size"):
-        table = published.table("johansson2018", 4, name)
+        table = printed_columns("johansson2018", 4, name)
         found[name] = {s: {d: table[s][d] for d in DATASETS} for s in VENN}
     found["variance"] = {
         s: {d: v + 0.05 for d, v in found["reliability"][s].items()} for s in SETUPS
@@ -159,8 +161,8 @@ def printed_measures():
 
 
 def verdicts(measures):
-    found = report(Johansson2018(), measures)
-    return found, {c.claim: c.holds for c in found.conclusions}
+    found = Findings(measures, DATASETS)
+    return found, {c.claim: c.holds for c in conclusions(found)}
 
 
 def starting(claims, start):
@@ -184,14 +186,14 @@ def test_the_printed_numbers_bear_out_the_papers_conclusions():
         "For Venn predictors a calibration set",
         "All four Venn and Venn–Abers",
         "The printed Table 2",
-        "Agreement with the print: VP-oob's accuracy",
-        "Agreement with the print: VP-oob's interval",
+        "Agreement with the printed numbers: VP-oob's accuracy",
+        "Agreement with the printed numbers: VP-oob's interval",
     ):
         assert starting(claims, start), start
-    for value in found.values:
+    for value in found.values.all():
         if value.published is not None and value.dataset in DATASETS:
             assert value.difference == 0
-    ranks = [v for v in found.values if v.dataset == MEAN_RANK and v.measure == "accuracy"]
+    ranks = [v for v in found.values.all() if v.dataset == MEAN_RANK and v.measure == "accuracy"]
     assert all(abs(v.difference) < 0.35 for v in ranks)
 
 
@@ -202,7 +204,7 @@ def test_agreement_is_that_of_the_differences():
         for i, (d, v) in enumerate(measures["accuracy"]["VP-oob"].items())
     }
     found, _ = verdicts(measures)
-    table = next(t for t in found.tables() if t.name == "agreement")
+    table = next(t for t in tables(found) if t.name == "agreement")
     cells = dict(table.rows)
     assert [c and c.value for c in cells["RF-cal"][:6]] == [0, 0, 0, 0, None, None]
     assert cells["VP-oob"][0].value == pytest.approx(-0.01)
@@ -223,8 +225,8 @@ def test_agreement_is_that_of_the_differences():
         ("All four Venn setups are valid", ("low", "VAP-oob", 1.0)),
         ("Isotonic regression is worse", ("reliability", "Iso-oob", 0.0)),
         ("All four Venn and Venn–Abers", ("reliability", "Platt-oob", 0.0)),
-        ("Agreement with the print: VP-oob's accuracy", ("accuracy", "VP-oob", 0.4)),
-        ("Agreement with the print: VP-oob's interval", ("interval size", "VP-oob", 0.4)),
+        ("Agreement with the printed numbers: VP-oob's accuracy", ("accuracy", "VP-oob", 0.4)),
+        ("Agreement with the printed numbers: VP-oob's interval", ("interval size", "VP-oob", 0.4)),
     ],
 )
 def test_changed_numbers_change_a_conclusion(start, change):
@@ -240,7 +242,7 @@ def test_which_print_follows_the_nearer_column():
     measures["variance"], measures["reliability"] = measures["reliability"], measures["variance"]
     found, claims = verdicts(measures)
     assert not starting(claims, "The printed Table 2")
-    text = next(c.finding for c in found.conclusions if c.claim.startswith("The printed Table 2"))
+    text = next(c.finding for c in conclusions(found) if c.claim.startswith("The printed Table 2"))
     assert "follows the variance of the estimates" in text
     assert "closer in 220 of 220" in text
 
@@ -279,7 +281,7 @@ def test_pages_tables_and_figures(run):
     html = (folder / "index.html").read_text(encoding="utf-8")
     assert html.startswith("<!doctype html>") and "http" not in html.split("<body>")[0]
     for conclusion in found.conclusions:
-        assert conclusion.verdict in ("holds", "does not hold", "cannot be said")
+        assert conclusion.verdict in ("holds", "does not hold", "undecided")
     assert html.count("<table>") == len(found.tables()) == 8
     for table in found.tables():
         text = (folder / f"{table.name}.md").read_text(encoding="utf-8")

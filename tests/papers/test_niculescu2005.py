@@ -11,8 +11,9 @@ from sklearn.preprocessing import StandardScaler
 
 from vennforest.calibrators import IsotonicCalibration, PlattScaling, VennAbers
 from vennforest.papers import reproduce
-from vennforest.papers.niculescu2005.conclusions import METHODS, Conclusions
+from vennforest.papers.niculescu2005.conclusions import conclusions
 from vennforest.papers.niculescu2005.experiment import (
+    METHODS,
     Niculescu2005,
     _bins,
     _Trial,
@@ -20,10 +21,12 @@ from vennforest.papers.niculescu2005.experiment import (
     log_loss,
     squared_error,
 )
-from vennforest.papers.niculescu2005.findings import measure
+from vennforest.papers.niculescu2005.findings import trial_means
 from vennforest.papers.niculescu2005.learners import LEARNERS, Model, estimators, train
-from vennforest.papers.protocol.experiment import Task, run_experiment
+from vennforest.papers.niculescu2005.report import report
 from vennforest.papers.protocol.learners import MixedNaiveBayes
+from vennforest.papers.protocol.run import run_experiment
+from vennforest.papers.protocol.store import Task
 
 SMALL = {
     "train_cases": 60,
@@ -98,7 +101,7 @@ def test_boosted_scores_are_weighted_shares_of_votes():
 
 def test_binned_naive_bayes_counts_parts():
     X, y = draw(np.random.default_rng(4), 120)
-    model = estimators("NB", [False, False, False, True])["5 parts"].fit(X, y)
+    model = estimators("NB", [False, False, False, True])["5 bins"].fit(X, y)
     codes = X.copy()
     for j in range(3):
         edges = sorted({sorted(X[:, j])[math.ceil(120 * k / 5) - 1] for k in range(1, 5)})
@@ -164,12 +167,12 @@ def test_wrong_options_are_refused(data_dir):
         with pytest.raises(ValueError, match=name):
             Niculescu2005(**{name: value})
     with pytest.raises(ValueError, match="must leave cases"):
-        Niculescu2005(data_dir=data_dir).problem("LETTER.P1")
+        Niculescu2005(data_dir=data_dir).data("LETTER.P1")
 
 
 def test_a_record_by_hand(data_dir):
     this = Niculescu2005(data_dir=data_dir, **SMALL)
-    X, y = this.problem("LETTER.P1")
+    X, y = this.data("LETTER.P1")
     record = this.run(Task("LETTER.P1", 0, LEARNERS.index("LOGREG")))
     seed = this.seed_of("split", "LETTER.P1", 0)
     order = np.random.default_rng(seed).permutation(len(y))
@@ -217,7 +220,7 @@ def test_slopes_of_estimates_huddled_at_a_half_are_finite(data_dir, near):
 
 def test_margins_are_scaled_by_the_calibration_cases(data_dir):
     this = Niculescu2005(data_dir=data_dir, **SMALL)
-    X, y = this.problem("LETTER.P2")
+    X, y = this.data("LETTER.P2")
     order = np.random.default_rng(this.seed_of("split", "LETTER.P2", 0)).permutation(len(y))
     X, y = X[order], y[order]
     (model,) = train("SVM", X[:60], y[:60], [False] * 3 + [True], 0, 1)
@@ -243,7 +246,7 @@ def test_a_shrunken_run_makes_the_page_and_resumes(data_dir, tmp_path):
     )
     assert (seen[0].resumed, seen[-1].done) == (10, 20)
     records = run_experiment(this, ["LETTER.P1"], output=tmp_path / "out")
-    assert this.report(records, ["LETTER.P1"]).values == found.values
+    assert report(this, records, ["LETTER.P1"]).values == found.values
     assert len(found.figures) == 8
     for figure in found.figures:
         assert (tmp_path / "out" / f"{figure.name}.svg").stat().st_size > 1000
@@ -309,8 +312,8 @@ def made_records(change=None):
 
 def verdicts(records):
     this = Niculescu2005(repeats=2, most_cases=1024)
-    measured = measure(this, records, ["ADULT", "LETTER.P2"])
-    return [one.holds for one in Conclusions(measured).all()]
+    means = trial_means(this, records, ["ADULT", "LETTER.P2"])
+    return [one.holds for one in conclusions(means)]
 
 
 def test_conclusions_hold_where_the_numbers_say_so():
@@ -338,8 +341,8 @@ def test_large_sets_are_not_judged_without_any():
     records = made_records()
     for record in records.values():
         record["curve"] = {m: column[:5] for m, column in record["curve"].items()}
-    measured = measure(this, records, ["ADULT", "LETTER.P2"])
-    assert [one.holds for one in Conclusions(measured).all()][10] is None
+    means = trial_means(this, records, ["ADULT", "LETTER.P2"])
+    assert [one.holds for one in conclusions(means)][10] is None
 
 
 @pytest.mark.slow

@@ -6,11 +6,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from printed import printed_columns
 from vennforest.comparison import compare, compare_mean_ranks
 from vennforest.datasets import catalogue
 from vennforest.papers import published
 from vennforest.papers.protocol.problems import problems
-from vennforest.papers.published import ALL, MEAN, MEAN_RANK
+from vennforest.papers.published import ALL, BETTER, MEAN, MEAN_RANK
 
 SETUPS = [f"{m}-{c}" for m in ("RF", "Platt", "Iso", "VP", "VAP") for c in ("cal", "oob")]
 VENN = ["VP-cal", "VP-oob", "VAP-cal", "VAP-oob"]
@@ -18,16 +19,15 @@ DATASETS = list(problems("johansson2018"))
 
 
 def johansson(number, measure, methods):
-    columns = published.table("johansson2018", number, measure)
+    columns = printed_columns("johansson2018", number, measure)
     return np.array([[columns[m][d] for m in methods] for d in DATASETS]), columns
 
 
 def marks(paper, number, measure_end=""):
-    prefix = "significantly better than "
     return {
-        (row.method, row.measure.removeprefix(prefix).removesuffix(measure_end))
+        (row.method, row.measure.removeprefix(BETTER).removesuffix(measure_end))
         for row in published.load(paper)
-        if row.table == str(number) and row.measure.startswith(prefix) and row.value == 1
+        if row.table == str(number) and row.measure.startswith(BETTER) and row.value == 1
     }
 
 
@@ -39,11 +39,9 @@ def test_no_number_twice(paper):
     assert not any(math.isnan(r.value) for r in rows)
 
 
-def test_unknown_paper_and_measure():
+def test_unknown_papers_are_refused():
     with pytest.raises(ValueError, match="paper must be one of"):
         published.load("breiman2001")
-    with pytest.raises(ValueError, match=r"measure must be one of \['reliability'.*got 'brier'"):
-        published.table("johansson2018", 2, "brier")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +144,7 @@ def test_johansson_table_5_follows_from_table_4():
 def test_bostrom_tests_follow_from_the_printed_ranks():
     text = {r.measure: r.value for r in published.load("bostrom2008") if r.table == "text"}
     for measure in ("brier", "auc", "accuracy"):
-        columns = published.table("bostrom2008", 1, measure)
+        columns = printed_columns("bostrom2008", 1, measure)
         ranks = {m: v[MEAN_RANK] for m, v in columns.items()}
         control = "PET_R"
         comparison = compare_mean_ranks(ranks, 34, control=control)
@@ -173,7 +171,7 @@ def test_vovk_table_3_follows_from_tables_1_and_2():
     printed = [r for r in published.load("vovk2014") if r.table == "3"]
     assert len(printed) == 9 * 2 * 3
     for measure, number in kinds.items():
-        columns = published.table("vovk2014", number, measure)
+        columns = printed_columns("vovk2014", number, measure)
         assert len(columns) == 24
         for dataset in problems("vovk2014"):
             best = dict.fromkeys(("W", "VA", "SVA", "DIR"), math.inf)
@@ -188,7 +186,7 @@ def test_vovk_table_3_follows_from_tables_1_and_2():
 
 
 def test_vovk_infinities_are_where_the_text_puts_them():
-    columns = published.table("vovk2014", 1, "log loss")
+    columns = printed_columns("vovk2014", 1, "log loss")
     infinite = {
         method: [d for d, v in values.items() if math.isinf(v)]
         for method, values in columns.items()

@@ -1,4 +1,4 @@
-"""What is known of each named data set: sizes, column types, classes, papers, source, licence."""
+"""Facts about each named data set: sizes, column types, classes, papers, source, licence."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of one data set.
+    """Facts about one data set.
 
     Parameters
     ----------
     name : str
-        Also the name of its file: ``NAME.csv`` or ``NAME.csv.gz``.
+        Its name, also that of its file: ``NAME.csv`` or ``NAME.csv.gz``.
     rows, missing_cells : int
-        Number of examples, and of empty cells among the features.
+        Number of examples, and of missing cells among the features.
     columns : tuple of str
         The features in the order of the file.
     nominal : frozenset of str
-        Those features whose values are names, whatever they look like; the others are numbers.
+        The nominal features, whether or not their values look like numbers; the others are numeric.
     class_counts : mapping of str to int
         How many rows each class has.
     papers : tuple of str
         The papers whose experiments use it.
     source, licence, note : str
-        Where the data come from, under what licence, and what else one should know.
+        Where the data come from, their licence, and remarks.
     openml : int or None
-        OpenML's number of the same data, where there is one.
+        OpenML's ID of the same data, if there is one.
     openml_target : str or None
-        The target column there, where it is not OpenML's default.
+        The target column there, if it is not OpenML's default.
     """
 
     name: str

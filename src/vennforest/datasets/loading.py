@@ -1,4 +1,4 @@
-"""Find a named data set in a folder, in the cache or at OpenML; give its columns their types."""
+"""Find a named data set in a folder, in the cache or on OpenML, and type its columns."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Dataset:
     name : str
         Its name.
     X : pandas.DataFrame of shape (n, d)
-        Numeric columns as float64 with NaN for missing cells, nominal columns as categories of
-        strings with missing cells left empty.
+        Numeric columns as float64 with NaN for missing cells, nominal columns as categoricals of
+        strings with missing cells left missing.
     y : ndarray of shape (n,)
         The labels, as strings.
     """
@@ -61,7 +61,7 @@ class Listing:
     papers : tuple of str
         The papers that use it.
     place : {"folder", "cache", "openml"} or None
-        The first place that has it; ``"openml"`` says only that its number there is known.
+        The first place that has it; ``"openml"`` means only that its ID there is known.
     """
 
     name: str
@@ -81,31 +81,31 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     Parameters
     ----------
     name : str
-        A name of the catalogue, or of any file ``NAME.csv`` or ``NAME.csv.gz`` in the folder whose
-        column ``target`` holds the labels.
+        A name in the catalogue, or that of any file ``NAME.csv`` or ``NAME.csv.gz`` in the folder
+        whose column ``target`` holds the labels.
     data_dir : path, optional
-        The local folder; by default what the environment variable ``VENNFOREST_DATA`` names.
+        The local folder; by default the one named by the environment variable ``VENNFOREST_DATA``.
 
     Returns
     -------
     Dataset
-        Column types come from the catalogue; in a file that it does not know, a column of
-        numbers is numeric. Empty cells and ``?`` are missing.
+        Column types come from the catalogue; in a file that is not in it, a column is numeric if
+        all of its values are numbers. Empty cells and ``?`` are missing.
 
     Raises
     ------
     FileNotFoundError
-        If no place has it; the message says what was tried.
+        If no place has it; the message says which were tried.
     ValueError
-        If the file has no column ``target``, a missing label, a word in a numeric column, or if
+        If the file has no column ``target``, a missing label, or text in a numeric column, or if
         OpenML's data are not those of the catalogue.
     ImportError
         If pandas is not installed.
 
     Notes
     -----
-    What comes from OpenML is kept in the cache, a folder ``vennforest`` in scikit-learn's data
-    home (`sklearn.datasets.get_data_home`). Labels there may be spelt differently.
+    Data from OpenML are kept in the cache, a folder ``vennforest`` in scikit-learn's data home
+    (`sklearn.datasets.get_data_home`). Their labels may be spelt differently.
     """
     entry = catalogue().get(name)
     for folder in (_folder(data_dir), _cache()):
@@ -121,7 +121,7 @@ def available(data_dir: str | os.PathLike[str] | None = None) -> list[Listing]:
     Parameters
     ----------
     data_dir : path, optional
-        The local folder; by default what the environment variable ``VENNFOREST_DATA`` names.
+        The local folder; by default the one named by the environment variable ``VENNFOREST_DATA``.
     """
     folder, cache = _folder(data_dir), _cache()
     lines = []
@@ -148,7 +148,7 @@ def available(data_dir: str | os.PathLike[str] | None = None) -> list[Listing]:
 
 
 def import_pandas() -> ModuleType:
-    """Return pandas, or say how to get it.
+    """Return pandas, or say how to install it.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def _folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
 def _cache() -> Path | None:
     try:
         return Path(get_data_home()) / "vennforest"
-    except OSError:  # a home that cannot be written has no cache
+    except OSError:  # a home directory that cannot be written to has no cache
         return None
 
 
@@ -203,7 +203,7 @@ def _dataset(name: str, X: Any, labels: Any, entry: Entry | None) -> Dataset:
         raise ValueError(f"target must be given in every row of {name}, got none in row {row}")
     nominal = _guess_nominal(X) if entry is None else entry.nominal
     columns = {
-        column: _names(X[column]) if column in nominal else _numbers(X[column], name)
+        column: _categories(X[column]) if column in nominal else _numbers(X[column], name)
         for column in X.columns
     }
     y = labels.astype(str).to_numpy(dtype=np.str_)
@@ -213,15 +213,15 @@ def _dataset(name: str, X: Any, labels: Any, entry: Entry | None) -> Dataset:
 def _numbers(column: Any, name: str) -> Any:
     pd = import_pandas()
     numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
-    words = column.notna() & numbers.isna()
-    if words.any():
+    text = column.notna() & numbers.isna()
+    if text.any():
         raise ValueError(
-            f"column {column.name} of {name} must hold numbers, got {column[words].iloc[0]!r}"
+            f"column {column.name} of {name} must hold numbers, got {column[text].iloc[0]!r}"
         )
     return numbers
 
 
-def _names(column: Any) -> Any:
+def _categories(column: Any) -> Any:
     pd = import_pandas()
     values = sorted({str(value) for value in column.dropna()})
     texts = column.astype(object).where(column.notna(), None).map(str, na_action="ignore")
@@ -240,14 +240,14 @@ def _guess_nominal(X: Any) -> frozenset[str]:
 def _download(name: str, entry: Entry | None, data_dir: str | os.PathLike[str] | None) -> Dataset:
     folder, cache = _folder(data_dir), _cache()
     if entry is None or entry.openml is None:
-        reason = "no data set of this name has a number there"
+        reason = "no ID there is known for this name"
         raise FileNotFoundError(_nowhere(name, folder, cache, reason))
     import_pandas()
     try:
         with warnings.catch_warnings():
-            # The catalogue asks on purpose for a column that OpenML sets aside.
+            # The catalogue deliberately asks for a target column that OpenML ignores.
             warnings.filterwarnings("ignore", message="target_column=.*is_ignore")
-            # Retries are not worth a word; that the last one failed, the error says.
+            # Retries need no warning; the error says that the last one failed.
             warnings.filterwarnings("ignore", message="A network error occurred")
             bunch = fetch_openml(
                 data_id=entry.openml,
@@ -257,7 +257,7 @@ def _download(name: str, entry: Entry | None, data_dir: str | os.PathLike[str] |
                 cache=False,
             )
     except (OSError, HTTPException, ValueError) as error:  # no network, refused, or damaged
-        reason = f"number {entry.openml}: {error}"
+        reason = f"ID {entry.openml}: {error}"
         raise FileNotFoundError(_nowhere(name, folder, cache, reason)) from error
     dataset = _from_openml(entry, bunch.data, bunch.target)
     if cache is not None:
@@ -268,7 +268,7 @@ def _download(name: str, entry: Entry | None, data_dir: str | os.PathLike[str] |
 def _nowhere(name: str, folder: Path | None, cache: Path | None, reason: str) -> str:
     place = f"{folder} has no {name}.csv or {name}.csv.gz" if folder else "none was named"
     return (
-        f"name must be of a data set that can be found, got {name!r}: "
+        f"name must be that of a data set that can be found, got {name!r}: "
         f"local folder ({place}; give data_dir or set {ENVIRONMENT}), "
         f"cache ({cache} has no such file), "
         f"OpenML ({reason})"
@@ -276,10 +276,10 @@ def _nowhere(name: str, folder: Path | None, cache: Path | None, reason: str) ->
 
 
 def _from_openml(entry: Entry, X: Any, target: Any) -> Dataset:
-    """Check that OpenML's data are the catalogue's, and give the columns their names and types.
+    """Check that OpenML's data are the catalogue's, and name and type the columns.
 
-    Columns that are all known by name are taken by name; else they are taken by position, in
-    which case there have to be as many.
+    If the catalogue's columns are all there, they are matched by name; else by position, in which
+    case there must be as many.
     """
     where = f"OpenML's data set {entry.openml}"
     if set(entry.columns) <= set(X.columns):
@@ -313,6 +313,6 @@ def _keep(dataset: Dataset, cache: Path) -> None:
         frame = dataset.X.assign(target=dataset.y)
         frame.to_csv(part, index=False, compression="gzip")
         part.replace(cache / f"{dataset.name}.csv.gz")  # never a half-written file under the name
-    except OSError:  # a full or read-only disk costs the next call a download, nothing more
+    except OSError:  # on a full or read-only disk the next call downloads again
         with suppress(OSError):
             part.unlink()

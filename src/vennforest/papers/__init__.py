@@ -1,4 +1,4 @@
-"""The four papers' experiments, run again beside the numbers that they print."""
+"""The experiments of four papers, repeated, with the printed numbers beside those obtained."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import importlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, get_args
 
 from vennforest._validation import InputError
-from vennforest.papers.protocol.experiment import (
-    Experiment,
-    Progress,
-    Task,
-    option_names,
-    run_experiment,
-)
+from vennforest.papers.protocol.experiment import Experiment, option_names
 from vennforest.papers.protocol.reproduction import Reproduction
+from vennforest.papers.protocol.run import Progress, run_experiment
+from vennforest.papers.protocol.store import Task
+from vennforest.papers.published import Paper
 
 __all__ = ["EXPERIMENTS", "Progress", "Reproduction", "Task", "experiment", "reproduce"]
 
-EXPERIMENTS = ("johansson2018", "bostrom2008", "vovk2014", "niculescu2005")
-"""The papers that can be reproduced; each has a folder of its name; its
-``experiment`` has ``EXPERIMENT``, a class."""
+EXPERIMENTS: tuple[Paper, ...] = get_args(Paper)
+"""The papers that can be reproduced. Each has a folder of its name, whose ``experiment`` has
+``EXPERIMENT``, a class, and whose ``report`` has ``report``, which makes a `Reproduction` of the
+experiment, its records and the data sets that were run."""
 
 
 def experiment(paper: str) -> type[Experiment]:
@@ -31,14 +30,16 @@ def experiment(paper: str) -> type[Experiment]:
     Raises
     ------
     ValueError
-        If there is none.
+        If there is no such paper.
     """
+    found: type[Experiment] = _module(paper, "experiment").EXPERIMENT
+    return found
+
+
+def _module(paper: str, name: str) -> ModuleType:
     if paper not in EXPERIMENTS:
         raise InputError(f"paper must be one of {list(EXPERIMENTS)}, got {paper!r}")
-    found: type[Experiment] = importlib.import_module(
-        f"vennforest.papers.{paper}.experiment"
-    ).EXPERIMENT
-    return found
+    return importlib.import_module(f"vennforest.papers.{paper}.{name}")
 
 
 def reproduce(
@@ -59,20 +60,21 @@ def reproduce(
     Parameters
     ----------
     paper : {"johansson2018", "bostrom2008", "vovk2014", "niculescu2005"}
-        Which.
+        The paper.
     data_dir : path, optional
         The local folder of data sets, see `vennforest.datasets.load`.
     datasets : iterable of str, optional
-        The data sets' names as printed; by default all of the paper's.
+        Names of data sets as printed in the paper; by default all of them.
     repeats, folds : int, optional
-        Of the cross-validation; by default as in the paper.
+        Repeats and folds of the cross-validation; by default those of the paper.
     n_jobs : int, optional
-        Processes that work off folds; -1: one a processor. The numbers do not depend on it.
+        Number of processes; -1 for one per processor. The numbers do not depend on it.
     seed : int
-        Of everything random.
+        Seed of all random numbers.
     output : path, optional
-        A folder for ``results.csv``, tables, figures and the HTML page ``index.html``. Finished
-        folds are kept there in ``folds.jsonl`` as they come: called again, a stopped run goes on.
+        A folder for ``results.csv``, tables, figures and the HTML page ``index.html``. Each
+        finished fold is written to ``folds.jsonl`` there at once: called again with the same
+        folder, a stopped run resumes.
     progress : callable, optional
         Called with a `Progress` at the start and after every fold.
     **options
@@ -81,17 +83,19 @@ def reproduce(
     Returns
     -------
     Reproduction
+        Tables, figures and conclusions.
 
     Raises
     ------
     ValueError
-        If an argument has no such value, or ``output`` holds results of other settings or data.
+        If an argument is invalid, or ``output`` holds results of other settings or data.
     FileNotFoundError
-        If a data set is nowhere to be found.
+        If a data set cannot be found.
     ImportError
         If pandas is not installed; with ``output`` also jinja2 or matplotlib.
     """
     kind = experiment(paper)
+    report = _module(paper, "report").report
     own = option_names(kind)
     unknown = sorted(set(options) - set(own))
     if unknown:
@@ -108,7 +112,9 @@ def reproduce(
     except (TypeError, ValueError) as error:
         raise InputError(str(error)) from error
     records = run_experiment(this, chosen, n_jobs=n_jobs, output=output, progress=progress)
-    found = this.report(records, list(dict.fromkeys(task.dataset for task in records)))
+    found: Reproduction = report(
+        this, records, list(dict.fromkeys(task.dataset for task in records))
+    )
     if output is not None:
         found.write(output)
     return found

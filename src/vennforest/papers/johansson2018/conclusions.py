@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vennforest.papers import published
+from vennforest.papers.johansson2018.experiment import METHODS, SETUPS, VENN
+from vennforest.papers.johansson2018.findings import Findings
+from vennforest.papers.protocol.phrases import count_of, list_pairs
 from vennforest.papers.protocol.reproduction import Conclusion
-from vennforest.papers.published import ALL
-
-if TYPE_CHECKING:
-    from vennforest.papers.johansson2018.findings import Findings
-
-METHODS = ("RF", "Platt", "Iso", "VP", "VAP")
-SETUPS = tuple(f"{method}-{source}" for method in METHODS for source in ("cal", "oob"))
-VENN = SETUPS[6:]
-BETTER = "significantly better than "
+from vennforest.papers.published import ALL, BETTER
 
 
 def conclusions(f: Findings) -> Iterable[Conclusion]:
@@ -33,7 +27,7 @@ def conclusions(f: Findings) -> Iterable[Conclusion]:
     yield from _bias(f)
     yield from _reliable(f)
     yield _valid(f)
-    yield which_print(f)
+    yield eq_13_or_variance(f)
 
 
 def _close(f: Findings, measure: str, limit: float) -> Conclusion:
@@ -49,7 +43,8 @@ def _close(f: Findings, measure: str, limit: float) -> Conclusion:
     if far:
         text += " Further off: " + ", ".join(f"{d} {off[d]:.4f}" for d in far) + "."
     return Conclusion(
-        f"Agreement with the print: VP-oob's {measure} is within {limit} on every data set.",
+        f"Agreement with the printed numbers: VP-oob's {measure} is within {limit} on every data "
+        "set.",
         not far,
         text,
     )
@@ -65,7 +60,7 @@ def _sizes(f: Findings) -> Conclusion:
     return Conclusion(
         f"Interval sizes are in the order {' < '.join(order)} on every data set.",
         not wrong,
-        f"On {_of(len(f.datasets) - len(wrong), f.datasets)}{_but(wrong)}. Means: {means}.",
+        f"On {count_of(len(f.datasets) - len(wrong), f.datasets)}{_but(wrong)}. Means: {means}.",
     )
 
 
@@ -88,7 +83,7 @@ def _oob_everywhere(f: Findings) -> Conclusion:
         accuracy = f.measures["accuracy"]
         worse = [d for d in f.datasets if accuracy[f"{m}-oob"][d] <= accuracy[f"{m}-cal"][d]]
         holds = holds and not worse
-        text.append(f"{m}: on {_of(len(f.datasets) - len(worse), f.datasets)}{_but(worse)}")
+        text.append(f"{m}: on {count_of(len(f.datasets) - len(worse), f.datasets)}{_but(worse)}")
     printed = [
         f"{m}: {d}"
         for m in ("VP", "VAP")
@@ -138,9 +133,11 @@ def _significant(f: Findings) -> Conclusion:
     }
     p = f.values.get("text", ALL, "VP-oob", "p against VAP-oob")
     return Conclusion(
-        "Significant differences of accuracy between the Venn predictors: " + _pairs(theirs) + ".",
+        "Significant differences of accuracy between the Venn predictors: "
+        + list_pairs(theirs)
+        + ".",
         ours == theirs,
-        f"Here: {_pairs(ours) or 'none'}. VP-oob against VAP-oob: p = {p.value:.2g} "
+        f"Here: {list_pairs(ours) or 'none'}. VP-oob against VAP-oob: p = {p.value:.2g} "
         f"(printed {p.published}).",
     )
 
@@ -214,13 +211,13 @@ def _valid(f: Findings) -> Conclusion:
         "All four Venn setups are valid: the accuracy lies in the mean interval on most data sets.",
         all(2 * count > n for count in counts.values()),
         "Inside: "
-        + ", ".join(f"{s} on {_of(c, f.datasets)}" for s, c in counts.items())
-        + f"; the farthest outside is {far:.4f} off.",
+        + ", ".join(f"{s} on {count_of(c, f.datasets)}" for s, c in counts.items())
+        + f"; the largest distance from an interval is {far:.4f}.",
     )
 
 
-def which_print(f: Findings) -> Conclusion:
-    """Say which of the two, eq. 13 or the variance, the printed Table 2 follows."""
+def eq_13_or_variance(f: Findings) -> Conclusion:
+    """Compare the printed Table 2 with the reliability of eq. 13 and with the variance."""
     off: dict[str, list[float]] = {"reliability": [], "variance": []}
     for setup in SETUPS:
         for d in f.datasets:
@@ -231,21 +228,13 @@ def which_print(f: Findings) -> Conclusion:
     closer = int((var < rel).sum())
     follows = "the variance of the estimates" if var.mean() < rel.mean() else "eq. 13"
     return Conclusion(
-        "The printed Table 2 holds the reliability of eq. 13.",
+        "The printed Table 2 gives the reliability of eq. 13.",
         bool(rel.mean() <= var.mean()),
         f"The printed column follows {follows}: its mean absolute difference from the "
         f"variance obtained here is {var.mean():.4f}, from eq. 13 {rel.mean():.4f}, and the "
-        f"variance is the closer in {closer} of {len(rel)} cells.",
+        f"variance is closer in {closer} of {len(rel)} cells.",
     )
-
-
-def _of(count: int, datasets: Sequence[str]) -> str:
-    return f"{count} of {len(datasets)} data sets"
 
 
 def _but(names: Sequence[str]) -> str:
     return f" (not on {', '.join(names)})" if names else ""
-
-
-def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"{better} over {worse}" for better, worse in sorted(pairs))

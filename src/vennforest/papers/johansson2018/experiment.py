@@ -1,36 +1,37 @@
 """Johansson, Löfström, Linusson & Boström (2018), Efficient Venn predictors using random forests.
 
-Ten setups: raw forest, Platt, isotonic, Venn and Venn–Abers, each calibrated out of bag (``-oob``)
-and on a third of the training set (``-cal``), over 22 data sets.
+Ten setups on 22 data sets: raw forest, Platt scaling, isotonic regression, Venn and Venn–Abers
+prediction, each calibrated out of bag (``-oob``) and on a third of the training set (``-cal``).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from vennforest import CalibratedClassifier
-from vennforest._validation import FloatArray, check_count, check_option
+from vennforest._validation import check_count, check_option
 from vennforest.calibrators import Calibrator, PlattScaling
-from vennforest.metrics import brier_decomposition
-from vennforest.papers.johansson2018.findings import report
-from vennforest.papers.protocol.experiment import Experiment, Problem, Record, Task
+from vennforest.calibrators.platt import Targets
+from vennforest.papers.protocol.experiment import Experiment, PreparedData, two_classes
 from vennforest.papers.protocol.problems import load_problem
-from vennforest.papers.protocol.reproduction import Reproduction
+from vennforest.papers.protocol.store import Record, Task
 from vennforest.papers.published import Paper
 
-Targets = Literal["smoothed", "hard"]
+METHODS = ("RF", "Platt", "Iso", "VP", "VAP")
+SOURCES: Mapping[str, Literal["holdout", "oob"]] = {"cal": "holdout", "oob": "oob"}
+"""Where calibration scores come from: a held-out part of the training set, or out of bag."""
+
+SETUPS = tuple(f"{method}-{source}" for method in METHODS for source in SOURCES)
 
 BOUNDED = ("VP", "VAP")
 """The methods that give intervals."""
 
-CLASSES: NDArray[np.intp] = np.arange(2)
+VENN = tuple(f"{method}-{source}" for method in BOUNDED for source in SOURCES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +41,13 @@ class Johansson2018(Experiment):
     Parameters
     ----------
     trees : int
-        Trees of each forest.
+        Number of trees per forest.
     platt : {"smoothed", "hard"}
         Targets of Platt scaling. The paper says "standard", and that a logistic regression model
-        was learned, which has targets 0 and 1; the printed numbers fit these.
+        was learned, which has targets 0 and 1; the printed numbers agree with these.
     as_published : bool
-        Whether three data sets are taken with the faults of the authors' files, see
-        `vennforest.datasets.prepare`.
+        Whether three data sets have the errors of the authors' files, see
+        `vennforest.papers.protocol.problems.prepare`.
     """
 
     paper: ClassVar[Paper] = "johansson2018"
@@ -57,41 +58,38 @@ class Johansson2018(Experiment):
     as_published: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse values that are none."""
+        """Check the settings' types and ranges."""
         super().__post_init__()
         check_option(self.platt, Targets, "platt")
         check_count(self.trees, "trees")
 
-    def load(self, dataset: str) -> Problem:
+    def load(self, dataset: str) -> PreparedData:
         """Load and prepare a data set; labels become 0 and 1, in sorted order."""
         X, y = load_problem(self.paper, dataset, self.data_dir, as_published=self.as_published)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) != 2:
-            raise ValueError(f"{dataset} must have two classes, got {len(classes)}")
-        return Problem(X.to_numpy(dtype=np.float64), codes)
+        return two_classes(dataset, X, y)
 
     def run(self, task: Task) -> Record:
         """Train two forests and return every setup's estimates for the fold's test objects.
 
-        The record holds ``y``; under each setup's name ``p``, the probability of class 1; for
-        Venn and Venn–Abers ``label`` (eq. 5), and ``low`` and ``high``, its interval (eq. 6).
+        The record holds ``y`` and, under each setup's name, ``p``, the probability of class 1; for
+        Venn and Venn–Abers instead ``label`` (eq. 5) and its interval, ``low`` to ``high`` (eq. 6).
         """
-        X, y = self.problem(task.dataset)
+        X, y = self.data(task.dataset)
         train, test = self.split(task)
         record: Record = {"y": y[test].tolist()}
-        for source, calibrate_on in (("cal", "holdout"), ("oob", "oob")):
+        for source, calibrate_on in SOURCES.items():
             # One forest for five methods.
             forest = RandomForestClassifier(self.trees)
             fitted = CalibratedClassifier(
                 forest,
                 method="none",
-                calibrate_on=calibrate_on,  # type: ignore[arg-type]
+                calibrate_on=calibrate_on,
                 holdout_size=1 / 3,
                 subforest="exchangeable",
                 random_state=self.seed_of(*task, source),
             )
             with warnings.catch_warnings():
-                # With few trees some examples are out of bag for none: that is what few trees do.
+                # With few trees it is expected that some examples are out of bag for none.
                 warnings.filterwarnings("ignore", ".*out of bag for no tree", UserWarning)
                 fitted.fit(X[train], y[train])
             for name, method in self._methods().items():
@@ -117,65 +115,6 @@ class Johansson2018(Experiment):
             "VP": "venn",
             "VAP": "venn-abers",
         }
-
-    def report(self, records: Mapping[Task, Record], datasets: Sequence[str]) -> Reproduction:
-        """Make the paper's six tables, and say which of its conclusions hold."""
-        return report(self, measure(records, datasets))
-
-
-Measures = dict[str, dict[str, dict[str, float]]]
-"""By measure, setup and data set."""
-
-
-def measure(records: Mapping[Task, Record], datasets: Sequence[str]) -> Measures:
-    """Return every setup's measures on every data set.
-
-    Measures are taken over the pooled test estimates of a repeat, in which every object is
-    tested once, and averaged over the repeats.
-    """
-    found: Measures = {}
-    for dataset in datasets:
-        pooled: dict[int, list[Record]] = {}
-        for task, record in records.items():
-            if task.dataset == dataset:
-                pooled.setdefault(task.repeat, []).append(record)
-        setups = [name for name in next(iter(pooled.values()))[0] if name != "y"]
-        for setup in setups:
-            repeats = [_measures(folds, setup) for folds in pooled.values()]
-            for name in repeats[0]:
-                mean = float(np.mean([one[name] for one in repeats]))
-                found.setdefault(name, {}).setdefault(setup, {})[dataset] = mean
-    return found
-
-
-def _measures(folds: Sequence[Record], setup: str) -> dict[str, float]:
-    """Return the measures of one setup over the folds of one repeat."""
-    y: NDArray[np.intp] = np.concatenate([np.asarray(fold["y"], np.intp) for fold in folds])
-
-    def pooled(name: str) -> FloatArray:
-        return np.concatenate([np.asarray(fold[setup][name], np.float64) for fold in folds])
-
-    out: dict[str, float] = {}
-    if "p" in folds[0][setup]:
-        p1 = pooled("p")
-        out["accuracy"] = float(np.mean((p1 > 0.5) == y))
-        out["confidence minus accuracy"] = float(np.maximum(p1, 1 - p1).mean()) - out["accuracy"]
-    else:
-        label, low, high = pooled("label"), pooled("low"), pooled("high")
-        middle = (low + high) / 2
-        p1 = np.where(label == 1, middle, 1 - middle)
-        out["accuracy"] = float(np.mean(label == y))
-        out["low"], out["high"] = float(low.mean()), float(high.mean())
-        out["interval size"] = float((high - low).mean())
-        out["confidence minus accuracy"] = float(middle.mean()) - out["accuracy"]
-    p = np.column_stack([1 - p1, p1])
-    terms = brier_decomposition(y, p, bins=100, classes=CLASSES)
-    out["reliability"], out["variance"], out["brier"] = (
-        terms.reliability,
-        terms.sharpness,
-        terms.brier,
-    )
-    return out
 
 
 EXPERIMENT = Johansson2018

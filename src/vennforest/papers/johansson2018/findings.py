@@ -1,105 +1,87 @@
-"""The tables of Johansson et al. (2018) beside the printed ones, and which conclusions hold."""
+"""The measures of Johansson et al. (2018), from the records, beside the printed ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from vennforest._validation import FloatArray
 from vennforest.comparison import Comparison, compare
-from vennforest.papers.johansson2018.conclusions import (
-    BETTER,
-    SETUPS,
-    VENN,
-    conclusions,
-    which_print,
-)
-from vennforest.papers.protocol.experiment import command
-from vennforest.papers.protocol.reproduction import (
-    Cell,
-    Figure,
-    Reproduction,
-    Table,
-    Values,
-    draw_ranks,
-)
-from vennforest.papers.published import ALL, MEAN, MEAN_RANK
+from vennforest.metrics import brier_decomposition
+from vennforest.papers.johansson2018.experiment import SETUPS, VENN
+from vennforest.papers.protocol.reproduction import Values
+from vennforest.papers.protocol.store import Record, Task
+from vennforest.papers.published import ALL, BETTER
 
-if TYPE_CHECKING:
-    from vennforest.papers.johansson2018.experiment import Johansson2018
+CLASSES: NDArray[np.intp] = np.arange(2)
 
-PAPER = "johansson2018"
-_TARGETS = {"hard": "targets 0 and 1", "smoothed": "smoothed targets (Platt 1999)"}
-
-Measures = Mapping[str, Mapping[str, Mapping[str, float]]]
+Measures = dict[str, dict[str, dict[str, float]]]
+"""By measure, setup and data set."""
 
 
-def report(experiment: Johansson2018, measures: Measures) -> Reproduction:
-    """Make the reproduction of what was measured.
+def mean_measures(records: Mapping[Task, Record], datasets: Sequence[str]) -> Measures:
+    """Return every setup's measures on every data set.
 
-    Parameters
-    ----------
-    experiment : Johansson2018
-        As it was run.
-    measures : mapping
-        By measure, setup and data set.
+    Measures are taken over the pooled test estimates of a repeat, in which every object is
+    tested once, and averaged over the repeats.
     """
-    datasets = list(measures["accuracy"][SETUPS[0]])
-    findings = Findings(measures, datasets)
-    return Reproduction(
-        paper="johansson2018",
-        title="Johansson, Löfström, Linusson & Boström (2018). Efficient Venn predictors using "
-        "random forests. Machine Learning 108, 535–550.",
-        command=command(experiment, datasets),
-        notes=notes(experiment, datasets),
-        conclusions=tuple(conclusions(findings)),
-        values=findings.values.all(),
-        shown=tuple(findings.tables()),
-        figures=tuple(findings.figures()),
-    )
+    found: Measures = {}
+    for dataset in datasets:
+        pooled: dict[int, list[Record]] = {}
+        for task, record in records.items():
+            if task.dataset == dataset:
+                pooled.setdefault(task.repeat, []).append(record)
+        setups = [name for name in next(iter(pooled.values()))[0] if name != "y"]
+        for setup in setups:
+            repeats = [_measures(folds, setup) for folds in pooled.values()]
+            for name in repeats[0]:
+                mean = float(np.mean([one[name] for one in repeats]))
+                found.setdefault(name, {}).setdefault(setup, {})[dataset] = mean
+    return found
 
 
-def notes(experiment: Johansson2018, datasets: Sequence[str]) -> tuple[str, ...]:
-    """Say how it was done, and where the paper leaves it open."""
-    total = len(experiment.datasets())
-    out = [
-        f"{len(datasets)} of {total} data sets, {experiment.repeats} × {experiment.folds}-fold "
-        f"cross-validation (the paper: 22, 10 × 10), forests of {experiment.trees} trees "
-        "(the paper: 300), seed "
-        f"{experiment.seed}. Folds are stratified; the paper does not say whether its are.",
-        "One forest a fold serves the five -oob setups, and one, trained on 2/3 of the training "
-        "set, the five -cal ones; the parts are stratified. MatLab's defaults (leaves of one "
-        "example, square root of the number of features at a split) are scikit-learn's.",
-        "All -oob setups score a new object with the out-of-bag trees of one random training "
-        "example, which leaves the calibration set for it.",
-        "Measures are taken over the pooled test objects of each repeat, in which every object "
-        "is tested once, and averaged over the repeats. Venn predictors' single probability is "
-        "the middle of the interval, their label that of the larger lower bound (eq. 5).",
-        f"Platt scaling has {_TARGETS[experiment.platt]}. The paper says “standard”, and that a "
-        "logistic regression model was learned, which has targets 0 and 1; the printed variances "
-        "of small data sets (hepati, sonar, heartC) fit these and not the smoothed ones.",
-    ]
-    if experiment.as_published:
-        out.append(
-            "Three data sets are taken as the authors published them, with faults that the "
-            "printed numbers follow: german lacks its first eight attributes, spect its first "
-            "training row, and “vote” is the table of 435 votes laid over the first rows of "
-            "tic-tac-toe's (517 rows after duplicates are left out). The option "
-            "as_published=False takes the data themselves."
-        )
+def _measures(folds: Sequence[Record], setup: str) -> dict[str, float]:
+    """Return the measures of one setup over the folds of one repeat."""
+    y: NDArray[np.intp] = np.concatenate([np.asarray(fold["y"], np.intp) for fold in folds])
+
+    def pooled(name: str) -> FloatArray:
+        return np.concatenate([np.asarray(fold[setup][name], np.float64) for fold in folds])
+
+    out: dict[str, float] = {}
+    if "p" in folds[0][setup]:
+        p1 = pooled("p")
+        out["accuracy"] = float(np.mean((p1 > 0.5) == y))
+        out["confidence minus accuracy"] = float(np.maximum(p1, 1 - p1).mean()) - out["accuracy"]
     else:
-        out.append("german, spect and vote are taken without the faults of the published files.")
-    out.append(
-        "The printed mean ranks of Tables 2, 4 and 6 are over 21 of the 22 data sets (multiples "
-        "of 1/21, and they fit the printed columns only without heartC or without vote); ours "
-        f"are over {len(datasets)}."
+        label, low, high = pooled("label"), pooled("low"), pooled("high")
+        middle = (low + high) / 2
+        p1 = np.where(label == 1, middle, 1 - middle)
+        out["accuracy"] = float(np.mean(label == y))
+        out["low"], out["high"] = float(low.mean()), float(high.mean())
+        out["interval size"] = float((high - low).mean())
+        out["confidence minus accuracy"] = float(middle.mean()) - out["accuracy"]
+    p = np.column_stack([1 - p1, p1])
+    terms = brier_decomposition(y, p, bins=100, classes=CLASSES)
+    out["reliability"], out["variance"], out["brier"] = (
+        terms.reliability,
+        terms.sharpness,
+        terms.brier,
     )
-    return tuple(out)
+    return out
 
 
 class Findings:
-    """Numbers, tables and conclusions from what was measured."""
+    """Measures beside the printed ones, ranked and tested.
+
+    Parameters
+    ----------
+    measures : mapping
+        By measure, setup and data set.
+    datasets : sequence of str
+        The data sets.
+    """
 
     def __init__(self, measures: Measures, datasets: Sequence[str]) -> None:
         self.measures, self.datasets = measures, list(datasets)
@@ -138,178 +120,23 @@ class Findings:
         for row in comparison.methods:
             for column in comparison.methods:
                 if row != column:
-                    worse = (row, column) in better
-                    self.values.add(number, ALL, row, BETTER + column, float(worse))
+                    wins = (row, column) in better
+                    self.values.add(number, ALL, row, BETTER + column, float(wins))
 
     def mean(self, measure: str, setup: str) -> float:
         """Return the mean over the data sets."""
         return float(np.mean(list(self.measures[measure][setup].values())))
 
-    # --- tables ------------------------------------------------------------------------------
-
-    def tables(self) -> Iterable[Table]:
-        """Yield the paper's tables."""
-        yield self._wide("1", "confidence minus accuracy", SETUPS, "Table 1. Confidence − accuracy")
-        yield self._wide(
-            "2",
-            "reliability",
-            SETUPS,
-            "Table 2. Reliability by eq. 13 (K = 100)",
-            note=which_print(self).finding,
-        )
-        yield self._variance()
-        yield self._marks("3", self.reliability, "Table 3. Significantly more reliable (eq. 13)")
-        yield self._intervals()
-        yield self._marks("5", self.venn_accuracy, "Table 5. Significantly more accurate")
-        yield self._wide("6", "accuracy", SETUPS, "Table 6. Accuracy")
-        yield self._agreement()
-
-    def _wide(
-        self, number: str, measure: str, setups: Sequence[str], title: str, note: str = ""
-    ) -> Table:
-        rows = [
-            (dataset, tuple(self.values.cell(number, dataset, s, measure) for s in setups))
-            for dataset in [*self.datasets, MEAN, MEAN_RANK]
-        ]
-        filled = tuple(row for row in rows if any(cell is not None for cell in row[1]))
-        return Table(f"table-{number}", title, tuple(setups), filled, note=note)
-
-    def _variance(self) -> Table:
-        """Return the variance of the estimates beside what is printed as reliability."""
-
-        def cell(dataset: str, setup: str) -> Cell:
-            printed = self.values.get("2", dataset, setup, "reliability").published
-            return Cell(self.values.get("2", dataset, setup, "variance").value, printed)
-
-        rows = tuple(
-            (dataset, tuple(cell(dataset, setup) for setup in SETUPS))
-            for dataset in [*self.datasets, MEAN, MEAN_RANK]
-        )
-        return Table(
-            "table-2-variance",
-            "Table 2 again. Variance of the estimates beside the printed “reliability”",
-            SETUPS,
-            rows,
-        )
-
-    def _agreement(self) -> Table:
-        """Return for each setup how far it is from the print, over the data sets."""
-        compared = (
-            ("accuracy", "6", "accuracy"),
-            ("confidence − accuracy", "1", "confidence minus accuracy"),
-            ("interval size", "4", "interval size"),
-            ("variance (Table 2)", "2", "variance"),
-        )
-
-        def cells(setup: str) -> Iterable[Cell | None]:
-            for _, number, measure in compared:
-                if setup not in self.measures[measure]:
-                    yield from (None, None)
-                    continue
-                printed_as = "reliability" if measure == "variance" else measure
-                off = np.array(
-                    [
-                        self.measures[measure][setup][d]
-                        - self.printed(number, setup, printed_as, d)
-                        for d in self.datasets
-                    ]
-                )
-                yield Cell(float(off.mean()))
-                yield Cell(float(np.abs(off).mean()))
-
-        heads = (f"{name}, {kind}" for name, _, _ in compared for kind in ("mean", "absolute"))
-        return Table(
-            "agreement",
-            "How far each setup is from the print",
-            tuple(heads),
-            tuple((setup, tuple(cells(setup))) for setup in SETUPS),
-            digits=4,
-            note="Obtained minus printed: mean over the data sets, and mean of the absolute "
-            "differences. Variances are compared with what Table 2 prints.",
-        )
-
-    def _intervals(self) -> Table:
-        short = {"low": "low", "high": "high", "interval size": "size", "accuracy": "acc"}
-
-        def cells(dataset: str) -> Iterable[Cell | None]:
-            for setup in VENN:
-                outside = dataset not in (MEAN, MEAN_RANK) and not self.inside(setup, dataset)
-                for measure in short:
-                    cell = self.values.cell("4", dataset, setup, measure)
-                    if cell is not None and measure == "accuracy" and outside:
-                        cell = Cell(cell.value, cell.published, marked=True)
-                    yield cell
-
-        return Table(
-            "table-4",
-            "Table 4. Intervals of the predicted label",
-            tuple(f"{setup} {name}" for setup in VENN for name in short.values()),
-            tuple(
-                (dataset, tuple(cells(dataset))) for dataset in [*self.datasets, MEAN, MEAN_RANK]
-            ),
-            note="An accuracy outside the mean interval is marked.",
-        )
-
-    def _marks(self, number: str, comparison: Comparison, title: str) -> Table:
-        rows = tuple(
-            (row, tuple(self.values.cell(number, ALL, row, BETTER + c) for c in comparison.methods))
-            for row in comparison.methods
-        )
-        p = comparison.chi_square_p
-        return Table(
-            f"table-{number}",
-            title + ": row than column",
-            comparison.methods,
-            rows,
-            digits=0,
-            note=f"Friedman's test: p = {p:.2g}; pairs by Bergmann and Hommel's procedure, level "
-            f"{comparison.alpha}. In brackets what is printed; pairs that the paper's table does "
-            "not show have no bracket.",
-        )
-
     def inside(self, setup: str, dataset: str) -> bool:
-        """Tell whether the accuracy lies in the mean interval."""
+        """Whether the accuracy lies in the mean interval."""
         low, high, accuracy = (
             self.measures[name][setup][dataset] for name in ("low", "high", "accuracy")
         )
         return low <= accuracy <= high
 
     def printed(self, number: str, setup: str, measure: str, dataset: str) -> float:
-        """Return what is printed, which there is for every cell."""
+        """Return the printed number, which every cell of these tables has."""
         value = self.values.get(number, dataset, setup, measure).published
         if value is None:
             raise KeyError((number, setup, measure, dataset))
         return value
-
-    # --- figures -----------------------------------------------------------------------------
-
-    def figures(self) -> Iterable[Figure]:
-        """Yield critical-difference diagrams, and obtained against printed numbers."""
-        for name, title, comparison in (
-            ("accuracy", "Mean ranks of accuracy", self.accuracy),
-            ("reliability", "Mean ranks of reliability (eq. 13)", self.reliability),
-        ):
-            yield Figure(
-                f"ranks-{name}",
-                title + "; bars: no significant difference (Bergmann–Hommel)",
-                draw_ranks(comparison, "bergmann-hommel"),
-                (7.0, 3.4),
-            )
-        yield Figure(
-            "table-2",
-            "Table 2: the printed “reliability” against eq. 13 and the variance obtained here",
-            self._draw_table_2,
-        )
-
-    def _draw_table_2(self, ax: Any) -> None:
-        printed = [self.printed("2", s, "reliability", d) for s in SETUPS for d in self.datasets]
-        for measure, label, marker in (
-            ("reliability", "reliability by eq. 13", "o"),
-            ("variance", "variance of the estimates", "^"),
-        ):
-            ours = [self.measures[measure][s][d] for s in SETUPS for d in self.datasets]
-            ax.plot(printed, ours, marker, markersize=4, alpha=0.6, label=label)
-        top = max(printed) * 1.05
-        ax.plot([0, top], [0, top], color="0.5", linewidth=0.8)
-        ax.set(xlabel="Printed “reliability”", ylabel="Obtained")
-        ax.legend(frameon=False)

@@ -1,12 +1,12 @@
 """Niculescu-Mizil & Caruana (2005), Predicting good probabilities with supervised learning.
 
-Ten learners, raw and calibrated by Platt scaling, isotonic regression and Venn–Abers prediction, on
-the four of the paper's eight problems that are public.
+Ten learners on the four of the paper's eight problems that are public, raw and calibrated by Platt
+scaling, isotonic regression and Venn–Abers prediction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,37 +15,44 @@ from sklearn import metrics
 
 from vennforest._validation import FloatArray, InputError, IntArray, check_count
 from vennforest.calibrators import IsotonicCalibration, PlattScaling, VennAbers
-from vennforest.papers.niculescu2005.conclusions import METHODS
-from vennforest.papers.niculescu2005.findings import FIRST_SIZE, GRID, report
 from vennforest.papers.niculescu2005.learners import LEARNERS, Model, train
-from vennforest.papers.protocol.experiment import Experiment, Problem, Record, Task
+from vennforest.papers.protocol.experiment import Experiment, PreparedData
 from vennforest.papers.protocol.learners import one_thread
 from vennforest.papers.protocol.problems import load_problem
-from vennforest.papers.protocol.reproduction import Reproduction
+from vennforest.papers.protocol.store import Record, Task
 from vennforest.papers.published import Paper
 
+METHODS = ("raw", "Platt", "isotonic", "Venn–Abers", "smooth Venn–Abers")
+LOSSES = ("squared error", "log loss")
+
+FIRST_SIZE = 32
+"""The smallest calibration set of the learning curves."""
+
+GRID = 51
+"""The fitted calibration maps are drawn at this many raw estimates from 0 to 1."""
+
 CLIP = 0.001
-"""Estimates are kept so far from 0 and 1 before their log loss is taken."""
+"""Estimates are clipped to this distance from 0 and 1 before their log loss is taken."""
 
 Estimate = Callable[[FloatArray], FloatArray]
-"""From a model's scores (n,) to probabilities (n,)."""
+"""Maps a model's scores (n,) to probabilities (n,)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Niculescu2005(Experiment):
-    """Ten learners on four problems, trained on 4,000 cases and calibrated on 1,000 others.
+    """Ten learners on four problems, trained on 4,000 cases and calibrated on another 1,000.
 
     Parameters
     ----------
     repeats : int
-        Trials: random permutations of the cases. All of them serve the learning curves, the first
-        five the comparison.
+        Trials: random permutations of the cases. All of them are used for the learning curves, the
+        first five for the comparison.
     train_cases, calibration_cases : int
-        Cases that train, and those that calibrate and select.
+        Number of cases for training, and for calibration and model selection.
     most_cases : int
-        The largest calibration set of the learning curves.
+        Size of the largest calibration set of the learning curves.
     settings_tried : int or None
-        Of each learner only so many settings; None: all.
+        Number of settings tried per learner; None for all.
     """
 
     paper: ClassVar[Paper] = "niculescu2005"
@@ -57,7 +64,7 @@ class Niculescu2005(Experiment):
     settings_tried: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values that are none."""
+        """Check the settings' types and ranges."""
         super().__post_init__()
         if self.folds != Experiment.folds:
             raise InputError(
@@ -76,7 +83,7 @@ class Niculescu2005(Experiment):
         return [FIRST_SIZE * 2**i for i in range(steps + 1)]
 
     def tasks(self, datasets: Iterable[str]) -> list[Task]:
-        """Return all tasks: in each trial on each problem each learner, which is the fold."""
+        """Return all tasks: one per trial, problem and learner; the learner is the fold."""
         chosen = list(datasets)
         return [
             Task(dataset, trial, learner)
@@ -85,32 +92,33 @@ class Niculescu2005(Experiment):
             for learner in range(len(LEARNERS))
         ]
 
-    def load(self, dataset: str) -> Problem:
-        """Load and prepare a problem, which must have cases left to test on."""
+    def load(self, dataset: str) -> PreparedData:
+        """Load and prepare a problem, which must leave cases for testing."""
         X, y = load_problem(self.paper, dataset, self.data_dir)
         needed = self.train_cases + max(self.calibration_cases, self.sizes()[-1])
         if len(y) <= needed:
             raise InputError(
-                f"train_cases, calibration_cases and most_cases must leave cases of {dataset} to "
-                f"test on, got {needed} of {len(y)}"
+                f"train_cases, calibration_cases and most_cases must leave cases of {dataset} "
+                f"for testing, got {needed} of {len(y)}"
             )
-        return Problem(X.to_numpy(dtype=np.float64), y)
+        return PreparedData(X.to_numpy(dtype=np.float64), y)
 
     def run(self, task: Task) -> Record:
-        """Train a learner with all settings, calibrate, select, test.
+        """Train a learner with all settings; calibrate, select and test.
 
         The record holds
 
-        - ``losses``: by method, of the setting that is best on the calibration cases,
-          ``squared error``, ``log loss`` (estimates clipped) and ``infinite`` (whether it would be
-          without clipping); ``settings``: by method, the one chosen by squared error;
-        - of the one setting that is best before or after calibration: ``shown``, its name;
-          ``slope`` of the log-odds of the outcomes over those of the raw estimates; ``bins``: by
-          method number, mean estimate (null where empty) and share of positives in ten bins;
+        - ``losses``: by method, for the setting that is best on the calibration cases,
+          ``squared error``, ``log loss`` (estimates clipped) and ``infinite`` (whether log loss
+          would be without clipping); ``settings``: by method, the setting with the smallest
+          squared error;
+        - for the one setting that is best before or after calibration: ``shown``, its name;
+          ``slope`` of the outcomes' log-odds regressed on the raw estimates' log-odds; ``bins``: by
+          method, count, mean estimate (null if empty) and fraction of positives in ten bins;
           ``fit``: by method, the calibrated values at 51 raw estimates from 0 to 1; ``curve``: by
           method, the squared error for each size of the calibration set.
         """
-        X, y = self.problem(task.dataset)
+        X, y = self.data(task.dataset)
         order = np.random.default_rng(self.seed_of("split", *task[:2])).permutation(len(y))
         X, y = X[order], y[order]
         kind, first = LEARNERS[task.fold], self.train_cases
@@ -123,7 +131,7 @@ class Niculescu2005(Experiment):
             tested: dict[str, FloatArray] = {}
 
             def rest(trial: _Trial) -> FloatArray:
-                """Return the scores of all cases after the calibration cases, made once."""
+                """Return the scores of all cases after the calibration cases, computed once."""
                 name = trial.model.setting
                 if name not in tested:
                     tested[name] = trial.model.score(X[held.stop :])
@@ -151,7 +159,7 @@ class Niculescu2005(Experiment):
         return {"losses": losses, "settings": settings}
 
     def _show(self, shown: _Trial, scores: FloatArray, y: IntArray) -> Record:
-        """Return figures' numbers of one model, from scores and labels of all untrained cases."""
+        """Return one model's numbers for the figures, from all cases it was not trained on."""
         first = self.calibration_cases
         raw = shown.estimates["raw"](scores[first:])
         logit = PlattScaling(on="logit", targets="hard").fit(raw, y[first:], classes=[0, 1])
@@ -159,7 +167,7 @@ class Niculescu2005(Experiment):
         grid = low + width * np.linspace(0, 1, GRID)
         curve: dict[str, list[float]] = {method: [] for method in METHODS}
         for size in self.sizes():
-            # Cases that selected the setting are never tested on.
+            # Cases used for selecting the setting are never tested on.
             after = max(size, first)
             fitted = calibrations(scores[:size], y[:size], shown.scale)
             for method in METHODS:
@@ -176,13 +184,9 @@ class Niculescu2005(Experiment):
             "curve": curve,
         }
 
-    def report(self, records: Mapping[Task, Record], datasets: Sequence[str]) -> Reproduction:
-        """Make the paper's figures and their numbers, and say which conclusions hold."""
-        return report(self, records, datasets)
-
 
 class _Trial:
-    """A model with its calibrators, and how they do on the calibration cases themselves."""
+    """A model with its calibrators, and their losses on the calibration cases."""
 
     def __init__(self, model: Model, X: FloatArray, y: IntArray) -> None:
         self.model, self.scores = model, model.score(X)
@@ -204,11 +208,11 @@ def calibrations(
     Parameters
     ----------
     scores : ndarray of shape (n,)
-        Of the calibration cases.
+        Scores of the calibration cases.
     y : ndarray of shape (n,)
-        Their labels, 0 and 1; one of them may be missing.
+        Their labels, 0 and 1; one class may be missing.
     scale : (float, float)
-        Smallest score and range, by which raw scores are scaled to [0, 1].
+        Smallest score and range, with which raw scores are scaled to [0, 1].
     """
     low, width = scale
     platt = PlattScaling().fit(scores, y, classes=[0, 1])
@@ -235,7 +239,7 @@ def log_loss(y: IntArray, p: FloatArray) -> float:
 
 
 def _bins(y: IntArray, p: FloatArray) -> Record:
-    """Return number, mean estimate and share of positives in ten bins of equal width."""
+    """Return count, mean estimate and fraction of positives in ten bins of equal width."""
     place = np.minimum((p * 10).astype(np.intp), 9)
     n = np.bincount(place, minlength=10)
     with np.errstate(invalid="ignore"):

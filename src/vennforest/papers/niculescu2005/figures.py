@@ -9,8 +9,8 @@ import numpy as np
 
 from vennforest._validation import FloatArray
 from vennforest.papers.niculescu2005.learners import LEARNERS
-from vennforest.papers.protocol.experiment import Record
 from vennforest.papers.protocol.reproduction import Figure
+from vennforest.papers.protocol.store import Record
 from vennforest.plots import LearningCurveDisplay
 
 LABELS = {
@@ -45,11 +45,11 @@ def figures(
     shown : mapping
         Records of the first trial by problem and learner.
     curves : mapping
-        By learner and method squared errors, shape (sizes, trials).
+        By learner and method: squared errors, shape (sizes, trials).
     losses : mapping
-        By learner, method and loss one value a trial, shape (t,).
+        By learner, method and loss: one value per trial, shape (trials,).
     sizes : sequence of int
-        Of the calibration sets.
+        Sizes of the calibration sets.
     """
     problems = list(dict.fromkeys(problem for problem, _ in shown))
     fitted: tuple[Panel, ...] = (
@@ -106,7 +106,7 @@ def _after(method: str) -> tuple[Panel, ...]:
 
 
 def _subplots(ax: Any, rows: int, columns: int) -> Any:
-    """Put a grid of axes in the place of one."""
+    """Replace one pair of axes by a grid."""
     canvas = ax.figure
     ax.remove()
     return canvas.subplots(rows, columns, squeeze=False)
@@ -115,7 +115,7 @@ def _subplots(ax: Any, rows: int, columns: int) -> Any:
 def _grid(
     shown: Sequence[tuple[str, Record]], panels: Sequence[Panel], *, down: bool = False
 ) -> Callable[[Any], None]:
-    """Draw each record's panels below one another, or, going down, side by side."""
+    """Return a function that draws one column of panels per record, or, with ``down``, one row."""
 
     def draw(ax: Any) -> None:
         size = len(panels), len(shown)

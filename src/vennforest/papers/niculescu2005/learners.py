@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +32,14 @@ STUMP_STEPS = (8, 32, 128, 512)
 
 @dataclass(frozen=True)
 class Model:
-    """A trained model: ``score`` maps objects (n, d) to scores (n,), large for positives.
+    """A trained model: ``score`` maps objects (n, d) to scores (n,), larger for positives.
 
     Attributes
     ----------
     setting : str
-        What it was trained with.
+        The setting it was trained with.
     unbounded : bool
-        Whether its scores are margins, to be scaled to [0, 1], and no probabilities.
+        Whether its scores are margins, to be scaled to [0, 1], rather than probabilities.
     """
 
     setting: str
@@ -57,15 +57,15 @@ def train(
     kind : str
         One of `LEARNERS`.
     X : ndarray of shape (n, d)
-        Objects, no missing cells.
+        Objects, without missing cells.
     y : ndarray of shape (n,)
         Labels 0 and 1, both present.
     is_flag : sequence of d bool
-        Which columns hold 0 and 1 alone; naïve Bayes counts them.
+        Which columns are binary; naïve Bayes takes them as nominal.
     seed : int
-        Of everything random.
+        Seed of all random numbers.
     most : int or None
-        Only the first so many settings, and of boosting so many bases; None: all.
+        Number of settings to try, for boosting of base learners; None for all.
     """
     chosen = list(estimators(kind, is_flag).items())[:most]
     models: list[Model] = []
@@ -76,7 +76,7 @@ def train(
         elif "mlpclassifier__random_state" in model.get_params():
             model.set_params(mlpclassifier__random_state=seed)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # few epochs are a setting
+            warnings.simplefilter("ignore", ConvergenceWarning)  # few epochs are intended
             model.fit(X, y)
         if kind in ("BST-DT", "BST-STMP"):
             steps = TREE_STEPS if kind == "BST-DT" else STUMP_STEPS
@@ -89,93 +89,130 @@ def train(
 
 
 def estimators(kind: str, is_flag: Sequence[bool]) -> dict[str, Any]:
-    """Return a learner's untrained estimators by the name of the setting; boosted ones by base.
+    """Return a learner's untrained estimators by setting; for boosting by base learner.
 
     Raises
     ------
     ValueError
         If there is no such learner.
     """
+    if kind not in SETTINGS:
+        raise ValueError(f"kind must be one of {list(LEARNERS)}, got {kind!r}")
+    return SETTINGS[kind](is_flag)
+
+
+def _support_vector_machines(is_flag: Sequence[bool]) -> dict[str, Any]:
     d = len(is_flag)
-    if kind == "SVM":
-        machines = {
-            "linear, C .1": SVC(kernel="linear", C=0.1),
-            "quadratic": SVC(kernel="poly", degree=2, gamma=1 / d, coef0=1),
-            "cubic": SVC(kernel="poly", degree=3, gamma=1 / d, coef0=1),
-            **{
-                f"radial, width {width:g}/d, C {C:g}": SVC(gamma=width / d, C=C)
-                for width in (0.25, 1, 4)
-                for C in (1, 10)
-            },
-        }
-        return {name: make_pipeline(StandardScaler(), m) for name, m in machines.items()}
-    if kind == "ANN":
-        nets = {
-            f"{hidden} hidden, {epochs} epochs{suffix}": MLPClassifier(
-                (hidden,), max_iter=epochs, alpha=decay
-            )
-            for hidden in (8, 32, 128)
-            for epochs in (20, 100)
-            for suffix, decay in (("", 1e-4), (", decay", 1.0))
-        }
-        return {name: make_pipeline(StandardScaler(), net) for name, net in nets.items()}
-    if kind == "DT":
-        return {
-            f"{criterion}, {leaf} a leaf": DecisionTreeClassifier(
-                criterion=criterion, min_samples_leaf=leaf
-            )
-            for leaf in (10, 1, 3, 30, 100)
-            for criterion in ("gini", "entropy")
-        }
-    if kind == "KNN":
-        return {
-            f"{k} neighbours, {weights}": make_pipeline(
-                StandardScaler(), KNeighborsClassifier(k, weights=weights)
-            )
-            for k in (5, 15, 50, 150)
-            for weights in ("uniform", "distance")
-        }
-    if kind == "BAG-DT":
-        return {
-            f"{criterion}, {leaf} a leaf": BaggingClassifier(
-                DecisionTreeClassifier(criterion=criterion, min_samples_leaf=leaf), 100
-            )
-            for criterion in ("gini", "entropy")
-            for leaf in (1, 5)
-        }
-    if kind == "RF":
-        sizes: dict[str, Any] = {"2": min(2, d), "root": "sqrt", "a quarter": 0.25}
-        return {
-            f"{size} features a split": RandomForestClassifier(300, max_features=value)
-            for size, value in sizes.items()
-        }
-    if kind == "BST-DT":
-        return {
-            f"depth {depth}": AdaBoostClassifier(
-                DecisionTreeClassifier(max_depth=depth), n_estimators=TREE_STEPS[-1]
-            )
-            for depth in (6, 3, 10)
-        }
-    if kind == "BST-STMP":
-        stump = DecisionTreeClassifier(max_depth=1)
-        return {"stumps": AdaBoostClassifier(stump, n_estimators=STUMP_STEPS[-1])}
-    if kind == "NB":
-        flags = tuple(2 if flag else 0 for flag in is_flag)
-        return {
-            "normal": MixedNaiveBayes(flags),
-            **{f"{bins} parts": _BinnedNaiveBayes(flags, bins) for bins in (5, 10, 20)},
-        }
-    if kind == "LOGREG":
-        return {
-            f"C {C:g}": make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=500))
-            for C in (1, 0.01, 0.1, 100)
-        }
-    raise ValueError(f"kind must be one of {list(LEARNERS)}, got {kind!r}")
+    machines = {
+        "linear, C .1": SVC(kernel="linear", C=0.1),
+        "quadratic": SVC(kernel="poly", degree=2, gamma=1 / d, coef0=1),
+        "cubic": SVC(kernel="poly", degree=3, gamma=1 / d, coef0=1),
+        **{
+            f"radial, width {width:g}/d, C {C:g}": SVC(gamma=width / d, C=C)
+            for width in (0.25, 1, 4)
+            for C in (1, 10)
+        },
+    }
+    return {name: make_pipeline(StandardScaler(), m) for name, m in machines.items()}
+
+
+def _neural_nets(is_flag: Sequence[bool]) -> dict[str, Any]:
+    nets = {
+        f"{hidden} hidden, {epochs} epochs{suffix}": MLPClassifier(
+            (hidden,), max_iter=epochs, alpha=decay
+        )
+        for hidden in (8, 32, 128)
+        for epochs in (20, 100)
+        for suffix, decay in (("", 1e-4), (", decay", 1.0))
+    }
+    return {name: make_pipeline(StandardScaler(), net) for name, net in nets.items()}
+
+
+def _decision_trees(is_flag: Sequence[bool]) -> dict[str, Any]:
+    return {
+        f"{criterion}, {leaf} per leaf": DecisionTreeClassifier(
+            criterion=criterion, min_samples_leaf=leaf
+        )
+        for leaf in (10, 1, 3, 30, 100)
+        for criterion in ("gini", "entropy")
+    }
+
+
+def _nearest_neighbours(is_flag: Sequence[bool]) -> dict[str, Any]:
+    return {
+        f"{k} neighbours, {weights}": make_pipeline(
+            StandardScaler(), KNeighborsClassifier(k, weights=weights)
+        )
+        for k in (5, 15, 50, 150)
+        for weights in ("uniform", "distance")
+    }
+
+
+def _bagged_trees(is_flag: Sequence[bool]) -> dict[str, Any]:
+    return {
+        f"{criterion}, {leaf} per leaf": BaggingClassifier(
+            DecisionTreeClassifier(criterion=criterion, min_samples_leaf=leaf), 100
+        )
+        for criterion in ("gini", "entropy")
+        for leaf in (1, 5)
+    }
+
+
+def _random_forests(is_flag: Sequence[bool]) -> dict[str, Any]:
+    sizes: dict[str, Any] = {"2": min(2, len(is_flag)), "root": "sqrt", "a quarter": 0.25}
+    return {
+        f"{size} features per split": RandomForestClassifier(300, max_features=value)
+        for size, value in sizes.items()
+    }
+
+
+def _boosted_trees(is_flag: Sequence[bool]) -> dict[str, Any]:
+    return {
+        f"depth {depth}": AdaBoostClassifier(
+            DecisionTreeClassifier(max_depth=depth), n_estimators=TREE_STEPS[-1]
+        )
+        for depth in (6, 3, 10)
+    }
+
+
+def _boosted_stumps(is_flag: Sequence[bool]) -> dict[str, Any]:
+    stump = DecisionTreeClassifier(max_depth=1)
+    return {"stumps": AdaBoostClassifier(stump, n_estimators=STUMP_STEPS[-1])}
+
+
+def _naive_bayes(is_flag: Sequence[bool]) -> dict[str, Any]:
+    n_values = tuple(2 if flag else 0 for flag in is_flag)
+    return {
+        "normal": MixedNaiveBayes(n_values),
+        **{f"{bins} bins": _BinnedNaiveBayes(n_values, bins) for bins in (5, 10, 20)},
+    }
+
+
+def _logistic_regression(is_flag: Sequence[bool]) -> dict[str, Any]:
+    return {
+        f"C {C:g}": make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=500))
+        for C in (1, 0.01, 0.1, 100)
+    }
+
+
+SETTINGS: Mapping[str, Callable[[Sequence[bool]], dict[str, Any]]] = {
+    "BST-DT": _boosted_trees,
+    "SVM": _support_vector_machines,
+    "RF": _random_forests,
+    "ANN": _neural_nets,
+    "BAG-DT": _bagged_trees,
+    "KNN": _nearest_neighbours,
+    "LOGREG": _logistic_regression,
+    "BST-STMP": _boosted_stumps,
+    "NB": _naive_bayes,
+    "DT": _decision_trees,
+}
+"""For each learner a function from which columns are binary to its estimators by setting."""
 
 
 @dataclass(frozen=True)
 class _Second:
-    """The probability of the second class."""
+    """Scores objects by the probability of the second class."""
 
     model: Any
 
@@ -185,7 +222,7 @@ class _Second:
 
 
 class _BinnedNaiveBayes(MixedNaiveBayes):
-    """Naïve Bayes that cuts each column of numbers into parts of equally many examples."""
+    """Naïve Bayes on numeric columns cut into equal-frequency bins."""
 
     def __init__(
         self, n_values: tuple[int, ...] | None = None, bins: int = 10, smoothing: float = 1.0
@@ -194,7 +231,7 @@ class _BinnedNaiveBayes(MixedNaiveBayes):
         self.bins = bins
 
     def fit(self, X: Any, y: Any) -> Any:
-        """Cut the columns, then count."""
+        """Bin the columns, then fit naïve Bayes on the bins."""
         kept = self.n_values or (0,) * np.shape(X)[1]
         shares = np.arange(1, self.bins) / self.bins
         self._edges = [
@@ -223,7 +260,7 @@ class _BinnedNaiveBayes(MixedNaiveBayes):
 
 @dataclass(frozen=True)
 class _Votes:
-    """The weighted share of the first members' votes for the second class."""
+    """Scores objects by the weighted fraction of the first members' votes for the second class."""
 
     model: Any
     steps: int
@@ -238,7 +275,7 @@ class _Votes:
 
 
 def _boosted(name: str, model: Any, steps: Sequence[int]) -> list[Model]:
-    """Return the model after each of the steps that it reached."""
+    """Return the model after each of the steps that boosting reached."""
     reached = len(model.estimators_)
     kept = [s for s in steps if s <= reached] or [reached]
     return [Model(f"{name}, {s} steps", _Votes(model, s)) for s in kept]

@@ -1,1 +1,1 @@
-"""What the papers' experiments share: problems, learners, tasks, results kept, pages."""
+"""What the papers' experiments share: problems, learners, tasks, stored results, pages."""

@@ -1,4 +1,4 @@
-"""What the learners of two papers share: mixed columns filled or counted, one thread a task."""
+"""What the learners of two papers share: mixed columns for naïve Bayes and others, one thread."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ Density = Literal["normal", "kernel"]
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep linear algebra to one thread: sums in another order would give other numbers."""
+    """Limit linear algebra to one thread: sums in another order would give other numbers."""
     with threadpool_limits(limits=1):
         yield
 
 
 class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
-    """Naïve Bayes: normal or kernel densities of numbers, Laplace-smoothed shares of names.
+    """Naïve Bayes: normal or kernel densities, and Laplace-smoothed frequencies of categories.
 
-    A missing cell, NaN, says nothing: it is left out of the estimates and of the products.
+    A missing cell, NaN, is ignored: it enters neither the estimates nor the products.
 
     Parameters
     ----------
     n_values : tuple of int, length d, or None
-        For each column 0 if it holds numbers, else the number of values of a nominal column, whose
-        cells are codes 0 to that number - 1. None: all columns hold numbers.
+        For each column 0 if it is numeric, else the number of values of a nominal column, whose
+        cells are codes 0 to that number - 1. None: all columns are numeric.
     smoothing : float, default=1.0
-        What is added to the count of every value, and of every class.
+        Added to the count of every value, and of every class.
     density : {"normal", "kernel"}, default="normal"
-        Of numbers: one normal density a class, or the mean of normal kernels around its examples
-        (John & Langley 1995).
+        Of numeric columns: one normal density per class, or the mean of normal kernels around its
+        examples (John & Langley 1995).
 
     Attributes
     ----------
@@ -54,18 +54,19 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
     Raises
     ------
     ValueError
-        From ``fit``, if there is no such density, ``n_values`` has not an entry a column, or a
-        code is outside its range.
+        From ``fit``, if there is no such density, ``n_values`` does not have one entry per column,
+        or a code is out of range.
 
     Notes
     -----
     The standard deviation of a numeric column in a class is at least a sixth of the mean gap
     between the column's distinct values, as in Weka: a column that is constant in a class would
-    otherwise decide alone. A constant column has no gap, and 0.01 stands for it.
+    otherwise outweigh all others. A constant column has no gap, and 0.01 is used.
 
     Kernels are those of Weka: their standard deviation is the range of the column in the class
-    over the root of the number of its examples, with the same least value; examples are rounded to
-    whole gaps, and what counts is the probability of the gap around a number, at least 1e-75.
+    over the square root of the number of its examples, with the same minimum; examples are rounded
+    to multiples of the gap, and the likelihood of a number is the probability of an interval of
+    that width around it, at least 1e-75.
     """
 
     classes_: NDArray[Any]
@@ -81,12 +82,12 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         self.density = density
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Estimate every class's densities and shares.
+        """Estimate every class's densities and frequencies.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Numbers and codes; NaN is a missing cell.
+            Numbers and codes; NaN for a missing cell.
         y : array-like of shape (n,)
             Labels.
         """
@@ -130,7 +131,7 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         square = member.T @ np.where(present, numbers - (member @ mean), 0) ** 2 / known
         gaps = np.array([_mean_gap(column[~np.isnan(column)]) for column in numbers.T])
         deviation = np.maximum(np.sqrt(square), gaps / 6)
-        # A column without a number in some class cannot compare the classes and stays out.
+        # A column without a number in some class cannot compare the classes and is ignored.
         self._mean, self._deviation, self._known = mean, deviation, (n > 0).all(axis=0)
         if self.density == "kernel":
             self._kernels = [
@@ -142,7 +143,7 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
             ]
 
     def _log_densities(self, numbers: FloatArray, j: int) -> FloatArray:
-        """Return for numbers (n, numeric columns) their log density in class j, the same shape."""
+        """Return the log densities in class j of numbers (n, numeric columns), the same shape."""
         if self.density == "kernel":
             columns = [k.log_density(x) for k, x in zip(self._kernels[j], numbers.T, strict=True)]
             return np.column_stack(columns) if columns else numbers
@@ -152,16 +153,16 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         return np.maximum(terms, -1e100)
 
     def _offset_codes(self, codes: FloatArray) -> NDArray[np.intp]:
-        """Return where each cell's log share stands; a missing cell's is the last, which is 0."""
+        """Return each cell's index into the log frequencies; a missing cell's is the last, 0."""
         missing = np.isnan(codes)
         whole = np.where(missing, 0, codes)
         if ((whole < 0) | (whole >= self._sizes) | (whole != np.floor(whole))).any():
             raise ValueError("X must hold codes from 0 to n_values - 1 in nominal columns")
         starts = np.cumsum(self._sizes) - self._sizes
-        places: NDArray[np.intp] = np.where(missing, self._sizes.sum(), whole + starts).astype(
+        indices: NDArray[np.intp] = np.where(missing, self._sizes.sum(), whole + starts).astype(
             np.intp
         )
-        return places
+        return indices
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return probabilities of every class, shape (n, k), for X of shape (n, d)."""
@@ -179,13 +180,13 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         return p
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the most probable label of each row, shape (n,), the first of equals."""
+        """Return the most probable label of each row, shape (n,), the first if several tie."""
         best = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
     def __sklearn_tags__(self) -> Any:
-        """Describe to scikit-learn a classifier that takes missing cells."""
+        """Tell scikit-learn that missing cells are allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
@@ -203,11 +204,11 @@ class _Kernels:
     Attributes
     ----------
     centres, share : ndarray of shape (m,)
-        The distinct numbers, in whole gaps, and the share of each.
+        The distinct numbers, rounded to multiples of the gap, and the proportion of each.
     deviation : float
-        Of the kernels.
+        Standard deviation of the kernels.
     gap : float
-        The width of what is integrated over.
+        Width of the interval whose probability is taken.
     """
 
     centres: FloatArray
@@ -217,7 +218,7 @@ class _Kernels:
 
     @classmethod
     def around(cls, values: FloatArray, gap: float) -> Self:
-        """Put a kernel around each of the values, shape (n,); none if there are none."""
+        """Put a kernel around each of the values, shape (n,), of which there may be none."""
         centres, counts = np.unique(np.rint(values / gap) * gap, return_counts=True)
         if not len(values):
             return cls(centres, centres, 1.0, gap)
@@ -225,8 +226,8 @@ class _Kernels:
         return cls(centres, counts / len(values), max(width, gap / 6), gap)
 
     def log_density(self, x: FloatArray) -> FloatArray:
-        """Return the log probability of the gap around each number, shape (n,)."""
-        # By symmetry on the side where the difference of two tails keeps its digits.
+        """Return the log probability of the interval around each number, shape (n,)."""
+        # By symmetry in the lower tail, where the difference of two tails keeps its digits.
         far = -np.abs(x[:, None] - self.centres) / self.deviation
         half = 0.5 * self.gap / self.deviation
         p = (ndtr(far + half) - ndtr(far - half)) @ self.share
@@ -235,25 +236,25 @@ class _Kernels:
 
 
 class FilledOneHot(TransformerMixin, BaseEstimator):
-    """Columns of 0 and 1 for names, and missing cells filled: the mean number, the commonest name.
+    """One-hot encoding of nominal columns, and imputation by the mean or most frequent value.
 
     Parameters
     ----------
     n_values : tuple of int, length d
-        For each column 0 if it holds numbers, else the number of values of a nominal column, whose
+        For each column 0 if it is numeric, else the number of values of a nominal column, whose
         cells are codes 0 to that number - 1.
 
     Notes
     -----
-    Means and commonest names (of equally common ones the first) are those of the table given to
-    ``fit``; a column without a single cell there is filled with 0. Two values make one column.
+    Means and most frequent values (of several the first) are those of the table given to ``fit``;
+    a column that is empty there is filled with 0. Two values make one column.
     """
 
     def __init__(self, n_values: tuple[int, ...]) -> None:
         self.n_values = n_values
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Find what fills each column of X, shape (n, d); ``y`` is not looked at."""
+        """Find each column's fill value in X, shape (n, d); ``y`` is ignored."""
         table: Any = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         self.fill_ = np.zeros(table.shape[1])
         for j, (column, size) in enumerate(zip(table.T, self.n_values, strict=True)):
@@ -264,7 +265,7 @@ class FilledOneHot(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Return X, shape (n, d), filled and widened."""
+        """Return X, shape (n, d), imputed and encoded."""
         check_is_fitted(self, "fill_")
         table: Any = validate_data(
             self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
@@ -272,13 +273,13 @@ class FilledOneHot(TransformerMixin, BaseEstimator):
         filled = np.where(np.isnan(table), self.fill_, table)
         parts: list[FloatArray] = []
         for column, size in zip(filled.T, self.n_values, strict=True):
-            # The second of two values alone, or a number as it is.
+            # Only the second of two values, or a number unchanged.
             wide = column[:, None]
             parts.append(wide if size in (0, 2) else (wide == np.arange(size)).astype(np.float64))
         return np.column_stack(parts)
 
     def __sklearn_tags__(self) -> Any:
-        """Describe to scikit-learn a transformer that takes missing cells."""
+        """Tell scikit-learn that missing cells are allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags

@@ -7,13 +7,11 @@ import io
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from vennforest.papers.protocol.reproduction import difference
-
 if TYPE_CHECKING:
     from vennforest.papers.protocol.reproduction import Figure, Reproduction, Table
 
 LEGEND = (
-    "Cells hold the number obtained here and, in brackets, the printed one and the difference "
+    "Each cell gives the number obtained here and, in brackets, the printed one and the difference "
     "(obtained minus printed)."
 )
 
@@ -44,9 +42,9 @@ def svg(figure: Figure) -> str:
 def markdown(reproduction: Reproduction, figures: str | None) -> str:
     """Return the page in Markdown; see ``Reproduction.to_markdown``."""
     lines = [f"# {reproduction.paper}", "", reproduction.title, ""]
-    lines += ["Made by", "", f"    {reproduction.command}", ""]
+    lines += ["Produced by", "", f"    {reproduction.command}", ""]
     lines += ["## How it was done", "", *(f"- {note}" for note in reproduction.notes), ""]
-    lines += ["## What the paper concludes, and what comes out here", ""]
+    lines += ["## The paper's conclusions, and whether they hold here", ""]
     for one in reproduction.conclusions:
         lines.append(f"- {one.claim} **{_capital(one.verdict)}.** {one.finding}")
     lines += ["", "## Tables", "", LEGEND, ""]
@@ -101,7 +99,7 @@ def _table(table: Table) -> dict[str, Any]:
             if cell is None:
                 row.append(None)
                 continue
-            off = difference(cell.value, cell.published)
+            off = cell.difference
             row.append(
                 {
                     "value": cell.name or table.text(cell.value),

@@ -1,22 +1,22 @@
-"""How each paper's experiments take the data sets: every rule in this one place."""
+"""How each paper's experiments prepare the data sets; all such rules are here."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._validation import check_option
 from vennforest.datasets.catalogue import catalogue
 from vennforest.datasets.loading import Dataset, import_pandas, load
+from vennforest.papers.published import Paper
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Paper = Literal["johansson2018", "bostrom2008", "vovk2014", "niculescu2005"]
 
 PRINTED_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -69,13 +69,13 @@ PRINTED_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         ),
     }
 )
-"""For each paper that names its data sets, the printed name and ours, in printed order."""
+"""For each paper that names its data sets, the printed names and ours, in printed order."""
 
 
 def problems(paper: Paper) -> Mapping[str, str]:
-    """Return the paper's problems in printed order, each with the data set it is made of.
+    """Return the paper's problems in printed order, each with the data set it is made from.
 
-    Boström (2008) does not name its data sets: the 34 of the catalogue stand in, by our names.
+    Boström (2008) does not name its data sets: 34 of the catalogue are used instead, by our names.
 
     Parameters
     ----------
@@ -85,10 +85,9 @@ def problems(paper: Paper) -> Mapping[str, str]:
     Raises
     ------
     ValueError
-        If ``paper`` is none of these.
+        If ``paper`` is not one of these.
     """
-    if paper not in get_args(Paper):
-        raise ValueError(f"paper must be one of {list(get_args(Paper))}, got {paper!r}")
+    check_option(paper, Paper, "paper")
     if paper in PRINTED_NAMES:
         return PRINTED_NAMES[paper]
     return {e.name: e.name for e in catalogue().values() if paper in e.papers}
@@ -120,66 +119,67 @@ def prepare(
     as_published: bool = True,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Return features and labels as the paper's experiment takes them.
+    """Return features and labels as the paper's experiment uses them.
 
     Parameters
     ----------
     dataset : Dataset
         A data set as loaded.
     paper : {"johansson2018", "bostrom2008", "vovk2014", "niculescu2005"}
-        Whose experiment.
+        The paper.
     problem : str, optional
-        The printed name, where one data set makes several problems (``"LETTER.P1"``,
+        The printed name, if several problems are made from the data set (``"LETTER.P1"``,
         ``"LETTER.P2"``).
     as_published : bool
-        For ``"johansson2018"``: whether german, spect and vote are taken with the faults of the
-        files that its authors published (see Notes), which the printed figures follow.
+        For ``"johansson2018"``: whether german, spect and vote have the errors of the files that
+        its authors published (see Notes), which the printed numbers reflect.
     data_dir : path, optional
         The local folder, for the second data set that ``vote`` as published is mixed with.
 
     Returns
     -------
     X : pandas.DataFrame of shape (n, d)
-        float64 columns alone. A nominal column becomes one column ``NAME=VALUE`` of 0 and 1 a
-        value, or a single one (for the second value) when it has two values and no missing cell.
-        A missing nominal cell is 0 in all its columns; a missing number stays NaN.
+        float64 columns only. A nominal column becomes one 0/1 column ``NAME=VALUE`` per value, or
+        a single one (for the second value) if it has two values and no missing cell. A missing
+        nominal cell is 0 in all of its columns; a missing number stays NaN.
     y : ndarray of shape (n,)
-        The labels; 0 and 1 (the positive class) where the paper makes its own two classes.
+        The labels; 0 and 1 (the positive class) where the paper defines two classes of its own.
 
     Raises
     ------
     ValueError
-        If ``paper`` is unknown, ``dataset`` none of its data sets, or ``problem`` is needed.
+        If ``paper`` is unknown, ``dataset`` is not one of its data sets, or ``problem`` is needed.
 
     Notes
     -----
     **johansson2018.** Missing numbers become the column's mean, missing nominal cells its most
-    frequent value, both over all rows. Then a row whose features equal an earlier row's is left
-    out, whatever its label. So remain, as in the files that the authors published with later
-    work: colic 357, haberman 283, heart_c 302, heart_h 293, ionosphere 350, kc1 1192, kc2 369,
+    frequent value, both over all rows. Then a row whose features equal an earlier row's is
+    removed, whatever its label. This leaves, as in the files that the authors published with later
+    work, colic 357, haberman 283, heart_c 302, heart_h 293, ionosphere 350, kc1 1192, kc2 369,
     kc3 325, liver 341, mw1 379, pc4 1343, breast_w 463, and all rows of the other sets. Three of
-    those files have faults:
+    those files have errors:
 
     - *german* (955 rows) lacks the first eight attributes, among them account status, duration and
       amount, and then has 45 duplicates. The printed accuracy, that of the majority class, is
       what forests reach without those attributes; with them it is .76.
-    - *spect* (218 rows) has the test rows first and lost the first training row, as happens when
-      it is taken for a header. With it 219 remain.
-    - *vote* (517 rows): the 435 rows stand over the first 435 rows of tic-tac-toe's one-hot table
-      (values in the order blank, o, x), whose other rows follow, cut to 17 columns, the last being
-      taken for the label; then duplicates are left out. The printed accuracies of about .87 are
-      what forests reach on this mixture; on the votes alone it is .95 and more.
+    - *spect* (218 rows) has the test rows first and lacks the first training row, as happens if
+      that row is read as a header. With it there are 219.
+    - *vote* (517 rows): the 435 rows replace the first 435 rows of tic-tac-toe's one-hot table
+      (values in the order blank, o, x), whose other rows follow, cut to 17 columns, the last of
+      which is taken as the label; then duplicates are removed. The printed accuracies of about .87
+      are what forests reach on this mixture; on the votes alone they reach .95 and more.
 
     With ``as_published=False`` german has all attributes (1000 rows), spect all rows (219) and
-    vote is the votes alone (duplicates left out: 279 rows).
+    vote only the votes (279 rows without duplicates).
 
-    **bostrom2008**, **vovk2014.** All rows and columns. Where a learner cannot take missing
-    numbers, fill them inside its cross-validation.
+    **bostrom2008**, **vovk2014.** All rows and columns. A learner that cannot handle missing
+    numbers has to impute them inside its cross-validation.
 
     **niculescu2005.** ADULT: the 45,222 rows without missing cells and a column for every value,
     which gives the printed 104 attributes; above 50K is positive. COV_TYPE: class 1 (spruce, fir)
-    is positive: the text says "the largest class", which is class 2, but the printed share of 36%
-    is that of class 1. LETTER.P1: the letter O against the rest; LETTER.P2: A to M against N to Z.
+    is positive: the text says "the largest class", which is class 2, but the printed 36% positives
+    are those of class 1. LETTER.P1: the letter O against the rest; LETTER.P2: A to M against N to
+    Z.
     """
     known = problems(paper)
     if dataset.name not in known.values():
@@ -195,14 +195,14 @@ def prepare(
 
 
 def one_hot(X: pd.DataFrame, every_value: bool = False) -> pd.DataFrame:
-    """Return numeric columns as they are and nominal ones as columns of 0 and 1.
+    """Return numeric columns unchanged and nominal columns one-hot encoded.
 
     Parameters
     ----------
     X : pandas.DataFrame of shape (n, d)
         Numeric and categorical columns.
     every_value : bool
-        Whether a column of two values becomes two columns as well.
+        Whether a column of two values also becomes two columns.
     """
     columns: dict[str, Any] = {}
     for name in X.columns:
@@ -219,7 +219,7 @@ def one_hot(X: pd.DataFrame, every_value: bool = False) -> pd.DataFrame:
 
 
 def _fill(X: pd.DataFrame) -> pd.DataFrame:
-    """Fill missing numbers with the column's mean and missing names with its commonest value."""
+    """Impute missing numbers by the column's mean, missing categories by its most frequent one."""
     filled = X.copy()
     for name in X.columns:
         column = X[name]

@@ -1,4 +1,4 @@
-"""What a reproduction found: numbers beside the printed ones, tables, conclusions, figures."""
+"""Results of a reproduction: numbers beside the printed ones, tables, conclusions, figures."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Value:
     dataset, method, measure : str
         As printed; ``"(mean)"``, ``"(mean rank)"`` and ``"(all)"`` stand for all data sets.
     value : float
-        What was obtained; NaN where nothing could be.
+        The number obtained; NaN if there is none.
     published : float or None
-        What is printed; None where nothing is.
+        The printed number; None if there is none.
     """
 
     table: str
@@ -48,22 +48,15 @@ class Value:
 
     @property
     def difference(self) -> float | None:
-        """Obtained minus printed; None where nothing is printed."""
-        return difference(self.value, self.published)
-
-
-def difference(value: float, published: float | None) -> float | None:
-    """Return obtained minus printed: 0 where both are infinite, None where nothing is printed."""
-    if published is None:
-        return None
-    return 0.0 if value == published else value - published
+        """Obtained minus printed; None if nothing is printed."""
+        return _obtained_minus_printed(self.value, self.published)
 
 
 @dataclass(frozen=True)
 class Cell:
     """A cell of a table: obtained and printed number, and whether it is marked.
 
-    With a ``name`` the names of what was obtained and printed are shown in place of the numbers.
+    With a ``name``, the obtained and the printed name are shown in place of the numbers.
     """
 
     value: float
@@ -72,25 +65,36 @@ class Cell:
     name: str = ""
     published_name: str = ""
 
+    @property
+    def difference(self) -> float | None:
+        """Obtained minus printed; None if nothing is printed."""
+        return _obtained_minus_printed(self.value, self.published)
+
+
+def _obtained_minus_printed(value: float, published: float | None) -> float | None:
+    if published is None:
+        return None
+    return 0.0 if value == published else value - published  # inf - inf is NaN
+
 
 @dataclass(frozen=True)
 class Table:
-    """A table of obtained numbers, each with the printed one where there is one.
+    """A table of obtained numbers, each with the printed one if there is one.
 
     Parameters
     ----------
     name : str
-        Of its file.
+        Name of its file, without the suffix.
     title : str
-        What it shows.
+        Title.
     columns : tuple of str
-        Heads of the columns.
+        Column headings.
     rows : tuple of (str, tuple of Cell or None)
         The name of each row, and its cells.
     digits : int
-        Decimals; 0 shows 1 as a tick and 0 as nothing.
+        Decimals; 0 shows 1 as a tick and 0 as a dash.
     note : str
-        What the reader has to know, in Markdown without links.
+        A note for the reader, in Markdown without links.
     """
 
     name: str
@@ -101,7 +105,7 @@ class Table:
     note: str = ""
 
     def text(self, value: float | None, *, signed: bool = False) -> str:
-        """Return a number as it is shown."""
+        """Return a number as text."""
         if value is None:
             return ""
         if math.isnan(value):
@@ -115,7 +119,7 @@ class Table:
         return text.replace("-", "−")
 
     def to_markdown(self) -> str:
-        """Return the table in Markdown: each cell has ours (printed, difference)."""
+        """Return the table in Markdown; a cell reads obtained (printed, difference)."""
         lines = [f"### {self.title}", ""]
         if self.note:
             lines += [self.note, ""]
@@ -140,11 +144,11 @@ class Table:
         printed = self.text(cell.published)
         if self.digits == 0:
             return f"{text} ({printed})"
-        off = self.text(difference(cell.value, cell.published), signed=True)
+        off = self.text(cell.difference, signed=True)
         return f"{text} ({printed}, {off})"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a data frame: for each column of the table ``obtained`` and ``printed``."""
+        """Return a data frame with ``obtained`` and ``printed`` for each column of the table."""
         pandas = import_pandas()
         data = {
             (column, kind): [
@@ -160,7 +164,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """A claim, whether it holds in this run (None: it cannot be said), and the numbers for it."""
+    """A claim, whether it holds in this run (None: undecided), and the numbers behind it."""
 
     claim: str
     holds: bool | None
@@ -168,13 +172,13 @@ class Conclusion:
 
     @property
     def verdict(self) -> str:
-        """Return it in words."""
-        return {True: "holds", False: "does not hold", None: "cannot be said"}[self.holds]
+        """Whether it holds, in words."""
+        return {True: "holds", False: "does not hold", None: "undecided"}[self.holds]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: ``draw`` is given empty matplotlib axes of the size (inches)."""
+    """A figure: ``draw`` receives empty matplotlib axes; ``size`` is in inches."""
 
     name: str
     title: str
@@ -184,7 +188,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A paper's experiment, run again.
+    """A paper's experiment, repeated.
 
     Parameters
     ----------
@@ -193,13 +197,15 @@ class Reproduction:
     title : str
         Authors, year and title.
     command : str
-        What makes it.
+        The command that produces it.
     notes : tuple of str
-        How the experiment was done, and where the paper leaves it open.
+        How the experiment was done, and where the paper leaves details open.
     conclusions : tuple of Conclusion
-        What the paper concludes, and whether it holds here.
+        The paper's conclusions, and whether they hold here.
     values : tuple of Value
         Every number.
+    _tables : tuple of Table
+        The tables that `tables` returns.
     figures : tuple of Figure
         The figures.
     """
@@ -210,12 +216,12 @@ class Reproduction:
     notes: tuple[str, ...]
     conclusions: tuple[Conclusion, ...]
     values: tuple[Value, ...]
-    shown: tuple[Table, ...]
+    _tables: tuple[Table, ...]
     figures: tuple[Figure, ...] = ()
 
     def tables(self) -> tuple[Table, ...]:
         """Return the paper's tables, obtained numbers beside printed ones."""
-        return self.shown
+        return self._tables
 
     def to_frame(self) -> pd.DataFrame:
         """Return every number, in the columns of ``results.csv``."""
@@ -226,7 +232,7 @@ class Reproduction:
         return frame
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write every number to a CSV file; what is not there is empty."""
+        """Write every number to a CSV file; a missing number is an empty cell."""
         with Path(path).open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS)
@@ -236,7 +242,7 @@ class Reproduction:
                 writer.writerow([v.table, v.dataset, v.method, v.measure, value, printed])
 
     def to_markdown(self, figures: str | None = None) -> str:
-        """Return the page in Markdown; ``figures`` is the folder that links to them name."""
+        """Return the page in Markdown; ``figures`` is the folder that links to figures point to."""
         from vennforest.papers.protocol.page import markdown
 
         return markdown(self, figures)
@@ -254,7 +260,7 @@ class Reproduction:
         Path(path).write_text(html(self), encoding="utf-8")
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``results.csv``, a Markdown file a table, an SVG a figure, and the pages.
+        """Write ``results.csv``, a Markdown file per table, an SVG per figure, and the pages.
 
         Raises
         ------
@@ -266,7 +272,7 @@ class Reproduction:
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         self.to_csv(target / "results.csv")
-        for table in self.shown:
+        for table in self._tables:
             (target / f"{table.name}.md").write_text(table.to_markdown(), encoding="utf-8")
         for figure in self.figures:
             (target / f"{figure.name}.svg").write_text(svg(figure), encoding="utf-8")
@@ -275,7 +281,7 @@ class Reproduction:
 
 
 def draw_ranks(comparison: Comparison, test: Test) -> Callable[[Any], None]:
-    """Return what draws a critical-difference diagram, for ``Figure``."""
+    """Return a function for `Figure` that draws a critical-difference diagram."""
 
     def draw(ax: Any) -> None:
         from vennforest.plots import CriticalDifferenceDisplay
@@ -291,7 +297,7 @@ class Values:
     Parameters
     ----------
     paper : str
-        Whose printed numbers.
+        The paper whose printed numbers these are paired with.
     """
 
     def __init__(self, paper: Paper) -> None:
@@ -326,10 +332,10 @@ class Values:
         return self._values[table, dataset, method, measure]
 
     def cell(self, table: str, dataset: str, method: str, measure: str) -> Cell | None:
-        """Return a number as a cell, None where there is none."""
+        """Return a number as a cell, or None if there is none."""
         value = self._values.get((table, dataset, method, measure))
         return None if value is None else Cell(value.value, value.published)
 
     def all(self) -> tuple[Value, ...]:
-        """Return every number, in the order of adding."""
+        """Return every number, in the order in which they were added."""
         return tuple(self._values.values())

@@ -1,4 +1,4 @@
-"""Finished folds in a file, so that a stopped run goes on where it was."""
+"""A file of finished folds, from which a stopped run resumes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from vennforest._validation import InputError
 
 FOLDS_FILE = "folds.jsonl"
-"""The file of the output folder that holds the settings and, a line each, the finished folds."""
+"""The file in the output folder that holds the settings and one line per finished fold."""
 
 Record = dict[str, Any]
-"""What a fold leaves: anything that JSON can hold, without NaN and infinity."""
+"""A fold's results: anything that JSON can hold, without NaN and infinity."""
 
 
 class Task(NamedTuple):
@@ -28,19 +28,19 @@ class Task(NamedTuple):
 
 
 class Store:
-    """Finished folds in a file, a JSON line each, appended whole.
+    """A file of finished folds, one JSON line each.
 
     Parameters
     ----------
     folder : Path
-        The output folder; made where it is missing.
+        The output folder; created if it does not exist.
     settings : mapping
-        What the folds' numbers depend on; the first line of the file holds them.
+        Everything that the folds' numbers depend on; written to the first line of the file.
 
     Raises
     ------
     ValueError
-        If the folder holds folds of other settings, or a line that is none.
+        If the folder holds folds of other settings, or a damaged line.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
@@ -53,7 +53,7 @@ class Store:
         self._check_settings()
 
     def read(self) -> dict[Task, dict[str, Any]]:
-        """Return the finished folds: for each task its line."""
+        """Return the line of each finished task."""
         lines = self._lines()
         next(lines)
         found: dict[Task, dict[str, Any]] = {}
@@ -69,8 +69,8 @@ class Store:
 
     def _append(self, line: Mapping[str, Any]) -> None:
         text = json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n"
-        # One unbuffered write: whoever kills the process leaves the line whole or not there,
-        # and at worst without its end, which the next run drops.
+        # One unbuffered write: if the process is killed, the line is complete, missing, or at worst
+        # cut off, in which case the next run drops it.
         with self.path.open("ab", buffering=0) as file:
             file.write(text.encode())
 
@@ -94,7 +94,7 @@ class Store:
                 if not isinstance(line, dict) or not wanted <= set(line):
                     raise InputError(
                         f"output must hold finished folds, got a damaged line {number} in "
-                        f"{self.path}: remove the line, or the file to begin anew"
+                        f"{self.path}: remove the line, or the file to start over"
                     )
                 yield line
 
@@ -107,5 +107,5 @@ class Store:
         here = ", ".join(f"{name}={self.settings.get(name)!r}" for name in names)
         raise InputError(
             f"output must be the folder of a run with the same settings ({here}), got {there} in "
-            f"{self.path}: choose another folder, or remove that file to begin anew"
+            f"{self.path}: choose another folder, or remove that file to start over"
         )

@@ -1,7 +1,7 @@
-"""The tables that the papers print, as data: one row a number.
+"""The numbers printed in the papers' tables, as data: one row per number.
 
-Tables hold facts alone. The texts at hand came from scans: what had to be restored says so in
-its note, and every restored number agrees with the sums, means and differences printed around it.
+The available texts were scans: a number that had to be restored says so in its note, and agrees
+with the sums, means and differences printed around it.
 """
 
 from __future__ import annotations
@@ -10,18 +10,24 @@ import csv
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Literal, get_args
+from typing import Literal
+
+from vennforest._validation import check_option
 
 Paper = Literal["johansson2018", "bostrom2008", "vovk2014", "niculescu2005"]
+"""The papers' short names."""
 
 MEAN = "(mean)"
-"""What stands for a data set where a number is the mean over all of them."""
+"""In place of a data set: the number is a mean over all of them."""
 
 MEAN_RANK = "(mean rank)"
-"""What stands for a data set where a number is the mean rank over them."""
+"""In place of a data set: the number is a mean rank over all of them."""
 
 ALL = "(all)"
-"""What stands for a data set where a number speaks of all of them together."""
+"""In place of a data set: the number is about all of them together."""
+
+BETTER = "significantly better than "
+"""How a measure begins that is 1 if the method passes this test against another, else 0."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +41,14 @@ class Printed:
     dataset : str
         The data set as printed, or ``"(mean)"``, ``"(mean rank)"``, ``"(all)"``.
     method : str
-        The method as printed; with Vovk & Petej the calibration method and, in brackets, the
-        classifier: ``"SVA (NB)"``. Empty where the number describes a data set.
+        The method as printed; for Vovk & Petej the calibration method and, in brackets, the
+        classifier: ``"SVA (NB)"``. Empty if the number describes a data set.
     measure : str
-        What was measured. ``"significantly better than …"`` is 1 or 0.
+        The measure. ``"significantly better than …"`` is 1 or 0.
     value : float
-        The number; infinity where infinity is printed.
+        The number; infinity if infinity is printed.
     note : str
-        How it was restored, or what it rests on; empty as a rule.
+        How it was restored, or what it is based on; usually empty.
     """
 
     table: str
@@ -65,10 +71,9 @@ def load(paper: Paper) -> tuple[Printed, ...]:
     Raises
     ------
     ValueError
-        If ``paper`` is none of these.
+        If ``paper`` is not one of these.
     """
-    if paper not in get_args(Paper):
-        raise ValueError(f"paper must be one of {list(get_args(Paper))}, got {paper!r}")
+    check_option(paper, Paper, "paper")
     text = resources.files(__package__).joinpath(f"{paper}.csv").read_text(encoding="utf-8")
     return tuple(
         Printed(
@@ -81,25 +86,3 @@ def load(paper: Paper) -> tuple[Printed, ...]:
         )
         for row in csv.DictReader(text.splitlines())
     )
-
-
-def table(paper: Paper, number: str | int, measure: str) -> dict[str, dict[str, float]]:
-    """Return one measure of one table: for each method its value on each data set, as printed.
-
-    Means and mean ranks come under ``"(mean)"`` and ``"(mean rank)"``, where they are printed.
-
-    Raises
-    ------
-    ValueError
-        If the paper prints no such measure in that table.
-    """
-    columns: dict[str, dict[str, float]] = {}
-    for row in load(paper):
-        if row.table == str(number) and row.measure == measure:
-            columns.setdefault(row.method, {})[row.dataset] = row.value
-    if not columns:
-        measures = sorted({row.measure for row in load(paper) if row.table == str(number)})
-        raise ValueError(
-            f"measure must be one of {measures} in table {number} of {paper}, got {measure!r}"
-        )
-    return columns

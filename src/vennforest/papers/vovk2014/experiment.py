@@ -1,38 +1,34 @@
 """Vovk & Petej (2014), Venn–Abers predictors.
 
-Six classifiers, each raw (W), with Venn–Abers prediction (VA), its simplified form (SVA) and direct
-isotonic regression (DIR), over nine data sets.
+Six classifiers on nine data sets, each raw (W), with Venn–Abers prediction (VA), its simplified
+form (SVA) and direct isotonic regression (DIR).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.svm import SVC
 
 from vennforest import CalibratedClassifier, TransductiveClassifier
-from vennforest._validation import FloatArray, InputError, IntArray, check_count, check_option
+from vennforest._validation import FloatArray, IntArray, check_count, check_option
 from vennforest.calibrators import IsotonicCalibration, PlattScaling
 from vennforest.calibrators.platt import Targets
 from vennforest.datasets import load
-from vennforest.papers.protocol.experiment import Experiment, Problem, Record, Task
-from vennforest.papers.protocol.learners import Density, FilledOneHot, MixedNaiveBayes, one_thread
+from vennforest.papers.protocol.experiment import Experiment, PreparedData, two_classes
+from vennforest.papers.protocol.learners import Density, one_thread
 from vennforest.papers.protocol.problems import load_problem, problems
-from vennforest.papers.protocol.reproduction import Reproduction
+from vennforest.papers.protocol.store import Record, Task
 from vennforest.papers.published import Paper
-from vennforest.papers.vovk2014.findings import CLASSIFIERS, report
-from vennforest.papers.vovk2014.j48 import J48
+from vennforest.papers.vovk2014.classifiers import CLASSIFIERS, classifier
+
+METHODS = ("W", "VA", "SVA", "DIR")
+COLUMNS = tuple(f"{method} ({kind})" for kind in CLASSIFIERS for method in METHODS)
 
 PLAIN = 0
 """The fold of a task for W, SVA and DIR of all classifiers; fold 1 + i is VA of classifier i."""
@@ -47,15 +43,15 @@ class Vovk2014(Experiment):
     repeats : int
         Random splits for W, SVA and DIR.
     transductive_repeats : int
-        Other random splits for VA; never more than ``repeats``.
+        Different random splits for VA; at most ``repeats``.
     folds : int
-        Parts of the permuted data: the last is tested on, the others are trained on. The paper's
-        fraction is lost from the text at hand; 3 stands in.
+        Parts of the permuted data: the last is the test set, the others are the training set. The
+        paper's fraction is missing from the available text; 3 is used instead.
     platt : {"hard", "smoothed"}
-        Targets of the sigmoid of the SVM: hard ones as in Weka.
+        Targets of the SVM's sigmoid; Weka has hard ones.
     density : {"kernel", "normal"}
-        How naïve Bayes sees numbers: by kernels, which the printed numbers fit, or, Weka's
-        default, by normal densities.
+        How naïve Bayes estimates densities: by kernels, which agree with the printed numbers, or
+        by normal densities, Weka's default.
     simulations : int
         Repetitions of the simulations of Theorem 1 and Proposition 2.
     """
@@ -71,7 +67,7 @@ class Vovk2014(Experiment):
     simulations: int = 2000
 
     def __post_init__(self) -> None:
-        """Refuse values that are none."""
+        """Check the settings' types and ranges."""
         super().__post_init__()
         check_option(self.platt, Targets, "platt")
         check_option(self.density, Density, "density")
@@ -79,7 +75,7 @@ class Vovk2014(Experiment):
         check_count(self.simulations, "simulations", least=50)
 
     def tasks(self, datasets: Iterable[str]) -> list[Task]:
-        """Return all tasks: a split for W, SVA and DIR each, a split and classifier for VA each."""
+        """Return all tasks: one per split for W, SVA and DIR, per split and classifier for VA."""
         chosen = list(datasets)
         plain = [Task(dataset, r, PLAIN) for r in range(self.repeats) for dataset in chosen]
         slow = [
@@ -90,17 +86,14 @@ class Vovk2014(Experiment):
         ]
         return plain + slow
 
-    def load(self, dataset: str) -> Problem:
+    def load(self, dataset: str) -> PreparedData:
         """Load and prepare a data set; labels become 0 and 1, in sorted order."""
         X, y = load_problem(self.paper, dataset, self.data_dir)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) != 2:
-            raise InputError(f"{dataset} must have two classes, got {len(classes)}")
-        return Problem(X.to_numpy(dtype=np.float64), codes)
+        return two_classes(dataset, X, y)
 
     def split(self, task: Task) -> tuple[IntArray, IntArray]:
-        """Return the task's training and test indices: those of VA are other splits."""
-        n = len(self.problem(task.dataset).y)
+        """Return the task's training and test indices; VA has splits of its own."""
+        n = len(self.data(task.dataset).y)
         kind = "plain" if task.fold == PLAIN else "transductive"
         seed = self.seed_of("split", task.dataset, task.repeat, kind)
         order = np.random.default_rng(seed).permutation(n)
@@ -110,20 +103,20 @@ class Vovk2014(Experiment):
     def run(self, task: Task) -> Record:
         """Train, calibrate and return the losses.
 
-        The record holds, by method and classifier (``"SVA (NB)"``), ``log loss`` (null where it
-        is infinite) and ``root mean square error``.
+        The record holds, by method and classifier (``"SVA (NB)"``), ``log loss`` (null if it is
+        infinite) and ``root mean square error``.
         """
-        y = self.problem(task.dataset).y
+        y = self.data(task.dataset).y
         train, test = self.split(task)
         kinds = CLASSIFIERS if task.fold == PLAIN else (CLASSIFIERS[task.fold - 1],)
         record: Record = {}
         with one_thread(), warnings.catch_warnings():
-            # Few iterations and separable data are meant.
+            # Few iterations and separable data are intended.
             warnings.simplefilter("ignore", ConvergenceWarning)
             for kind in kinds:
                 X, n_values = mixed_table(self, task.dataset)
                 if kind in ("J", "JB"):
-                    X = self.problem(task.dataset).X
+                    X = self.data(task.dataset).X
                 seed = self.seed_of("model", *task[:2], kind)
                 model = classifier(kind, n_values, self.density)
                 estimates = self._plain if task.fold == PLAIN else _transductive
@@ -134,7 +127,7 @@ class Vovk2014(Experiment):
     def _plain(
         self, model: Any, X: FloatArray, y: IntArray, X_new: FloatArray, seed: int
     ) -> dict[str, tuple[FloatArray, ...]]:
-        """Return W, SVA and DIR, estimates as ``losses`` takes them."""
+        """Return W, SVA and DIR: for each the estimates that `losses` takes."""
         svm = not hasattr(model, "predict_proba")
         fitted = CalibratedClassifier(
             model,
@@ -143,7 +136,7 @@ class Vovk2014(Experiment):
             random_state=seed,
         ).fit(X, y)
         if svm:
-            # The same sigmoid from the other side: 1 - p would lose what is below 1e-16.
+            # The same sigmoid mirrored: 1 - p would lose probabilities below 1e-16.
             mirrored = PlattScaling(targets=self.platt).fit(fitted.calibration_scores_, 1 - y)
             raw = fitted.predict_proba(X_new)[:, 1]
             rest = mirrored.predict_proba(fitted.estimator_.decision_function(X_new))[:, 1]
@@ -157,38 +150,6 @@ class Vovk2014(Experiment):
             "DIR": (direct[:, 1], direct[:, 1]),
         }
 
-    def report(self, records: Mapping[Task, Record], datasets: Sequence[str]) -> Reproduction:
-        """Make the paper's three tables, simulate, and say which of its conclusions hold."""
-        return report(self, records, datasets)
-
-
-def classifier(kind: str, n_values: tuple[int, ...], density: Density) -> Any:
-    """Return an untrained classifier by its short name.
-
-    Trees take the table one-hot with missing cells, the others the table that `mixed_table`
-    returns, with its ``n_values``. Naïve Bayes estimates numbers by the density.
-    """
-    filled = FilledOneHot(n_values)
-    if kind == "J":
-        return J48()
-    if kind == "JB":
-        return BaggingClassifier(J48(), n_estimators=10)
-    if kind == "LR":
-        # Weka's ridge of 1e-8 on the log likelihood. Newton's method fails on separable data then.
-        regression = LogisticRegression(C=0.5e8, max_iter=1000)
-        return make_pipeline(filled, StandardScaler(), regression)
-    if kind == "NB":
-        return MixedNaiveBayes(n_values, density=density)
-    if kind == "NN":
-        # Few steps make two refits a test object feasible.
-        network = MLPClassifier(
-            (4,), activation="logistic", solver="lbfgs", alpha=0.01, max_iter=30
-        )
-        return make_pipeline(filled, MinMaxScaler((-1, 1)), network)
-    if kind == "SVM":
-        return make_pipeline(filled, MinMaxScaler(), SVC(kernel="linear"))
-    raise ValueError(f"kind must be one of {list(CLASSIFIERS)}, got {kind!r}")
-
 
 @lru_cache(maxsize=16)
 def mixed_table(experiment: Vovk2014, dataset: str) -> tuple[FloatArray, tuple[int, ...]]:
@@ -197,9 +158,9 @@ def mixed_table(experiment: Vovk2014, dataset: str) -> tuple[FloatArray, tuple[i
     Returns
     -------
     X : ndarray of shape (n, d)
-        NaN is a missing cell.
+        NaN for a missing cell.
     n_values : tuple of int, length d
-        0 for a column of numbers.
+        0 for a numeric column.
     """
     frame = load(problems(experiment.paper)[dataset], experiment.data_dir).X
     columns, n_values = [], []
@@ -218,7 +179,7 @@ def mixed_table(experiment: Vovk2014, dataset: str) -> tuple[FloatArray, tuple[i
 def _transductive(
     model: Any, X: FloatArray, y: IntArray, X_new: FloatArray, seed: int
 ) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Return VA (Algorithm 1), estimates for log loss and for square loss."""
+    """Return VA (Algorithm 1): the estimates for log loss and for square loss."""
     fitted = TransductiveClassifier(model, random_state=seed).fit(X, y)
     bounds = fitted.predict_multiprobability(X_new)
     return {"VA": (bounds.merge("log")[:, 1], bounds.merge("brier")[:, 1])}
@@ -234,9 +195,9 @@ def losses(
     y : ndarray of shape (n,)
         Labels 0 and 1.
     p_log, p_square : ndarray of shape (n,)
-        Estimates of the probability of 1, for one loss and the other.
+        Estimates of the probability of 1, for log loss and for square loss.
     rest : ndarray of shape (n,), optional
-        Estimates of the probability of 0 for log loss, where they are known better than as
+        Estimates of the probability of 0 for log loss, if known more precisely than as
         ``1 - p_log``.
     """
     given = np.where(y == 1, p_log, 1 - p_log if rest is None else rest)

@@ -14,24 +14,24 @@ LEAF = -1
 
 
 class J48(DecisionTreeClassifier):
-    """scikit-learn's tree by entropy, two examples or more a leaf, cut back by C4.5's rules.
+    """scikit-learn's tree grown by entropy, at least two examples per leaf, pruned by C4.5's rules.
 
-    A split of a column of numbers stays if it saves more bits than naming its threshold costs,
+    A split of a numeric column is kept if it saves more bits than encoding its threshold costs,
     ``log2(distinct values - 1)`` (Quinlan 1996). Then, from the leaves up, a subtree becomes a leaf
-    where the upper confidence limit of the leaf's errors exceeds that of the subtree's by at most
+    if the upper confidence limit of the leaf's errors exceeds that of the subtree's by at most
     0.1 (Quinlan 1993, section 4.2).
 
     Parameters
     ----------
     confidence : float, default=0.25
-        Of the limits, in (0, .5]; the smaller, the more is pruned.
+        Confidence of the limits, in (0, .5]; the smaller, the more is pruned.
     random_state : int, RandomState or None, default=None
-        Of the order of the columns, which decides between equal splits.
+        Seed of the order of the columns, which decides between equally good splits.
 
     Notes
     -----
-    C4.5's splits of a nominal column into all of its values, its gain ratio, its larger least
-    number of examples beside a threshold, and the raising of subtrees are not here.
+    C4.5's multiway splits of nominal columns, its gain ratio, its larger minimum number of examples
+    on either side of a threshold, and subtree raising are not implemented.
     """
 
     def __init__(self, confidence: float = 0.25, *, random_state: Any = None) -> None:
@@ -39,7 +39,7 @@ class J48(DecisionTreeClassifier):
         self.confidence = confidence
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Self:
-        """Grow the tree on X, shape (n, d), and labels y, shape (n,); cut it back."""
+        """Grow the tree on X, shape (n, d), and labels y, shape (n,); prune it."""
         super().fit(X, y, sample_weight=sample_weight, check_input=check_input)
         tree = self.tree_
         weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
@@ -47,7 +47,7 @@ class J48(DecisionTreeClassifier):
         n = tree.weighted_n_node_samples
         errors = n * (1 - tree.value[:, 0].max(axis=1))
         limits = np.empty(tree.node_count)
-        for node in reversed(range(tree.node_count)):  # children stand behind their parent
+        for node in reversed(range(tree.node_count)):  # children come after their parent
             left, right = tree.children_left[node], tree.children_right[node]
             limits[node] = upper_errors(float(n[node]), float(errors[node]), self.confidence)
             if left == LEAF:
@@ -59,7 +59,7 @@ class J48(DecisionTreeClassifier):
         return self
 
     def _bits_saved(self) -> FloatArray:
-        """Return by how many bits each node's split lessens the entropy of its examples."""
+        """Return by how many bits each node's split reduces the entropy of its examples."""
         tree = self.tree_
         bits = tree.weighted_n_node_samples * tree.impurity
         saved: FloatArray = bits - bits[tree.children_left] - bits[tree.children_right]
@@ -81,15 +81,15 @@ class J48(DecisionTreeClassifier):
 def upper_errors(n: float, errors: float, confidence: float) -> float:
     """Return the upper confidence limit of a leaf's errors on as many new examples.
 
-    Exact for no errors, linear from there to one error, and by the normal approximation of the
-    binomial distribution, with a continuity correction, from one on.
+    Exact for no errors, linear from there to one error, and from one error on by the normal
+    approximation of the binomial distribution with a continuity correction.
 
     Parameters
     ----------
     n : float
         Examples in the leaf, above 0.
     errors : float
-        Those of them that have another label than the leaf's, in [0, n].
+        Those of them whose label is not the leaf's, in [0, n].
     confidence : float
         Probability, at most .5, that the limit is exceeded.
     """

@@ -16,19 +16,19 @@ from vennforest.papers.protocol.reproduction import Conclusion
 from vennforest.transductive.classifier import isotonic_value
 
 LIMIT = 4.0
-"""Standard errors beyond which a mean counts as different."""
+"""Number of standard errors beyond which a mean counts as different."""
 
 Draw = Callable[[np.random.Generator, int], tuple[FloatArray, IntArray]]
 
 
 class Memoriser(ClassifierMixin, BaseEstimator):
-    """A scorer with the fault of Proposition 2: it knows training objects' labels by heart.
+    """A scorer as in Proposition 2, which memorises training objects' labels.
 
     A training object's score is its label, any other object's score is 1.
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn objects, X of shape (n, 1), and labels 0 and 1 by heart."""
+        """Memorise objects, X of shape (n, 1), and their labels 0 and 1."""
         self.classes_ = np.arange(2)
         self.known_ = dict(zip(np.asarray(X)[:, 0].tolist(), np.asarray(y).tolist(), strict=True))
         return self
@@ -40,7 +40,7 @@ class Memoriser(ClassifierMixin, BaseEstimator):
 
 
 class Outcome(NamedTuple):
-    """Labels, p0 and p1 of one new object a repetition, each of shape (r,)."""
+    """Labels, p0 and p1 of one new object per repetition, each of shape (r,)."""
 
     y: FloatArray
     p0: FloatArray
@@ -54,7 +54,7 @@ def draw_halves(rng: np.random.Generator, n: int) -> tuple[FloatArray, IntArray]
 
 
 def draw_bag(rng: np.random.Generator, n: int) -> tuple[FloatArray, IntArray]:
-    """Draw n objects of the plane with two or more of each label, so that any n - 1 train."""
+    """Draw n objects in the plane, at least two of each label, so that any n - 1 have both."""
     while True:
         x = rng.normal(size=(n, 2))
         y = (x[:, 0] + 1.5 * rng.normal(size=n) > 0.4).astype(np.intp)
@@ -63,9 +63,10 @@ def draw_bag(rng: np.random.Generator, n: int) -> tuple[FloatArray, IntArray]:
 
 
 def transductive(scorer: Any, draw: Draw, n: int, repetitions: int, seed: int) -> Outcome:
-    """Run Algorithm 1 on n training objects and one new object, again and again.
+    """Run Algorithm 1 repeatedly on n training objects and one new object.
 
-    Unlike the interval of ``TransductiveClassifier``, p0 and p1 keep their tentative labels.
+    Unlike the bounds of ``TransductiveClassifier``, p0 and p1 are not sorted: each belongs to its
+    tentative label.
     """
     rng, found = np.random.default_rng(seed), []
     for _ in range(repetitions):
@@ -80,7 +81,7 @@ def transductive(scorer: Any, draw: Draw, n: int, repetitions: int, seed: int) -
 
 
 def simplified(scorer: Any, draw: Draw, n: int, repetitions: int, seed: int) -> Outcome:
-    """Run Algorithm 2 on n training objects and one new object, again and again."""
+    """Run Algorithm 2 repeatedly on n training objects and one new object."""
     rng, found = np.random.default_rng(seed), []
     for _ in range(repetitions):
         X, y = draw(rng, n + 1)
@@ -98,7 +99,7 @@ def _outcome(found: list[tuple[Any, ...]]) -> Outcome:
 
 
 def z_value(differences: FloatArray) -> float:
-    """Return the mean of independent differences (r,) in standard errors."""
+    """Return the mean of independent differences, shape (r,), in standard errors."""
     spread = float(differences.std(ddof=1))
     mean = float(differences.mean())
     if spread == 0:
@@ -125,29 +126,29 @@ def miscalibration(y: FloatArray, p: FloatArray) -> float:
 
 
 def simulated(repetitions: int, seed: int) -> Iterable[Conclusion]:
-    """Yield what the simulations say of the theorems."""
+    """Yield the theorems, and whether the simulations agree with them."""
     one = transductive(GaussianNB(), draw_bag, 14, repetitions, seed)
     chosen = np.where(one.y == 1, one.p1, one.p0)
     wrong = np.where(one.y == 1, one.p0, one.p1)
     right, false = miscalibration(one.y, chosen), miscalibration(one.y, wrong)
     yield Conclusion(
-        "Theorem 1: of p0 and p1 the one that belongs to the true label is perfectly calibrated.",
+        "Theorem 1: of p0 and p1, the one for the true label is perfectly calibrated.",
         right < LIMIT,
         f"{repetitions} repetitions of VA over Gaussian naïve Bayes, 14 training objects each: the "
         f"largest deviation of E[(Y − P) g(P)] from 0 over seven functions g is {right:.1f} "
-        f"standard errors; with the other one of p0 and p1 it is {false:.1f}.",
+        f"standard errors; for the other of the two it is {false:.1f}.",
     )
     yield _corollary(
-        "Corollary 1: on average the interval of VA holds the share of label 1.", one, True
+        "Corollary 1: on average the interval of VA contains the frequency of label 1.", one, True
     )
     yield _corollary(
-        "Proposition 2: an SVA predictor can violate that. Its scorer here gives training objects "
-        "their labels and every other object 1.",
+        "Proposition 2: an SVA predictor can violate this. The scorer used here returns a training "
+        "object's label, and 1 for any other object.",
         simplified(Memoriser(), draw_halves, 30, repetitions, seed + 1),
         False,
     )
     yield _corollary(
-        "With the same scorer VA, trained with the new object, keeps it.",
+        "With the same scorer VA, trained with the new object, does not violate it.",
         transductive(Memoriser(), draw_halves, 30, repetitions, seed + 2),
         True,
     )
@@ -161,6 +162,6 @@ def _corollary(claim: str, outcome: Outcome, expected: bool) -> Conclusion:
     return Conclusion(
         claim,
         kept == expected,
-        f"Over {len(outcome.y)} repetitions: mean lower bound {low.mean():.3f}, share of label 1 "
-        f"{outcome.y.mean():.3f}, mean upper bound {high.mean():.3f}.",
+        f"Over {len(outcome.y)} repetitions: mean lower bound {low.mean():.3f}, frequency of label "
+        f"1 {outcome.y.mean():.3f}, mean upper bound {high.mean():.3f}.",
     )
