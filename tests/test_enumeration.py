@@ -85,7 +85,7 @@ def predict_two(calibration, new, left_out=None, groups=None):
 
 
 def test_inductive_venn_abers():
-    """Every bag of five examples of three scores and two labels, each of the five being new once."""
+    """Every bag of five examples of three scores and two labels, each being new once."""
     cases = 0
     for bag in bags(list(product(SCORES, (0, 1))), 5):
         sums = Sums()
