@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import joblib
 import numpy as np
-from sklearn.model_selection import check_cv, train_test_split
+from sklearn.model_selection import KFold, check_cv, train_test_split
 
-from vennforest._validation import IntArray
+from vennforest._validation import CodeArray, IntArray
 from vennforest.sources.base import ModelScorer, Part, TrainingData, model_scores
 
 
@@ -18,16 +20,25 @@ from vennforest.sources.base import ModelScorer, Part, TrainingData, model_score
 class Holdout:
     """Train on one part of the data and calibrate on the rest.
 
-    The split is stratified where every class has two examples or more. Johansson et al. (2018)
-    and Niculescu-Mizil & Caruana (2005) calibrate like this.
+    Johansson et al. (2018) and Niculescu-Mizil & Caruana (2005) calibrate like this.
 
     Parameters
     ----------
     size : float or int
         Share (0 to 1) or number of the examples held out.
+    stratified : bool
+        False: the part is drawn at random, as the guarantee of Venn prediction needs. True: it
+        holds every class in its share, where each has two examples or more; with the class counts
+        fixed a new example is no longer exchangeable with those held out, and the guarantee holds
+        nearly, the less the fewer examples there are.
+
+    Notes
+    -----
+    A draw that would train on one class alone is repeated, since most models refuse that.
     """
 
     size: float | int = 1 / 3
+    stratified: bool = False
 
     def parts(
         self,
@@ -50,15 +61,22 @@ class Holdout:
         if not 1 <= (size * n if size < 1 else size) <= n - 1:
             raise ValueError(f"holdout_size must leave examples on both sides of {n}, got {size!r}")
         index = np.arange(n)
-        smallest = np.bincount(data.codes, minlength=len(data.classes)).min()
-        stratify = data.codes if smallest >= 2 else None
-        try:
-            split = train_test_split(
-                index, test_size=size, stratify=stratify, random_state=random_state
-            )
-        except ValueError:  # fewer places than classes in one part
-            split = train_test_split(index, test_size=size, random_state=random_state)
-        train, held = np.sort(split[0]), np.sort(split[1])
+
+        def draw() -> list[tuple[IntArray, IntArray]]:
+            if self.stratified and np.bincount(data.codes, minlength=len(data.classes)).min() > 1:
+                with suppress(ValueError):  # fewer places than classes in one part
+                    return [
+                        train_test_split(
+                            index,
+                            test_size=size,
+                            stratify=data.codes,
+                            random_state=random_state,
+                        )
+                    ]
+            return [train_test_split(index, test_size=size, random_state=random_state)]
+
+        ((train, held),) = _until_trainable(draw, data.codes)
+        train, held = np.sort(train), np.sort(held)
         return [_part(data.rows(train).fit(estimator), data.rows(held))]
 
 
@@ -109,7 +127,10 @@ class Folds:
     Parameters
     ----------
     cv : int, splitter or iterable
-        As everywhere in scikit-learn.
+        A number of folds drawn at random, as the guarantee of Venn prediction needs: not
+        stratified, and shuffled, also if the rows are in the order of their classes. Otherwise as
+        everywhere in scikit-learn: ``StratifiedKFold`` fixes the class counts of every fold, under
+        which the guarantee holds nearly, the less the fewer examples there are.
     ensemble : bool
         True: a model and a calibration set a fold. False: the scores of all folds make one
         calibration set, and one model is trained on all the data.
@@ -134,9 +155,31 @@ class Folds:
         ValueError
             If the folds leave nobody out, or without ``ensemble`` somebody twice.
         """
-        splitter = check_cv(self.cv, data.codes, classifier=True)
-        splits = splitter.split(data.X, data.codes, **data.split_params)
+        if self.cv is None or isinstance(self.cv, Integral):
+            random = KFold(
+                5 if self.cv is None else int(self.cv), shuffle=True, random_state=random_state
+            )
+            splits = _until_trainable(lambda: list(random.split(data.codes)), data.codes)
+        else:
+            splitter = check_cv(self.cv, data.codes, classifier=True)
+            splits = list(splitter.split(data.X, data.codes, **data.split_params))
         return _fold_parts(estimator, data, splits, self.ensemble, n_jobs)
+
+
+DRAWS = 100
+"""How often a split is drawn anew before the model is left to refuse what it cannot train on."""
+
+
+def _until_trainable(
+    draw: Callable[[], list[tuple[IntArray, IntArray]]], codes: CodeArray
+) -> list[tuple[IntArray, IntArray]]:
+    """Draw splits until each trains on two classes or more, where there are two."""
+    splits = draw()
+    for _ in range(DRAWS if (codes != codes[0]).any() else 0):
+        if all((codes[train] != codes[train[0]]).any() for train, _ in splits):
+            break
+        splits = draw()
+    return splits
 
 
 def _fold_parts(

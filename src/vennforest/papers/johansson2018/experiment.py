@@ -24,6 +24,7 @@ from vennforest.papers.protocol.experiment import Experiment, Problem, Record, T
 from vennforest.papers.protocol.problems import load_problem
 from vennforest.papers.protocol.reproduction import Reproduction
 from vennforest.papers.published import Paper
+from vennforest.sources import Holdout, OutOfBag, Source
 
 Targets = Literal["smoothed", "hard"]
 
@@ -79,15 +80,14 @@ class Johansson2018(Experiment):
         X, y = self.problem(task.dataset)
         train, test = self.split(task)
         record: Record = {"y": y[test].tolist()}
-        for source, calibrate_on in (("cal", "holdout"), ("oob", "oob")):
+        sources: dict[str, Source] = {"cal": Holdout(1 / 3, stratified=True), "oob": OutOfBag()}
+        for source, calibrate_on in sources.items():
             # One forest for five methods.
             forest = RandomForestClassifier(self.trees)
             fitted = CalibratedClassifier(
                 forest,
                 method="none",
-                calibrate_on=calibrate_on,  # type: ignore[arg-type]
-                holdout_size=1 / 3,
-                subforest="exchangeable",
+                calibrate_on=calibrate_on,
                 random_state=self.seed_of(*task, source),
             )
             with warnings.catch_warnings():
