@@ -43,10 +43,17 @@ def isotonic_max_min(scores, labels, weights=None):
     return fitted
 
 
-def venn_abers(scores, labels, s, weights=None, left_out=-1):
+def kept_examples(n, left_out, groups=None):
+    """Who stays of n examples when one leaves (-1: nobody), or everybody of that one's group."""
+    if groups is None or left_out < 0:
+        return [i for i in range(n) if i != left_out]
+    return [i for i in range(n) if groups[i] != groups[left_out]]
+
+
+def venn_abers(scores, labels, s, weights=None, left_out=-1, groups=None):
     """(p0, p1) of the inductive Venn–Abers predictor at s, by refitting for both labels."""
     weights = [1] * len(scores) if weights is None else weights
-    kept = [i for i in range(len(scores)) if i != left_out]
+    kept = kept_examples(len(scores), left_out, groups)
     fits = []
     for label in (0, 1):
         fitted = isotonic_max_min(
@@ -61,12 +68,12 @@ def venn_abers(scores, labels, s, weights=None, left_out=-1):
 # --- Venn predictors and taxonomies ----------------------------------------------------------
 
 
-def venn(categories, labels, category, n_classes, weights=None, left_out=-1):
+def venn(categories, labels, category, n_classes, weights=None, left_out=-1, groups=None):
     """Johansson et al. (2018), eqs. 3 and 4: [(L_j, U_j) of every class j], exact fractions."""
     counts = [Fraction(0)] * n_classes
-    for i, (c, label) in enumerate(zip(categories, labels, strict=True)):
-        if c == category and i != left_out:
-            counts[label] += 1 if weights is None else Fraction(float(weights[i]))
+    for i in kept_examples(len(labels), left_out, groups):
+        if categories[i] == category:
+            counts[labels[i]] += 1 if weights is None else Fraction(float(weights[i]))
     if not any(counts):
         return [(Fraction(0), Fraction(1))] * n_classes
     total = sum(counts) + 1

@@ -31,6 +31,7 @@ from vennforest import (
     Venn,
     VennAbers,
 )
+from vennforest.sources import Folds, Holdout
 
 ALL_METHODS = [
     "venn-abers", "venn", "platt", "isotonic", "bostrom", "beta", "temperature", "none",
@@ -217,6 +218,47 @@ def test_any_splitter_and_one_fit_a_fold(cv, ensemble, folds):
     assert len(Counter.predictions) == len(model.estimators_)
     assert all(a is b for a, b in zip(model.calibrators_, calibrators, strict=True))
     assert pickle.dumps(model.calibrators_) == state
+
+
+def test_a_number_of_folds_is_drawn_at_random_also_from_sorted_rows():
+    X, y, _ = data(3, n=60)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    counts = []
+    for seed in range(30):
+        model = CalibratedClassifier(GaussianNB(), cv=3, random_state=seed).fit(X, y)
+        folds = [part.codes for part in model._parts]
+        assert [len(fold) for fold in folds] == [20, 20, 20]
+        counts += [np.bincount(fold, minlength=3) for fold in folds]
+        again = CalibratedClassifier(GaussianNB(), cv=3, random_state=seed).fit(X, y)
+        assert_array_equal(model.calibration_scores_, again.calibration_scores_)
+    # the class counts of a fold vary as drawn without replacement: hypergeometric
+    n, share = 60, np.bincount(y) / 60
+    variance = 20 * share * (1 - share) * (n - 20) / (n - 1)
+    assert_allclose(np.var(counts, axis=0), variance, rtol=0.5)
+
+
+@pytest.mark.filterwarnings("ignore:y holds 2 examples beside")
+@pytest.mark.parametrize("source", [Holdout(0.5), Folds(2)])
+def test_a_split_never_trains_on_one_class_alone_where_there_are_two(source):
+    X, y, new = data(n=8)
+    y[:] = 0
+    y[:2] = 1
+    for seed in range(40):
+        model = CalibratedClassifier(LinearSVC(), calibrate_on=source, random_state=seed)
+        assert np.isfinite(model.fit(X, y).predict_proba(new)).all()
+
+
+def test_a_stratified_part_is_there_for_who_asks():
+    X, y, _ = data(n=60)
+    for seed in range(10):
+        source = Holdout(1 / 3, stratify=True)
+        model = CalibratedClassifier(GaussianNB(), calibrate_on=source, random_state=seed)
+        held = model.fit(X, y).calibration_y_
+        assert abs(held.mean() - y.mean()) < 1 / 20
+        source = Holdout(2, stratify=True)
+        y_rare = np.where(np.arange(60) == 0, 2, y)
+        assert len(model.set_params(calibrate_on=source).fit(X, y_rare).calibration_y_) == 2
 
 
 def test_splitters_that_cannot_calibrate_are_refused():

@@ -79,9 +79,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
-        With ``"holdout"``: share or number of the examples held out.
+        With ``"holdout"``: share or number of the examples held out, drawn at random (for a
+        stratified part, which gives up exactness: ``calibrate_on=Holdout(size, stratify=True)``
+        from ``vennforest.sources``).
     cv : int, splitter or iterable, default=5
-        With ``"cv"``: as everywhere in scikit-learn.
+        With ``"cv"``: so many folds drawn at random, or as everywhere in scikit-learn
+        (``StratifiedKFold`` gives up exactness).
     ensemble : bool, default=True
         With ``"cv"``. True: one model and one calibrator a fold, merged (cross Venn–Abers); False:
         the pooled scores of all folds calibrate one model that is trained on all the data.
@@ -96,8 +99,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     n_jobs : int, default=None
         Threads of the forest walk, and folds fitted at once.
     random_state : int, RandomState or None, default=None
-        Seeds the draws of calibration examples, the holdout split, and every ``random_state`` of
-        the estimator that is None.
+        Seeds the draws of calibration examples, the holdout split, the folds, and every
+        ``random_state`` of the estimator that is None.
 
     Attributes
     ----------

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import oracle
-from cases import draw_categorised
+from cases import draw_categorised, draw_weights
 from vennforest.calibrators.venn import taxonomies as tx
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
@@ -28,13 +28,16 @@ def test_bounds_equal_the_oracle_over_drawn_cases():
         k, calibration, new, weight = draw_categorised(rng)
         n, m = len(calibration), len(new)
         if weight is not None:
+            weight = weight if rng.random() < 0.5 else draw_weights(rng, n)
             weight[rng.random(n) < 0.2] = 0.0
             weight[rng.integers(n)] = 1.0
         labels = rng.integers(0, k, n)
         left_out = None if rng.random() < 0.3 else rng.integers(-1, n, m)
+        grouped = left_out is not None and rng.random() < 0.5
+        groups = rng.choice([-7, 0, 3, 40], n) if grouped else None
         taxonomy = TAXONOMIES[rng.integers(len(TAXONOMIES))]
         venn = Venn(taxonomy).fit(calibration, labels, sample_weight=weight, classes=range(k))
-        got = venn.predict_multiprobability(new, left_out)
+        got = venn.predict_multiprobability(new, left_out, groups=groups)
         category_of = venn.taxonomy_
         expected = [
             oracle.venn(
@@ -44,6 +47,7 @@ def test_bounds_equal_the_oracle_over_drawn_cases():
                 k,
                 weight,
                 -1 if left_out is None else left_out[i],
+                groups,
             )
             for i in range(m)
         ]

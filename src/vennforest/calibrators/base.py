@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,13 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
+
+
+class LeftOut(NamedTuple):
+    """Which calibration examples are absent for each of m new scores."""
+
+    rows: IntArray  # (m,) a row given to ``_fit``, or where there are groups a group; -1: none
+    groups: IntArray | None  # (n,) the group, from 0, of each row given to ``_fit``
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -129,18 +136,24 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             check_is_fitted(self, "classes_")
         return _columns(check_scores(scores), len(self.classes_), self._keeps_columns)
 
-    def _left_out_rows(self, left_out: ArrayLike | None, m: int) -> IntArray | None:
-        """Return, for each of m new scores, the row given to ``_fit`` that it leaves out.
+    def _left_out(
+        self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
+    ) -> LeftOut | None:
+        """Return which rows given to ``_fit`` each of m new scores leaves out.
 
-        ``left_out`` counts the examples as given to ``fit``; those of weight zero never reached
-        ``_fit``, so leaving one out is leaving out none (-1). None stays None.
+        ``left_out`` and ``groups`` count the examples as given to ``fit``; those of weight zero
+        never reached ``_fit``, so leaving one out is leaving out none, or the rest of its group.
+        None stays None.
 
         Raises
         ------
         ValueError
-            If ``left_out`` is no vector of m integers from -1 to n - 1.
+            If ``left_out`` is no vector of m integers from -1 to n - 1, or ``groups`` no vector of
+            n labels or without ``left_out``.
         """
         if left_out is None:
+            if groups is not None:
+                raise ValueError("left_out must be given with groups, got None")
             return None
         rows = np.asarray(left_out)
         if rows.shape != (m,):
@@ -154,9 +167,13 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 f"(the last calibration example), got {rows[wrong][0]}"
             )
         rows = rows.astype(np.intp)
-        if self._row_of is None:
-            return rows
-        return np.where(rows < 0, -1, self._row_of[rows])
+        if groups is not None:
+            codes = _group_numbers(groups, self._n_given)
+            kept = codes if self._row_of is None else codes[self._row_of >= 0]
+            return LeftOut(np.where(rows < 0, -1, codes[rows]), kept)
+        if self._row_of is not None:
+            rows = np.where(rows < 0, -1, self._row_of[rows])
+        return LeftOut(rows, None)
 
     def __sklearn_tags__(self) -> Tags:
         """Describe to scikit-learn an estimator whose input is one column of scores."""
@@ -164,6 +181,24 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _group_numbers(groups: ArrayLike, n: int) -> IntArray:
+    """Return a number, 0 to n - 1, for each of n group labels."""
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(
+            f"groups must have shape ({n},), one for each calibration example, got {labels.shape}"
+        )
+    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < n:
+        return labels.astype(np.intp, copy=False)
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError("groups must name a group for every example, got NaN")
+    try:
+        numbers: IntArray = np.unique(labels, return_inverse=True)[1].reshape(n)
+    except TypeError:
+        raise ValueError("groups must hold labels that can be sorted, all of one kind") from None
+    return numbers
 
 
 def _columns(scores: FloatArray, k: int, keep: bool) -> FloatArray:

@@ -30,7 +30,11 @@ class BoundedCalibrator(Calibrator):
 
     @abstractmethod
     def predict_multiprobability(
-        self, scores: ArrayLike, left_out: ArrayLike | None = None
+        self,
+        scores: ArrayLike,
+        left_out: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> Multiprobability:
         """Return lower and upper probabilities of every class.
 
@@ -41,6 +45,9 @@ class BoundedCalibrator(Calibrator):
         left_out : array-like of int of shape (m,), optional
             For each new score the calibration example, numbered as given to ``fit``, that leaves
             the calibration set for it; -1: none.
+        groups : array-like of shape (n,), optional
+            The group of every calibration example, as given to ``fit``: with the left-out example
+            everybody of its group leaves.
 
         Returns
         -------
@@ -73,6 +80,11 @@ def has_bounds(calibrator: Any) -> bool:
 def leaves_out(calibrator: Any) -> bool:
     """Tell whether a calibrator with bounds can leave an example out for a new score."""
     return "left_out" in signature(calibrator.predict_multiprobability).parameters
+
+
+def leaves_out_groups(calibrator: Any) -> bool:
+    """Tell whether a calibrator with bounds can leave out the whole group of an example."""
+    return "groups" in signature(calibrator.predict_multiprobability).parameters
 
 
 def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> FloatArray:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.base import LeftOut
 from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.venn.taxonomies import resolve
 from vennforest.calibrators.venn.taxonomy import Taxonomy
@@ -88,16 +90,9 @@ class Venn(BoundedCalibrator):
         counts = np.bincount(self._cell, weights=weight, minlength=n_cells)
         self.counts_ = counts.astype(np.float64).reshape(-1, k)
         if weight is not None:
-            # Taking a weight w off a sum loses all precision where w is nearly all of it. Only the
-            # heaviest example of a cell can be, so its remainder is summed apart.
-            order = np.lexsort((weight, self._cell))
-            last = np.append(np.diff(self._cell[order]) > 0, True)
-            heaviest = order[last]
-            without = weight.copy()
-            without[heaviest] = 0.0
-            self._heaviest = np.full(n_cells, -1, np.intp)
-            self._heaviest[self._cell[heaviest]] = heaviest
-            self._remainder = np.bincount(self._cell, weights=without, minlength=n_cells)
+            order = np.argsort(self._cell, kind="stable")
+            self._others = np.empty(len(weight))
+            self._others[order] = _sums_of_others(self._cell[order], weight[order])
         lower, upper = _bounds(self.counts_)
         # The last row is read for categories that no calibration example is in (number -1).
         self._lower = np.vstack([lower, np.zeros(k)])
@@ -110,7 +105,11 @@ class Venn(BoundedCalibrator):
             )
 
     def predict_multiprobability(
-        self, scores: ArrayLike, left_out: ArrayLike | None = None
+        self,
+        scores: ArrayLike,
+        left_out: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> Multiprobability:
         """Return lower and upper probabilities of every class.
 
@@ -122,6 +121,9 @@ class Venn(BoundedCalibrator):
             For each new score the calibration example, numbered as given to ``fit``, whose whole
             weight leaves the counts of its category; -1: none. The categories stay as they were
             fitted, also where their edges were learnt from scores.
+        groups : array-like of shape (n,), optional
+            The group of every calibration example, as given to ``fit``, in labels of one kind:
+            with the left-out example everybody of its group leaves.
 
         Returns
         -------
@@ -135,30 +137,40 @@ class Venn(BoundedCalibrator):
             Before ``fit``.
         ValueError
             If scores are NaN or infinite or have another number of columns than in ``fit``, or
-            ``left_out`` does not hold m numbers from -1 to n - 1.
+            ``left_out`` does not hold m numbers from -1 to n - 1, or ``groups`` n labels.
         """
         new = self._check_new(scores)
-        rows = self._left_out_rows(left_out, len(new))
+        absent = self._left_out(left_out, groups, len(new))
         category = self.taxonomy_(new)
         lower, upper = self._lower[category], self._upper[category]
-        if rows is not None:
-            k = len(self.classes_)
-            affected = np.flatnonzero((rows >= 0) & (category == self._cell[rows] // k))
-            counts = self.counts_[category[affected]]
-            gone = rows[affected]
-            label = self._cell[gone] % k
-            counts[np.arange(len(gone)), label] = self._count_without(gone)
+        if absent is not None:
+            affected, counts = self._counts_without(absent, category)
             lower[affected], upper[affected] = _bounds(counts)
         return Multiprobability(lower, upper, self.classes_)
 
-    def _count_without(self, rows: IntArray) -> FloatArray:
-        """Return the count of each example's own category and label without that example."""
-        cell = self._cell[rows]
-        weight = 1.0 if self._weight is None else self._weight[rows]
-        counts: FloatArray = self.counts_.ravel()[cell] - weight
-        if self._weight is None:
-            return counts
-        return np.where(self._heaviest[cell] == rows, self._remainder[cell], counts)
+    def _counts_without(self, absent: LeftOut, category: IntArray) -> tuple[IntArray, FloatArray]:
+        """Return the new scores whose category's counts (affected, k) change, and those counts."""
+        rows, k = absent.rows, len(self.classes_)
+        known = (rows >= 0) & (category >= 0)
+        if absent.groups is None:
+            affected = np.flatnonzero(known & (category == self._cell[rows] // k))
+            counts = self.counts_[category[affected]]
+            gone = rows[affected]
+            cell = self._cell[gone]
+            left = self.counts_.ravel()[cell] - 1 if self._weight is None else self._others[gone]
+            counts[np.arange(len(gone)), cell % k] = left
+            return affected, counts
+        # Every pair of a cell and a group that has somebody in it, and the cell without the group.
+        n_groups = 1 + max(int(absent.groups.max()), int(rows.max(initial=0)))
+        pairs, pair_of = np.unique(self._cell * n_groups + absent.groups, return_inverse=True)
+        weight = np.bincount(pair_of, self._weight).astype(np.float64)
+        without = _sums_of_others(pairs // n_groups, weight)
+        affected = np.flatnonzero(known)
+        cells = category[affected, None] * k + np.arange(k)
+        wanted = cells * n_groups + rows[affected, None]
+        at = np.searchsorted(pairs, wanted).clip(max=len(pairs) - 1)
+        counts = np.where(pairs[at] == wanted, without[at], self.counts_[category[affected]])
+        return affected, counts
 
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
         """Return the smooth estimates that ``merge="smooth"`` clips into the bounds.
@@ -188,3 +200,17 @@ def _bounds(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return L and U (n, k) from counts (n, k): Johansson et al. (2018), eqs. 3 and 4."""
     total = counts.sum(axis=1, keepdims=True) + 1
     return counts / total, (counts + 1) / total
+
+
+def _sums_of_others(cell: IntArray, weight: FloatArray) -> FloatArray:
+    """Return for each entry (n,) the sum of the weights of the others in its cell.
+
+    Cells must be sorted. The sums of those before and of those after it are added: taking a weight
+    off the whole would lose all digits where it is nearly the whole.
+    """
+    others = np.zeros(len(cell))
+    for begin, stop in pairwise([0, *(np.flatnonzero(np.diff(cell)) + 1), len(cell)]):
+        within = weight[begin:stop]
+        others[begin + 1 : stop] = np.cumsum(within[:-1])
+        others[begin : stop - 1] += np.cumsum(within[:0:-1])[::-1]
+    return others

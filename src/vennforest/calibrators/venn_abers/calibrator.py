@@ -20,6 +20,24 @@ from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
 from vennforest.calibrators.venn_abers.step_table import StepTable
 from vennforest.multiprobability import Merge, Multiprobability
 
+MOST_WEIGHT = 1e18
+"""Sum of weights up to which the new object's weight of 1 is exact to 13 digits."""
+
+
+def check_total(weight: FloatArray | None, name: str = "sample_weight") -> None:
+    """Refuse weights beside which the new object's weight of 1 is lost.
+
+    Raises
+    ------
+    ValueError
+        If they sum to more than 1e18.
+    """
+    if weight is not None and weight.sum() > MOST_WEIGHT:
+        raise ValueError(
+            f"{name} must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
+            f"got {weight.sum():g}: divide them all by one number"
+        )
+
 
 class VennAbers(BoundedCalibrator):
     """Inductive Venn–Abers predictor: probabilities with bounds that carry a validity guarantee.
@@ -54,7 +72,9 @@ class VennAbers(BoundedCalibrator):
     true label) is perfectly calibrated (Vovk & Petej 2014, Theorem 1). The single probability
     lies between the two and has no guarantee of its own.
 
-    *Weights* count as so many observations, the new object as one.
+    *Weights* count as so many observations, the new object as one. They may be of any size beside
+    each other as long as they sum to at most 1e18; beyond that the new object is lost in rounding,
+    which is refused.
 
     *The smooth estimate* is fitted to counts at distinct scores; from 16,384 of them on to groups
     of near-equal ones, which moves it by less than 1e-5.
@@ -76,6 +96,7 @@ class VennAbers(BoundedCalibrator):
 
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
         self._fit_merge()
+        check_total(weight)
         columns = (
             [(scores, codes == 1)]
             if scores.ndim == 1
@@ -88,7 +109,7 @@ class VennAbers(BoundedCalibrator):
         self.smooth_ = None
         if self.merge == "smooth":
             self.smooth_ = SmoothEstimate.fit(
-                [(table.x, np.diff(table.W), np.diff(table.Y)) for table in self.tables_]
+                [(table.x, *table.sums.counts()) for table in self.tables_]
             )
 
     def fit_counts(
@@ -139,25 +160,21 @@ class VennAbers(BoundedCalibrator):
             )
         checked = check_weights(counts, 2 * m, "negatives and positives")
         counts = np.ones(2 * m) if checked is None else checked
-        x, group = np.unique(score, return_inverse=True)
-        negative = np.bincount(group, counts[:m], len(x))
-        positive = np.bincount(group, counts[m:], len(x))
-        there = negative + positive > 0
-        x, negative, positive = x[there], negative[there], positive[there]
+        check_total(counts, "negatives and positives")
+        there = counts > 0
+        positive = np.repeat(np.array([0, 1], np.int8), m)[there]
         self.classes_ = labels
         self._n_given, self._row_of = 0, None
-        self.tables_ = [
-            StepTable(
-                x,
-                np.append(0.0, np.cumsum(negative + positive)),
-                np.append(0.0, np.cumsum(positive)),
-            )
-        ]
+        self.tables_ = [StepTable.from_counts(np.tile(score, 2)[there], counts[there], positive)]
         self._fit_smooth()
         return self
 
     def predict_multiprobability(
-        self, scores: ArrayLike, left_out: ArrayLike | None = None
+        self,
+        scores: ArrayLike,
+        left_out: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> Multiprobability:
         """Return lower and upper probabilities of every class.
 
@@ -168,6 +185,9 @@ class VennAbers(BoundedCalibrator):
         left_out : array-like of int of shape (m,), optional
             For each new score the calibration example, numbered as given to ``fit``, that leaves
             the calibration set for it (exactly, as if fitted without it); -1: none.
+        groups : array-like of shape (n,), optional
+            The group of every calibration example, as given to ``fit``, in labels of one kind:
+            with the left-out example everybody of its group leaves, as exactly.
 
         Returns
         -------
@@ -180,19 +200,19 @@ class VennAbers(BoundedCalibrator):
             Before ``fit``.
         ValueError
             If scores are NaN or infinite or have another number of columns than in ``fit``, or
-            ``left_out`` does not hold m numbers from -1 to n - 1.
+            ``left_out`` does not hold m numbers from -1 to n - 1, or ``groups`` n labels.
         """
         new = self._check_new(scores)
-        rows = self._left_out_rows(left_out, len(new))
+        absent = self._left_out(left_out, groups, len(new))
         if new.ndim == 1:
-            p0, p1 = self.tables_[0].read(new, rows)
+            p0, p1 = self.tables_[0].read(new, absent)
             lower, upper = np.empty((len(new), 2)), np.empty((len(new), 2))
             lower[:, 1], upper[:, 1] = p0, p1
             np.subtract(1, p1, out=lower[:, 0])
             np.subtract(1, p0, out=upper[:, 0])
             return Multiprobability(lower, upper, self.classes_)
         both = [
-            table.read(np.ascontiguousarray(new[:, j]), rows)
+            table.read(np.ascontiguousarray(new[:, j]), absent)
             for j, table in enumerate(self.tables_)
         ]
         lower, upper = normalised_bounds(

@@ -11,6 +11,12 @@ A new score equal to score number k pools with it. For v = 1 that gives what pla
 v = 0 what place k + 1 gives, so places are all that has to be known.
 
 Slopes are kept as numerator and denominator: with counts below 2**26 every comparison is exact.
+
+Weights that are no counts may be of very different size, and in sums of them a new observation of
+weight 1 would drown. Their sums are pairs of numbers, ``W + W_low`` and ``Y + Y_low``, with twice
+the digits (Dekker 1971); for counts, whose sums are exact, ``W_low`` and ``Y_low`` are None. Of
+three points the slopes from the first to the second and from the second to the third are compared:
+where rounding makes these two equal, every slope of the three is as good as equal.
 """
 
 import numpy as np
@@ -90,19 +96,85 @@ def merge_sorted(negatives, positives):
 
 
 @kernel
-def mirror(W, Y):
+def two_sum(a, b):
+    """Return a + b as the nearest number and what rounding left (Knuth; exact for any a, b)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+@kernel
+def between(P, P_low, i, j):
+    """Return P_j - P_i, to the last digits also where both are much larger."""
+    if P_low is None:
+        return P[j] - P[i]
+    return (P[j] - P[i]) + (P_low[j] - P_low[i])
+
+
+@kernel
+def convex(W, Y, W_low, Y_low, i, j, n):
+    """Tell whether P_j lies below the line from P_i to P_n."""
+    return between(Y, Y_low, i, j) * between(W, W_low, j, n) < between(Y, Y_low, j, n) * between(
+        W, W_low, i, j
+    )
+
+
+@kernel
+def add(sums, at, value):
+    """Add a value to the sum of three numbers in row ``at``, which rounds after 150 bits."""
+    sums[at, 0], rest = two_sum(sums[at, 0], value)
+    sums[at, 1], rest = two_sum(sums[at, 1], rest)
+    sums[at, 2] += rest
+
+
+@kernel
+def cumulate(numbers, weight, label, m):
+    """Return the cumulative points as pairs of numbers: W, W_low, Y, Y_low, each (m + 1,).
+
+    Example i of weight ``weight[i]`` and label 0 or 1 stands at score number ``numbers[i]``.
+    """
+    at_score = np.zeros((2 * m, 3), np.float64)
+    for i in range(len(numbers)):
+        add(at_score, 2 * np.int64(numbers[i]) + np.int64(label[i]), weight[i])
+    points = np.zeros((4, m + 1), np.float64)
+    total = np.zeros((2, 3), np.float64)  # of all weight, and of the positive
+    for k in range(m):
+        for part in range(3):
+            add(total, 0, at_score[2 * k, part])
+            add(total, 0, at_score[2 * k + 1, part])
+            add(total, 1, at_score[2 * k + 1, part])
+        for kind in range(2):
+            high, low = two_sum(total[kind, 0], total[kind, 1])
+            high, low = two_sum(high, low + total[kind, 2])
+            points[2 * kind, k + 1], points[2 * kind + 1, k + 1] = high, low
+    return points[0], points[1], points[2], points[3]
+
+
+@kernel
+def mirror(W, Y, W_low, Y_low):
     """Return the points with the scores turned round and the classes exchanged."""
     m = len(W) - 1
     V = np.empty(m + 1, np.float64)
     Z = np.empty(m + 1, np.float64)
+    if W_low is None:
+        for i in range(m + 1):
+            V[i] = W[m] - W[m - i]
+            Z[i] = V[i] - (Y[m] - Y[m - i])
+        return V, Z, None, None
+    V_low = np.empty(m + 1, np.float64)
+    Z_low = np.empty(m + 1, np.float64)
     for i in range(m + 1):
-        V[i] = W[m] - W[m - i]
-        Z[i] = V[i] - (Y[m] - Y[m - i])
-    return V, Z
+        v, v_low = two_sum(W[m], -W[m - i])
+        v, v_low = two_sum(v, v_low + (W_low[m] - W_low[m - i]))
+        y, y_low = two_sum(Y[m], -Y[m - i])
+        z, z_low = two_sum(v, -y)
+        z, z_low = two_sum(z, z_low + (v_low - (y_low + (Y_low[m] - Y_low[m - i]))))
+        V[i], V_low[i], Z[i], Z_low[i] = v, v_low, z, z_low
+    return V, Z, V_low, Z_low
 
 
 @kernel
-def insert_ones(W, Y):
+def insert_ones(W, Y, W_low, Y_low):
     """Find the isotonic fit of a new observation of label 1 at every place.
 
     Returns
@@ -123,9 +195,8 @@ def insert_ones(W, Y):
     after[m] = -1
     for i in range(m - 1, -1, -1):
         j = np.int64(i + 1)
-        wi, yi = W[i], Y[i]
         n = np.int64(after[j])
-        while n >= 0 and (Y[j] - yi) * (W[n] - wi) >= (Y[n] - yi) * (W[j] - wi):
+        while n >= 0 and not convex(W, Y, W_low, Y_low, i, j, n):
             j = n
             n = np.int64(after[j])
         after[i] = j
@@ -138,10 +209,8 @@ def insert_ones(W, Y):
     value = -1.0
     before = -1, -1
     for k in range(m + 1):
-        wk, yk = W[k], Y[k]
         while last > first:
-            i, j = queue[last - 1], queue[last]
-            if (Y[j] - Y[i]) * (wk - W[i]) < (yk - Y[i]) * (W[j] - W[i]):
+            if convex(W, Y, W_low, Y_low, queue[last - 1], queue[last], k):
                 break
             last -= 1
         last += 1
@@ -151,24 +220,26 @@ def insert_ones(W, Y):
         moved = True
         while moved:
             moved = False
-            rise, run = Y[right] + 1 - Y[left], W[right] + 1 - W[left]
+            rise, run = between(Y, Y_low, left, right) + 1, between(W, W_low, left, right) + 1
             n = np.int64(after[right])
-            while n >= 0 and (Y[n] + 1 - Y[left]) * run <= rise * (W[n] + 1 - W[left]):
+            while n >= 0 and between(Y, Y_low, right, n) * run <= rise * between(
+                W, W_low, right, n
+            ):
                 right = n
-                rise, run = Y[right] + 1 - Y[left], W[right] + 1 - W[left]
+                rise, run = between(Y, Y_low, left, right) + 1, between(W, W_low, left, right) + 1
                 n = np.int64(after[right])
             while first < last:
                 n = np.int64(queue[first + 1])
-                if (Y[n] - Y[left]) * run >= rise * (W[n] - W[left]):
+                rise, run = between(Y, Y_low, n, right) + 1, between(W, W_low, n, right) + 1
+                if between(Y, Y_low, left, n) * run >= rise * between(W, W_low, left, n):
                     break
                 first += 1
                 left = n
-                rise, run = Y[right] + 1 - Y[left], W[right] + 1 - W[left]
                 moved = True
         if left == before[0] and right == before[1]:
             continue
         before = left, right
-        fit = (Y[right] + 1 - Y[left]) / (W[right] + 1 - W[left])
+        fit = (between(Y, Y_low, left, right) + 1) / (between(W, W_low, left, right) + 1)
         if fit != value:
             if steps == found.shape[1]:
                 longer = np.empty((3, 4 * steps), np.int32)
@@ -183,15 +254,22 @@ def insert_ones(W, Y):
 
 
 @kernel
-def read_fits(x, W, Y, start, a, b, label):
-    """Return the scores between runs of places, and the fit of each run."""
+def read_fits(x, W, Y, W_low, Y_low, start, a, b, label):
+    """Return the scores between runs of places, and the fit of each run.
+
+    The last digits of sums of weights may not make a fit leave [0, 1], or be less than the one
+    before it; for counts neither happens.
+    """
     n = len(start)
     ends = np.empty(n - 1, np.float64)
     fits = np.empty(n, np.float64)
+    least = 0.0
     for i in range(n):
         if i:
             ends[i - 1] = x[start[i] - 1]
-        fits[i] = (Y[b[i]] + label - Y[a[i]]) / (W[b[i]] + 1 - W[a[i]])
+        rise = between(Y, Y_low, a[i], b[i]) + label
+        least = min(max(least, rise / (between(W, W_low, a[i], b[i]) + 1)), 1.0)
+        fits[i] = least
     return ends, fits
 
 

@@ -1,17 +1,21 @@
-"""Venn–Abers without one calibration example, exactly and without refitting: compiled loops.
+"""Venn–Abers without some calibration examples, exactly and without refitting: compiled loops.
 
 The notation is that of ``kernels``. Taking away an observation of label y and weight w at score
-number q moves the points P_{q+1}, ..., P_m by (-w, -w y). Most of the time that changes nothing at
-the new score's place, which a comparison tells (``reach``); else the new slope is found by Newton's
-method on hulls of blocks of points (``hull_tree``), which moving does not change.
+number q moves the points P_{q+1}, ..., P_m by (-w, -w y). Where one is taken away, that changes
+nothing at most new scores' places, which a comparison tells (``reach``); else the new slope is
+found by Newton's method on hulls of blocks of points (``hull_tree``), which moving does not change.
 """
 
 import numpy as np
 
 from vennforest._jit import kernel
+from vennforest.calibrators.venn_abers.kernels import between, convex, two_sum
 
 LEAF = 32
 """Points in the smallest block of the hull tree; a block is looked through one by one."""
+
+TILT = 2e-15
+"""What rounding may do to a slope where weights are no counts, relative to the slope."""
 
 
 @kernel
@@ -37,7 +41,7 @@ def count_up_to(values, x):
 
 
 @kernel
-def hull_tree(W, Y):
+def hull_tree(W, Y, W_low, Y_low):
     """Build the lower hulls of the blocks of 32, 64, 128, ... points.
 
     Returns
@@ -81,8 +85,7 @@ def hull_tree(W, Y):
             for at in range(source, to):
                 j = at if level == 0 else np.int64(corners[at])
                 while used - bottom >= 2:
-                    h, i = corners[used - 2], corners[used - 1]
-                    if (Y[i] - Y[h]) * (W[j] - W[h]) < (Y[j] - Y[h]) * (W[i] - W[h]):
+                    if convex(W, Y, W_low, Y_low, corners[used - 2], corners[used - 1], j):
                         break
                     used -= 1
                 corners[used] = j
@@ -95,13 +98,13 @@ def hull_tree(W, Y):
 
 
 @kernel
-def lowest_in_block(W, Y, corners, begin, stop, rise, run):
+def lowest_in_block(W, Y, W_low, Y_low, corners, begin, stop, rise, run):
     """Return the corner of one hull that a line of slope rise / run touches first from below."""
     low, high = begin, stop - 1
     while low < high:
         middle = (low + high) >> 1
         i, j = corners[middle], corners[middle + 1]
-        if (Y[j] - Y[i]) * run < rise * (W[j] - W[i]):
+        if between(Y, Y_low, i, j) * run < rise * between(W, W_low, i, j):
             low = middle + 1
         else:
             high = middle
@@ -109,43 +112,39 @@ def lowest_in_block(W, Y, corners, begin, stop, rise, run):
 
 
 @kernel
-def lowest(W, Y, corners, begins, levels, first, last, rise, run):
+def lower(W, Y, W_low, Y_low, i, j, rise, run):
+    """Return which of two points a line of slope rise / run from below touches first."""
+    if between(Y, Y_low, i, j) * run < rise * between(W, W_low, i, j):
+        return np.int64(j)
+    return np.int64(i)
+
+
+@kernel
+def lowest(W, Y, W_low, Y_low, corners, begins, levels, first, last, rise, run):
     """Return the point among first ... last that a line of slope rise / run touches from below."""
-    best = first
-    height = Y[first] * run - W[first] * rise
+    best = np.int64(first)
     left, right = first // LEAF, last // LEAF
     # Blocks that lie partly outside are looked through, whole ones are asked through the tree.
     stop = last + 1 if left == right else (left + 1) * LEAF
     for i in range(first + 1, stop):
-        h = Y[i] * run - W[i] * rise
-        if h < height:
-            best, height = i, h
+        best = lower(W, Y, W_low, Y_low, best, i, rise, run)
     if left == right:
         return best
     for i in range(right * LEAF, last + 1):
-        h = Y[i] * run - W[i] * rise
-        if h < height:
-            best, height = i, h
+        best = lower(W, Y, W_low, Y_low, best, i, rise, run)
     left += 1
     level = 0
     while left < right:
-        entry = levels[level]
+        at = levels[level] + left
         if left & 1:
-            i = lowest_in_block(
-                W, Y, corners, begins[entry + left], begins[entry + left + 1], rise, run
-            )
-            h = Y[i] * run - W[i] * rise
-            if h < height:
-                best, height = i, h
+            i = lowest_in_block(W, Y, W_low, Y_low, corners, begins[at], begins[at + 1], rise, run)
+            best = lower(W, Y, W_low, Y_low, best, i, rise, run)
             left += 1
         if right & 1:
             right -= 1
-            i = lowest_in_block(
-                W, Y, corners, begins[entry + right], begins[entry + right + 1], rise, run
-            )
-            h = Y[i] * run - W[i] * rise
-            if h < height:
-                best, height = i, h
+            at = levels[level] + right
+            i = lowest_in_block(W, Y, W_low, Y_low, corners, begins[at], begins[at + 1], rise, run)
+            best = lower(W, Y, W_low, Y_low, best, i, rise, run)
         left >>= 1
         right >>= 1
         level += 1
@@ -153,38 +152,67 @@ def lowest(W, Y, corners, begins, levels, first, last, rise, run):
 
 
 @kernel
-def fit_without(W, Y, corners, begins, levels, k, v, q, y, w, rise, run):
-    """Return the fit of a new observation of label v at place k without one observation.
+def move(P, P_low, i, by, by_low):
+    """Return P_i - by, as the sum of two numbers."""
+    if P_low is None:
+        return P[i] - by, 0.0
+    high, low = two_sum(P[i], -by)
+    return two_sum(high, low + (P_low[i] - by_low))
 
-    That one has label y and weight w and stands at score number q, so that P_{q+1}, ..., P_m move
-    by (-w, -w y). The search starts from the slope rise / run.
+
+@kernel
+def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves, gone, rise, run):
+    """Return the fit of a new observation of label v at place k without some observations.
+
+    Number i of the ``gone`` that leave stands at score number ``places[i]``, which do not decrease,
+    and the points to the right of it, up to the next, move by ``-moves[i + 1]``: weight and its
+    low part, positive weight and its low part. The search starts from the slope rise / run.
 
     Notes
     -----
     With g(t) the lowest of Y - t W over the moved points from k on minus the lowest over those up
     to k, the fit is the root of g, which decreases: Newton's method on a piecewise linear function,
-    kept inside a bracket that every step narrows. It ends where g is 0, exactly for counts.
+    kept inside a bracket that every step narrows. It ends where g is 0, exactly for counts. For
+    other weights the line is tilted by more than rounding, so that of points that are as good as
+    equally low the one nearest to k is taken: that leaves the root within the tilt, while a
+    distant one, seen from afar, would hide what a light observation near k does.
     """
     m = len(W) - 1
+    tilt = 0.0 if W_low is None else TILT
     low, high = -1.0, 2.0
     for step in range(200):
-        if q < k:
-            a = lowest(W, Y, corners, begins, levels, 0, q, rise, run)
-            i = lowest(W, Y, corners, begins, levels, q + 1, k, rise, run)
-            wa, ya = W[a], Y[a]
-            if (Y[i] - w * y) * run - (W[i] - w) * rise < ya * run - wa * rise:
-                wa, ya = W[i] - w, Y[i] - w * y
-            b = lowest(W, Y, corners, begins, levels, k, m, rise, run)
-            wb, yb = W[b] - w, Y[b] - w * y
-        else:
-            a = lowest(W, Y, corners, begins, levels, 0, k, rise, run)
-            wa, ya = W[a], Y[a]
-            b = lowest(W, Y, corners, begins, levels, k, q, rise, run)
-            i = lowest(W, Y, corners, begins, levels, q + 1, m, rise, run)
-            wb, yb = W[b], Y[b]
-            if (Y[i] - w * y) * run - (W[i] - w) * rise < yb * run - wb * rise:
-                wb, yb = W[i] - w, Y[i] - w * y
-        new_rise, new_run = yb + v - ya, wb + 1 - wa
+        steeper, flatter = rise * (1 + tilt), rise * (1 - tilt)
+        wa = wa_low = ya = ya_low = wb = wb_low = yb = yb_low = 0.0
+        none_left, none_right = True, True
+        for piece in range(gone + 1):
+            first = 0 if piece == 0 else places[piece - 1] + 1
+            last = m if piece == gone else places[piece]
+            if first > last:
+                continue
+            if first <= k:
+                i = lowest(
+                    W, Y, W_low, Y_low, corners, begins, levels, first, min(last, k), steeper, run
+                )
+                w, w_low = move(W, W_low, i, moves[piece, 0], moves[piece, 1])
+                y, y_low = move(Y, Y_low, i, moves[piece, 2], moves[piece, 3])
+                if none_left or ((y - ya) + (y_low - ya_low)) * run < steeper * (
+                    (w - wa) + (w_low - wa_low)
+                ):
+                    wa, wa_low, ya, ya_low = w, w_low, y, y_low
+                    none_left = False
+            if last >= k:
+                i = lowest(
+                    W, Y, W_low, Y_low, corners, begins, levels, max(first, k), last, flatter, run
+                )
+                w, w_low = move(W, W_low, i, moves[piece, 0], moves[piece, 1])
+                y, y_low = move(Y, Y_low, i, moves[piece, 2], moves[piece, 3])
+                if none_right or ((y - yb) + (y_low - yb_low)) * run < flatter * (
+                    (w - wb) + (w_low - wb_low)
+                ):
+                    wb, wb_low, yb, yb_low = w, w_low, y, y_low
+                    none_right = False
+        new_rise = (yb - ya) + (yb_low - ya_low) + v
+        new_run = (wb - wa) + (wb_low - wa_low) + 1
         t = rise / run
         gap = new_rise * run - rise * new_run
         if gap > 0:
@@ -199,19 +227,19 @@ def fit_without(W, Y, corners, begins, levels, k, v, q, y, w, rise, run):
         else:
             middle = 0.5 * (low + high)
             if not low < middle < high:
-                return slope
+                return min(max(slope, low), high)
             rise, run = middle, 1.0
     return rise / run
 
 
 @kernel
-def first_below(W, Y, corners, begins, levels, rise, run, height):
+def first_below(W, Y, W_low, Y_low, corners, begins, levels, rise, run, height):
     """Return the first point with Y - t W < height for t = rise / run, or the number of points."""
     n = len(W)
     level = len(levels) - 1
     block = 0
     entry = levels[level]
-    i = lowest_in_block(W, Y, corners, begins[entry], begins[entry + 1], rise, run)
+    i = lowest_in_block(W, Y, W_low, Y_low, corners, begins[entry], begins[entry + 1], rise, run)
     if not Y[i] - W[i] * (rise / run) < height:
         return n
     while level > 0:
@@ -219,7 +247,15 @@ def first_below(W, Y, corners, begins, levels, rise, run, height):
         block *= 2
         entry = levels[level]
         i = lowest_in_block(
-            W, Y, corners, begins[entry + block], begins[entry + block + 1], rise, run
+            W,
+            Y,
+            W_low,
+            Y_low,
+            corners,
+            begins[entry + block],
+            begins[entry + block + 1],
+            rise,
+            run,
         )
         if not Y[i] - W[i] * (rise / run) < height:
             block += 1
@@ -230,13 +266,13 @@ def first_below(W, Y, corners, begins, levels, rise, run, height):
 
 
 @kernel
-def last_below(W, Y, corners, begins, levels, rise, run, height):
+def last_below(W, Y, W_low, Y_low, corners, begins, levels, rise, run, height):
     """Return the last point with Y - t W < height for t = rise / run, or -1."""
     n = len(W)
     level = len(levels) - 1
     block = 0
     entry = levels[level]
-    i = lowest_in_block(W, Y, corners, begins[entry], begins[entry + 1], rise, run)
+    i = lowest_in_block(W, Y, W_low, Y_low, corners, begins[entry], begins[entry + 1], rise, run)
     if not Y[i] - W[i] * (rise / run) < height:
         return -1
     blocks = (n + LEAF - 1) // LEAF
@@ -251,7 +287,15 @@ def last_below(W, Y, corners, begins, levels, rise, run, height):
             continue
         entry = levels[level]
         i = lowest_in_block(
-            W, Y, corners, begins[entry + block], begins[entry + block + 1], rise, run
+            W,
+            Y,
+            W_low,
+            Y_low,
+            corners,
+            begins[entry + block],
+            begins[entry + block + 1],
+            rise,
+            run,
         )
         if not Y[i] - W[i] * (rise / run) < height:
             block -= 1
@@ -262,7 +306,7 @@ def last_below(W, Y, corners, begins, levels, rise, run, height):
 
 
 @kernel
-def reach(W, Y, corners, begins, levels, a, b, v, heaviest):
+def reach(W, Y, W_low, Y_low, corners, begins, levels, a, b, v, heaviest):
     """Find, for every step, which observations may change its fit by leaving.
 
     Returns
@@ -284,25 +328,17 @@ def reach(W, Y, corners, begins, levels, a, b, v, heaviest):
     # Rounding may only ever make the reach longer, never shorter.
     slack = 1e-6 * max(1.0, heaviest) + 1e-12 * W[-1]
     for i in range(n_steps):
-        rise, run = Y[b[i]] + v - Y[a[i]], W[b[i]] + 1 - W[a[i]]
+        rise, run = between(Y, Y_low, a[i], b[i]) + v, between(W, W_low, a[i], b[i]) + 1
         t = rise / run
         line = Y[a[i]] - t * W[a[i]]
+        below, above = line + heaviest * t + slack, line - (v - t) + heaviest * (1 - t) + slack
         first[i] = min(
             a[i],
-            first_below(W, Y, corners, begins, levels, rise, run, line + heaviest * t + slack),
+            first_below(W, Y, W_low, Y_low, corners, begins, levels, rise, run, below),
         )
         last[i] = max(
             b[i],
-            last_below(
-                W,
-                Y,
-                corners,
-                begins,
-                levels,
-                rise,
-                run,
-                line - (v - t) + heaviest * (1 - t) + slack,
-            ),
+            last_below(W, Y, W_low, Y_low, corners, begins, levels, rise, run, above),
         )
     return first, last
 
@@ -311,12 +347,16 @@ def reach(W, Y, corners, begins, levels, a, b, v, heaviest):
 def read_left_out(
     scores,
     left_out,
+    members,
+    starts,
     position,
     label,
     weight,
     x,
     W,
     Y,
+    W_low,
+    Y_low,
     corners,
     begins,
     levels,
@@ -330,23 +370,51 @@ def read_left_out(
     begin,
     stop,
 ):
-    """Look up p_v of scores begin ... stop - 1, each without calibration example left_out[i]."""
+    """Look up p_v of scores begin ... stop - 1, each without some calibration examples.
+
+    Number i is read without example ``left_out[i]``; or, where there are ``starts``, without the
+    examples ``members[starts[g]], ..., members[starts[g + 1] - 1]`` for ``g = left_out[i]``, which
+    are in the order of their scores. -1: without none.
+    """
+    longest = np.int64(1)
+    for g in range(len(starts) - 1):
+        longest = max(longest, starts[g + 1] - starts[g])
+    places = np.empty(longest, np.int64)
+    moves = np.zeros((longest + 1, 4), np.float64)
     for i in range(begin, stop):
         step = count_below(ends, scores[i]) if v == 1 else count_up_to(ends, scores[i])
-        rise = Y[b[step]] + v - Y[a[step]]
-        run = W[b[step]] + 1 - W[a[step]]
+        rise = between(Y, Y_low, a[step], b[step]) + v
+        run = between(W, W_low, a[step], b[step]) + 1
         r = left_out[i]
-        if r < 0:
-            out[i] = rise / run
-            continue
-        q, y = np.int64(position[r]), label[r]
-        if y == 1:
-            untouched = q < a[step] or q >= last[step] or rise == run
-        else:
-            untouched = q < first[step] or q >= b[step] or rise == 0
+        untouched = r < 0
+        gone = np.int64(0)
+        if not untouched and len(starts) == 0:
+            gone = np.int64(1)
+            q, y = np.int64(position[r]), label[r]
+            places[0] = q
+            moves[1, 0] = 1.0 if len(weight) == 0 else weight[r]
+            moves[1, 2] = moves[1, 0] if y == 1 else 0.0
+            # a fit of 0 or 1 stays; sums that round to that may be of something else
+            if y == 1:
+                untouched = q < a[step] or q >= last[step] or (rise == run and W_low is None)
+            else:
+                untouched = q < first[step] or q >= b[step] or (rise == 0 and W_low is None)
+        elif not untouched:
+            gone = starts[r + 1] - starts[r]
+            untouched = gone == 0
+            for n in range(gone):
+                e = members[starts[r] + n]
+                places[n] = position[e]
+                w = 1.0 if len(weight) == 0 else weight[e]
+                high, low = two_sum(moves[n, 0], w)
+                moves[n + 1, 0], moves[n + 1, 1] = two_sum(high, low + moves[n, 1])
+                high, low = two_sum(moves[n, 2], w if label[e] == 1 else 0.0)
+                moves[n + 1, 2], moves[n + 1, 3] = two_sum(high, low + moves[n, 3])
         if untouched:
-            out[i] = rise / run
-            continue
-        k = count_below(x, scores[i]) if v == 1 else count_up_to(x, scores[i])
-        w = 1.0 if len(weight) == 0 else weight[r]
-        out[i] = fit_without(W, Y, corners, begins, levels, k, v, q, float(y), w, rise, run)
+            fit = rise / run
+        else:
+            k = count_below(x, scores[i]) if v == 1 else count_up_to(x, scores[i])
+            fit = fit_without(
+                W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves, gone, rise, run
+            )
+        out[i] = min(max(fit, 0.0), 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -11,15 +12,18 @@ from numpy.typing import NDArray
 
 from vennforest._jit import run_in_blocks
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.base import LeftOut
 from vennforest.calibrators.venn_abers import kernels, left_out_kernels
-
-Int32Array = NDArray[np.int32]
+from vennforest.calibrators.venn_abers.sums import LARGEST_COUNT, Int32Array, Sums
 
 SMALLEST_BLOCK = 20_000
 """Fewer new scores than this are not worth a thread of their own."""
 
 SMALLEST_RADIX_SORT = 2_000
 """From here on the radix sort beats numpy's."""
+
+SEARCH_COST = 25
+"""A search without a group takes, for each of its examples, as long as a fit of so many."""
 
 
 class Steps(NamedTuple):
@@ -90,6 +94,8 @@ class StepTable:
         Cumulative weight and cumulative weight of the positive class, both from 0.
     examples : Examples, optional
         What ``left_out`` refers to.
+    W_low, Y_low : ndarray of shape (m + 1,), optional
+        What rounding left of W and Y, where weights are no counts.
 
     Notes
     -----
@@ -98,20 +104,32 @@ class StepTable:
     """
 
     def __init__(
-        self, x: FloatArray, W: FloatArray, Y: FloatArray, examples: Examples | None = None
+        self,
+        x: FloatArray,
+        W: FloatArray,
+        Y: FloatArray,
+        examples: Examples | None = None,
+        W_low: FloatArray | None = None,
+        Y_low: FloatArray | None = None,
     ) -> None:
         self.x, self.W, self.Y, self.examples = x, W, Y, examples
+        self.W_low, self.Y_low = W_low, Y_low
         m = len(x)
-        start, a, b = kernels.insert_ones(W, Y)
+        start, a, b = kernels.insert_ones(*self.sums)
         self.ones = self._steps(start, a, b, 1)
         # A label 0 is a label 1 seen in the mirror: scores turned round, classes exchanged.
-        start, a, b = kernels.insert_ones(*kernels.mirror(W, Y))
+        start, a, b = kernels.insert_ones(*kernels.mirror(*self.sums))
         first = np.append(start[1:], m + 1)[::-1]  # seen from there, where each run's left end is
         self.zeros = self._steps(m + 1 - first, m - b[::-1], m - a[::-1], 0)
 
+    @property
+    def sums(self) -> Sums:
+        """The cumulative points."""
+        return Sums(self.W, self.Y, self.W_low, self.Y_low)
+
     def _steps(self, start: Int32Array, a: Int32Array, b: Int32Array, label: int) -> Steps:
         start, a, b = (np.ascontiguousarray(part, np.int32) for part in (start, a, b))
-        ends, fits = kernels.read_fits(self.x, self.W, self.Y, start, a, b, label)
+        ends, fits = kernels.read_fits(self.x, *self.sums, start, a, b, label)
         return Steps(ends, fits, a, b, *kernels.guide(ends, max(1, len(ends))))
 
     @classmethod
@@ -119,23 +137,43 @@ class StepTable:
         cls, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None
     ) -> Self:
         """Fit to scores (n,), whether each is of the positive class, and weights above zero."""
-        examples = Examples(
-            positive.view(np.int8),
-            np.empty(0) if weight is None else weight,
-            scores.copy(),  # the caller may change what is his
-        )
+        labels = positive.view(np.int8)
         if weight is None:
             x, W, Y, m = kernels.merge_sorted(_sort(scores[~positive]), _sort(scores[positive]))
             if m < len(x):
                 x, W, Y = x[:m].copy(), W[: m + 1].copy(), Y[: m + 1].copy()
-            return cls(x, W, Y, examples)
-        x, group = np.unique(scores, return_inverse=True)
-        return cls(
-            x,
-            np.append(0.0, np.cumsum(np.bincount(group, weight, len(x)))),
-            np.append(0.0, np.cumsum(np.bincount(group, weight * positive, len(x)))),
-            examples,
-        )
+            # the caller may change what is his
+            return cls(x, W, Y, Examples(labels, np.empty(0), scores.copy()))
+        table = cls.from_counts(scores, weight, labels)
+        table.examples = Examples(labels, weight, scores.copy())
+        return table
+
+    @classmethod
+    def from_counts(cls, scores: FloatArray, weight: FloatArray, labels: NDArray[np.int8]) -> Self:
+        """Fit to scores (n,) in any order, with weights above zero of labels 0 and 1."""
+        x, numbers = np.unique(scores, return_inverse=True)
+        W, Y, *low = Sums.of(numbers, weight, labels, len(x))
+        return cls(x, W, Y, None, *low)
+
+    def without(self, rows: IntArray) -> StepTable:
+        """Return the table as if fitted without these calibration examples; it has none itself."""
+        examples = self._examples()
+        kept = np.ones(len(examples.labels), np.bool_)
+        kept[rows] = False
+        numbers = examples.numbers_in(self.x)[kept]
+        there = np.bincount(numbers, minlength=len(self.x)) > 0
+        numbers = (np.cumsum(there) - 1)[numbers]
+        weight = examples.weight[kept] if len(examples.weight) else np.ones(len(numbers))
+        x = self.x[there]
+        W, Y, *low = Sums.of(numbers, weight, examples.labels[kept], len(x))
+        return StepTable(x, W, Y, None, *low)
+
+    def _examples(self) -> Examples:
+        if self.examples is None:
+            raise ValueError(
+                "left_out must be None after fit_counts, which knows no single examples"
+            )
+        return self.examples
 
     @cached_property
     def _removal(self) -> tuple[Hulls, list[tuple[Int32Array, Int32Array]], Int32Array]:
@@ -143,18 +181,15 @@ class StepTable:
 
         It follows from the fit alone and is made at the first use, since most fits never need it.
         """
-        if self.examples is None:
-            raise ValueError(
-                "left_out must be None after fit_counts, which knows no single examples"
-            )
-        weight = self.examples.weight
+        examples = self._examples()
+        weight = examples.weight
         heaviest = float(weight.max()) if len(weight) else 1.0
-        hulls = Hulls(*left_out_kernels.hull_tree(self.W, self.Y))
+        hulls = Hulls(*left_out_kernels.hull_tree(*self.sums))
         reach = [
-            left_out_kernels.reach(self.W, self.Y, *hulls, steps.a, steps.b, label, heaviest)
+            left_out_kernels.reach(*self.sums, *hulls, steps.a, steps.b, label, heaviest)
             for label, steps in enumerate((self.zeros, self.ones))
         ]
-        return hulls, reach, self.examples.numbers_in(self.x)
+        return hulls, reach, examples.numbers_in(self.x)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
@@ -169,74 +204,133 @@ class StepTable:
         ValueError
             If the rest is no fit.
         """
-        x, W, Y, examples = (state[name] for name in ("x", "W", "Y", "examples"))
-        columns = [np.require(column, np.float64, ["C", "W"]) for column in (x, W, Y)]
-        m = len(x)
-        if not m or [column.shape for column in columns] != [(m,), (m + 1,), (m + 1,)]:
-            raise ValueError(f"x, W and Y must have shapes (m,), (m + 1,), (m + 1,), got m = {m}")
-        if not all(np.isfinite(column).all() for column in columns):
-            raise ValueError("x, W and Y must be finite")
-        if (np.diff(x) <= 0).any() or (np.diff(W) < 0).any() or (np.diff(Y) < 0).any():
-            raise ValueError("x must increase, and W and Y must not decrease")
+        names = ("x", "W", "Y", "examples", "W_low", "Y_low")
+        x, W, Y, examples, *low = (state[name] for name in names)
+        x = np.require(x, np.float64, ["C", "W"])
+        if x.ndim != 1 or not len(x) or not np.isfinite(x).all() or (np.diff(x) <= 0).any():
+            raise ValueError("x must be finite and increase")
+        W, Y, *low = Sums(W, Y, *low).check(len(x))
         if examples is not None:
-            examples.check(m)
-        self.__init__(*columns, examples)  # type: ignore[misc]
+            examples.check(len(x))
+        self.__init__(x, W, Y, examples, *low)  # type: ignore[misc]
 
     def read(
-        self, scores: FloatArray, left_out: IntArray | None = None, n_jobs: int | None = None
+        self,
+        scores: FloatArray,
+        left_out: LeftOut | None = None,
+        n_jobs: int | None = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """Return p0 and p1, each (n,), of scores (n,), each without example ``left_out[i]``."""
+        """Return p0 and p1, each (n,), of scores (n,), each without what ``left_out`` says."""
         p0, p1 = np.empty(len(scores)), np.empty(len(scores))
-        zeros, ones = self.zeros, self.ones
         if left_out is None:
-
-            def look_up(begin: int, stop: int) -> None:
-                for equal, steps, out in ((True, zeros, p0), (False, ones, p1)):
-                    kernels.read_steps(
-                        scores,
-                        steps.ends,
-                        steps.fits,
-                        steps.begins,
-                        steps.origin,
-                        steps.scale,
-                        equal,
-                        out,
-                        begin,
-                        stop,
-                    )
-
+            self._look_up(scores, p0, p1, n_jobs)
+        elif left_out.groups is None:
+            self._look_up_without(scores, left_out.rows, None, p0, p1, n_jobs)
         else:
-            examples = self.examples
-            hulls, reach, position = self._removal
-            assert examples is not None
-
-            def look_up(begin: int, stop: int) -> None:
-                for label, (steps, out) in enumerate(((zeros, p0), (ones, p1))):
-                    left_out_kernels.read_left_out(
-                        scores,
-                        left_out,
-                        position,
-                        examples.labels,
-                        examples.weight,
-                        self.x,
-                        self.W,
-                        self.Y,
-                        *hulls,
-                        label,
-                        steps.ends,
-                        steps.a,
-                        steps.b,
-                        *reach[label],
-                        out,
-                        begin,
-                        stop,
-                    )
-
-        if len(scores) < SMALLEST_BLOCK:
-            look_up(0, len(scores))
-        else:
-            run_in_blocks(look_up, len(scores), n_jobs, SMALLEST_BLOCK)
+            self._look_up_without_groups(scores, left_out.rows, left_out.groups, p0, p1, n_jobs)
+        if self.W[-1] > LARGEST_COUNT or self.W_low is not None:
+            np.minimum(p0, p1, out=p0)  # rounding may be more than what they are apart
         return p0, p1
+
+    def _look_up(
+        self, scores: FloatArray, p0: FloatArray, p1: FloatArray, n_jobs: int | None
+    ) -> None:
+        def work(begin: int, stop: int) -> None:
+            for equal, steps, out in ((True, self.zeros, p0), (False, self.ones, p1)):
+                kernels.read_steps(
+                    scores,
+                    steps.ends,
+                    steps.fits,
+                    steps.begins,
+                    steps.origin,
+                    steps.scale,
+                    equal,
+                    out,
+                    begin,
+                    stop,
+                )
+
+        _run(work, len(scores), n_jobs)
+
+    def _look_up_without(
+        self,
+        scores: FloatArray,
+        rows: IntArray,
+        groups: tuple[IntArray, IntArray] | None,
+        p0: FloatArray,
+        p1: FloatArray,
+        n_jobs: int | None,
+    ) -> None:
+        """Look up each score without one example, or a group: members and where each starts."""
+        examples = self._examples()
+        members, starts = groups or (np.empty(0, np.intp), np.empty(0, np.intp))
+        hulls, reach, position = self._removal
+
+        def work(begin: int, stop: int) -> None:
+            for label, (steps, out) in enumerate(((self.zeros, p0), (self.ones, p1))):
+                left_out_kernels.read_left_out(
+                    scores,
+                    rows,
+                    members,
+                    starts,
+                    position,
+                    examples.labels,
+                    examples.weight,
+                    self.x,
+                    *self.sums,
+                    *hulls,
+                    label,
+                    steps.ends,
+                    steps.a,
+                    steps.b,
+                    *reach[label],
+                    out,
+                    begin,
+                    stop,
+                )
+
+        _run(work, len(scores), n_jobs)
+
+    def _look_up_without_groups(
+        self,
+        scores: FloatArray,
+        rows: IntArray,
+        groups: IntArray,
+        p0: FloatArray,
+        p1: FloatArray,
+        n_jobs: int | None,
+    ) -> None:
+        """Look up each score without a group of examples: by a search, or in a table without it.
+
+        A search takes longer the larger the group, a table as long as a fit does; a table serves
+        all scores without that group.
+        """
+        numbers = self._examples().numbers_in(self.x)
+        asked = np.bincount(rows[rows >= 0], minlength=int(groups.max(initial=0)) + 1)
+        size = np.bincount(groups, minlength=len(asked))
+        anew = asked * (size + 1) * SEARCH_COST > len(self.x) + len(groups)
+        searched = np.flatnonzero((asked > 0) & ~anew)
+        code = np.full(len(asked) + 1, -1, np.intp)  # the last one is for none, number -1
+        code[searched] = np.arange(len(searched))
+        members = np.flatnonzero(code[groups] >= 0)
+        members = members[np.lexsort((numbers[members], code[groups[members]]))]
+        starts = np.append(0, np.cumsum(size[searched])).astype(np.intp)
+        apart = anew[rows] & (rows >= 0)
+        if not apart.all():
+            self._look_up_without(scores, code[rows], (members, starts), p0, p1, n_jobs)
+        order = np.flatnonzero(apart)
+        order = order[np.argsort(rows[order], kind="stable")]
+        for these in np.split(order, np.flatnonzero(np.diff(rows[order])) + 1):
+            if len(these):
+                table = self.without(np.flatnonzero(groups == rows[these[0]]))
+                p0[these], p1[these] = table.read(scores[these], None, n_jobs)
+
+
+def _run(work: Callable[[int, int], None], n: int, n_jobs: int | None) -> None:
+    if n < SMALLEST_BLOCK:  # asking joblib would take longer than the look-up of one score
+        work(0, n)
+    else:
+        run_in_blocks(work, n, n_jobs, SMALLEST_BLOCK)
 
 
 def _sort(scores: FloatArray) -> FloatArray:

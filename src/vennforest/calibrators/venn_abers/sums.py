@@ -1,0 +1,71 @@
+"""Sums of weights at scores, so precise that the new object's weight of 1 is never lost in them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.venn_abers import kernels
+
+Int32Array = NDArray[np.int32]
+
+LARGEST_COUNT = 1 << 26
+"""Sums of counts up to here are compared without rounding."""
+
+
+class Sums(NamedTuple):
+    """The cumulative points P_0, ..., P_m (``kernels``), each sum perhaps a pair of numbers."""
+
+    W: FloatArray  # (m + 1,) cumulative weight
+    Y: FloatArray  # (m + 1,) cumulative weight of the positive class
+    W_low: FloatArray | None = None  # (m + 1,) what rounding left of W, and of Y; None where all
+    Y_low: FloatArray | None = None  # weights are counts, whose sums are exact
+
+    @classmethod
+    def of(
+        cls,
+        numbers: Int32Array | IntArray,
+        weight: FloatArray,
+        labels: NDArray[np.int8],
+        m: int,
+    ) -> Self:
+        """Add up examples (n,) of these weights and labels 0 or 1 at m scores."""
+        W, W_low, Y, Y_low = kernels.cumulate(numbers, weight, labels, m)
+        if W[-1] <= LARGEST_COUNT and (weight == np.rint(weight)).all():
+            return cls(W, Y)
+        return cls(W, Y, W_low, Y_low)
+
+    def counts(self) -> tuple[FloatArray, FloatArray]:
+        """Return weight and positive weight at each score, (m,), not below zero."""
+        weight, positive = np.diff(self.W), np.diff(self.Y)
+        if self.W_low is not None and self.Y_low is not None:
+            # the last digits may make a part larger than the whole
+            weight = np.maximum(weight + np.diff(self.W_low), 0)
+            positive = np.clip(positive + np.diff(self.Y_low), 0, weight)
+        return weight, positive
+
+    def check(self, m: int) -> Self:
+        """Return the sums as arrays of the kind kernels are compiled for.
+
+        Raises
+        ------
+        ValueError
+            If they are no sums at m scores.
+        """
+        W, Y = (np.require(column, np.float64, ["C", "W"]) for column in (self.W, self.Y))
+        if W.shape != (m + 1,) or Y.shape != (m + 1,):
+            raise ValueError(f"W and Y must have shape (m + 1,), got {W.shape} and {Y.shape}")
+        if not (np.isfinite(W).all() and np.isfinite(Y).all()):
+            raise ValueError("W and Y must be finite")
+        if (np.diff(W) < 0).any() or (np.diff(Y) < 0).any():
+            raise ValueError("W and Y must not decrease")
+        if self.W_low is None or self.Y_low is None:
+            return type(self)(W, Y)
+        low = [np.require(column, np.float64, ["C", "W"]) for column in (self.W_low, self.Y_low)]
+        for high, rest in zip((W, Y), low, strict=True):
+            if rest.shape != (m + 1,) or not (np.abs(rest) <= np.spacing(high)).all():
+                raise ValueError("W_low and Y_low must be what rounding left of W and Y")
+        return type(self)(W, Y, *low)
