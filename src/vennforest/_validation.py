@@ -110,7 +110,7 @@ def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def check_count(value: object, name: str, least: int = 1) -> None:
-    """Refuse what is no whole number, or too small.
+    """Refuse anything but an integer of at least ``least``.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def check_count(value: object, name: str, least: int = 1) -> None:
         Naming the argument.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(f"{name} must be a whole number from {least} on, got {value!r}")
+        raise InputError(f"{name} must be an integer >= {least}, got {value!r}")
 
 
 def check_weights(

@@ -317,7 +317,7 @@ def test_rare_classes():
     ("options", "message"),
     [
         ({"methods": ["plat"]}, "methods must be among"),
-        ({"n_folds": 1}, "n_folds must be a whole number from 2"),
+        ({"n_folds": 1}, "n_folds must be an integer >= 2"),
         ({"n_trees": 0}, "n_trees must be"),
         ({"positive": "maybe"}, "positive must be one of"),
         ({"subforest": "some"}, "subforest must be one of"),

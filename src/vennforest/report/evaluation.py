@@ -304,7 +304,7 @@ def _check_methods(methods: Sequence[str] | None) -> tuple[str, ...]:
 
 def _check_count(value: Any, least: int, name: str) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise InputError(f"{name} must be a whole number from {least} on, got {value!r}")
+        raise InputError(f"{name} must be an integer >= {least}, got {value!r}")
 
 
 def _check_positive(positive: Any, labels: Any) -> None:
