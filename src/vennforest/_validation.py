@@ -155,9 +155,14 @@ def check_option(value: object, options: object, name: str) -> None:
 
     Raises
     ------
-    ValueError
+    InputError
         Naming the options.
     """
     allowed = get_args(options)
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
+        raise InputError(f"{name} must be one of {list(allowed)}, got {value!r}")
+
+
+def is_frame(X: object) -> bool:
+    """Tell whether X is a data frame: something with named columns that is no array."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes") and not isinstance(X, np.ndarray)
