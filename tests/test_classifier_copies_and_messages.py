@@ -266,7 +266,7 @@ def test_nothing_is_there_before_fit():
         ({"votes": "veto"}, "votes must be one of .*, got 'veto'"),
         ({"merge": "mean"}, "merge must be one of .*, got 'mean'"),
         ({"ensemble": "yes"}, "ensemble must be True or False, got 'yes'"),
-        ({"n_draws": 0}, 'n_draws must be a whole number from 1 on or "all", got 0'),
+        ({"n_draws": 0}, 'n_draws must be an integer >= 1 or "all", got 0'),
         ({"n_draws": 1.5}, "n_draws must be .*, got 1.5"),
         ({"n_draws": "every"}, "n_draws must be .*, got 'every'"),
         ({"holdout_size": 0}, "holdout_size must be a share between 0 and 1 or .*, got 0"),

@@ -118,7 +118,7 @@ def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def check_count(value: object, name: str, least: int = 1) -> None:
-    """Refuse what is no whole number, or too small.
+    """Refuse anything but an integer of at least ``least``.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def check_count(value: object, name: str, least: int = 1) -> None:
         Naming the argument.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(f"{name} must be a whole number from {least} on, got {value!r}")
+        raise InputError(f"{name} must be an integer >= {least}, got {value!r}")
 
 
 def check_weights(
@@ -163,9 +163,14 @@ def check_option(value: object, options: object, name: str) -> None:
 
     Raises
     ------
-    ValueError
+    InputError
         Naming the options.
     """
     allowed = get_args(options)
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
+        raise InputError(f"{name} must be one of {list(allowed)}, got {value!r}")
+
+
+def is_frame(X: object) -> bool:
+    """Tell whether X is a data frame: something with named columns that is no array."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes") and not isinstance(X, np.ndarray)

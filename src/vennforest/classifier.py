@@ -441,7 +441,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"ensemble must be True or False, got {self.ensemble!r}")
         draws = self.n_draws
         if draws != "all" and not (isinstance(draws, Integral) and draws >= 1):
-            raise ValueError(f'n_draws must be a whole number from 1 on or "all", got {draws!r}')
+            raise ValueError(f'n_draws must be an integer >= 1 or "all", got {draws!r}')
         size = self.holdout_size
         share = isinstance(size, Real) and not isinstance(size, Integral) and 0 < size < 1
         if not share and not (isinstance(size, Integral) and size >= 1):

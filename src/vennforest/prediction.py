@@ -75,6 +75,25 @@ class _Recorded:
         return iter(self.taken)
 
 
+def predict_once(model: Any, X: Any) -> Prediction:
+    """Return what a model predicts, with every row scored once for bounds and probabilities.
+
+    Parameters
+    ----------
+    model : CalibratedClassifier or TransductiveClassifier
+        Fitted.
+    X : array-like, sparse matrix or data frame of shape (n, d)
+        Rows as the estimator takes them.
+
+    Returns
+    -------
+    (Multiprobability or None, ndarray of shape (n, k))
+        What ``predict_multiprobability`` (None: it has no bounds) and ``predict_proba`` return.
+    """
+    prediction: Prediction = model._predict(X)
+    return prediction
+
+
 def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
     """Return what models that share their estimators predict, with every row scored once.
 

@@ -150,11 +150,11 @@ def test_fitting_leaves_the_users_taxonomy_alone():
 @pytest.mark.parametrize(
     ("taxonomy", "message"),
     [
-        (tx.ConfidenceBins(0), "bins must be a whole number from 1 on, got 0"),
-        (tx.ConfidenceBins(2.5), "bins must be a whole number from 1 on, got 2.5"),
-        (tx.ConfidenceBins(True), "bins must be a whole number from 1 on, got True"),
+        (tx.ConfidenceBins(0), "bins must be an integer >= 1, got 0"),
+        (tx.ConfidenceBins(2.5), "bins must be an integer >= 1, got 2.5"),
+        (tx.ConfidenceBins(True), "bins must be an integer >= 1, got True"),
         (tx.ConfidenceBins(2, "size"), "equal must be"),
-        (tx.NeighbourCells(-1), "cells must be a whole number from 1 on, got -1"),
+        (tx.NeighbourCells(-1), "cells must be an integer >= 1, got -1"),
         (tx.Margin(1.5), "threshold must lie in"),
         (tx.SecondProbability(float("nan")), "threshold must lie in"),
         (tx.CallableTaxonomy(lambda s: s[:1]), "taxonomy must return 3 categories"),

@@ -26,12 +26,12 @@ from vennforest.report import (  # noqa: E402
     words,
 )
 from vennforest.report.evaluation import ALL_METHODS  # noqa: E402
-from vennforest.report.folds import Estimates, OutOfFold  # noqa: E402
+from vennforest.report.folds import MethodEstimates, OutOfFold  # noqa: E402
 from vennforest.report.measures import (  # noqa: E402
     Measures,
     _chance_errors,
-    difference,
     log_losses,
+    mean_difference,
     measure,
     squared_losses,
 )
@@ -142,7 +142,7 @@ def test_log_loss_is_infinite_and_never_silently_clipped():
     p = np.array([[1.0, 0.0], [0.5, 0.5]])
     losses = log_losses(p, np.array([1, 0]))
     assert np.isinf(losses[0]) and losses[1] == pytest.approx(np.log(2))
-    m = measure(Estimates(p, None), np.array([1, 0]), np.array([0, 1]), 1)
+    m = measure(MethodEstimates(p, None), np.array([1, 0]), np.array([0, 1]), 1)
     assert np.isinf(m.log_loss) and m.impossible == 1
     assert m.log_loss_clipped == pytest.approx((np.log(2) - np.log(2**-52)) / 2)
 
@@ -170,12 +170,12 @@ def test_difference_is_the_corrected_resampled_t_interval():
     fold = np.repeat([0, 1, 2], 4)
     folds = OutOfFold(np.array([0, 1]), fold * 0, fold, fold, {}, {}, {})
     first = np.arange(12.0)
-    gap = difference(first, np.zeros(12), folds)
+    gap = mean_difference(first, np.zeros(12), folds)
     means = [first[fold == i].mean() for i in range(3)]
     assert gap.mean == first.mean()
     # Nadeau & Bengio: (1/K + n_test/n_train) times the variance, t with K − 1 = 2 degrees.
     assert gap.margin == pytest.approx(4.302653 * np.sqrt((1 / 3 + 1 / 2) * np.var(means, ddof=1)))
-    assert not difference(first, first, folds).clear
+    assert not mean_difference(first, first, folds).clear
 
 
 def verdict_of(p_by_method, bounded, codes, fold):
@@ -183,7 +183,7 @@ def verdict_of(p_by_method, bounded, codes, fold):
     for name, p in p_by_method.items():
         table = np.column_stack([1 - p, p])
         bounds = Multiprobability(table, table, np.array([0, 1])) if name in bounded else None
-        estimates[name] = Estimates(table, bounds)
+        estimates[name] = MethodEstimates(table, bounds)
     folds = OutOfFold(np.array([0, 1]), codes, fold, fold, estimates, {}, {})
     measures = {m: measure(e, codes, folds.classes, 1) for m, e in estimates.items()}
     return judge(measures, folds)
@@ -317,7 +317,7 @@ def test_rare_classes():
     ("options", "message"),
     [
         ({"methods": ["plat"]}, "methods must be among"),
-        ({"n_folds": 1}, "n_folds must be a whole number from 2"),
+        ({"n_folds": 1}, "n_folds must be an integer >= 2"),
         ({"n_trees": 0}, "n_trees must be"),
         ({"positive": "maybe"}, "positive must be one of"),
         ({"subforest": "some"}, "subforest must be one of"),

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, brier_score_loss
-from sklearn.pipeline import make_pipeline
 
 from vennforest._files import check_output, one_line
 from vennforest._validation import InputError, check_option
@@ -22,9 +21,10 @@ from vennforest.calibrators.methods import check_method
 from vennforest.classifier import CalibratedClassifier, CalibrateOn
 from vennforest.multiprobability import Merge
 from vennforest.persistence.model_file import write_model
-from vennforest.tables.columns import PLURAL, TableColumns
+from vennforest.tables import TableColumns, table_pipeline
+from vennforest.tables.cells import PLURAL
 from vennforest.tables.read import read_table
-from vennforest.tables.target import Problem, split_target
+from vennforest.tables.target import LabelledTable, split_target
 
 
 @dataclass(frozen=True)
@@ -94,38 +94,35 @@ def fit_file(
     check_output(output)
     if output.exists() and data.exists() and output.samefile(data):
         raise InputError(f"the output must not be the table itself, got {output} for both")
-    problem = split_target(read_table(data), target, list(drop), name=data.name)
-    for sentence in problem.notes:
+    table = split_target(read_table(data), target, list(drop), name=data.name)
+    for sentence in table.notes:
         note(sentence)
-    model = _fit(problem, method, trees, calibrate_on, merge, seed, jobs, note)
+    model = _fit(table, method, trees, calibrate_on, merge, seed, jobs, note)
     columns = _columns_of(model)
     write_model(
         model,
         output,
         {
-            "target": problem.target,
+            "target": table.target,
             "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
-            "n_rows": len(problem.y),
+            "n_rows": len(table.y),
         },
     )
-    labels, counts = np.unique(problem.y, return_counts=True)
+    labels, counts = np.unique(table.y, return_counts=True)
     classes = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
     kinds = dict(Counter(PLURAL[kind] for kind in columns.kinds_))
-    return Fitted(len(problem.y), classes, kinds, _measures(model), time.perf_counter() - start)
+    return Fitted(len(table.y), classes, kinds, _measures(model), time.perf_counter() - start)
 
 
 def _check_options(method: str, calibrate_on: str, merge: str) -> None:
-    try:
-        check_method(method, "--method")
-        check_option(calibrate_on, CalibrateOn, "--calibrate-on")
-        if merge != "auto":
-            check_option(merge, Merge, "--merge")
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    check_method(method, "--method")
+    check_option(calibrate_on, CalibrateOn, "--calibrate-on")
+    if merge != "auto":
+        check_option(merge, Merge, "--merge")
 
 
 def _fit(
-    problem: Problem,
+    table: LabelledTable,
     method: Any,
     trees: int,
     calibrate_on: Any,
@@ -134,19 +131,9 @@ def _fit(
     jobs: int | None,
     note: Callable[[str], None],
 ) -> CalibratedClassifier:
-    try:
-        from skrub import StringEncoder, TableVectorizer
-    except ImportError as missing:
-        raise ImportError(
-            "tables need skrub: install it with pip install 'vennforest[all]'"
-        ) from missing
-    pipeline = make_pipeline(
-        TableColumns(),
-        TableVectorizer(high_cardinality=StringEncoder(random_state=seed)),
-        RandomForestClassifier(n_estimators=trees, random_state=seed, n_jobs=jobs),
-    )
+    forest = RandomForestClassifier(n_estimators=trees, random_state=seed, n_jobs=jobs)
     model = CalibratedClassifier(
-        pipeline,
+        table_pipeline(forest, random_state=seed),
         method=method,
         calibrate_on=calibrate_on,
         merge=merge,
@@ -159,7 +146,7 @@ def _fit(
         warnings.filterwarnings("always", message=".*out of bag.*")
         warnings.filterwarnings("always", message=".*least populated class.*")
         try:
-            model.fit(problem.X, problem.y)
+            model.fit(table.X, table.y)
         except InputError:
             raise
         except ValueError as error:

@@ -19,9 +19,10 @@ from vennforest import persistence
 from vennforest._files import check_output, one_line, written_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
-from vennforest.classifier import CalibratedClassifier
-from vennforest.tables.columns import TableColumns
-from vennforest.tables.stream import Batch, TableFile, output_format, table_writer
+from vennforest.prediction import predict_once
+from vennforest.tables.columns import TableColumns, unknown_names
+from vennforest.tables.stream import Batch, TableFile
+from vennforest.tables.write import output_format, table_writer
 
 ROWS_AT_ONCE = 20_000
 """Rows that are predicted together; what they are told does not depend on it."""
@@ -188,10 +189,7 @@ class _Answers:
 
     def _predict(self, X: Any) -> tuple[FloatArray | None, FloatArray | None, FloatArray]:
         try:
-            if isinstance(self.model, CalibratedClassifier):
-                bounds, p = self.model._predict(X)
-            else:
-                bounds, p = self.model.predict_multiprobability(X), self.model.predict_proba(X)
+            bounds, p = predict_once(self.model, X)
         except InputError:
             raise
         except ValueError as error:  # what the model's own checks say of the rows
@@ -236,10 +234,8 @@ def _reader(model: Any, table: TableFile, carried: Sequence[str]) -> _Reader:
     names = getattr(model, "feature_names_in_", None)
     text = table.text is not None
     if names is not None:
-        like = TableColumns()
-        like.feature_names_in_ = np.asarray(names, dtype=object)
         columns = [str(name) for name in names]
-        return _Reader(columns, columns, like.check_names(table.names), text=text)
+        return _Reader(columns, columns, unknown_names(table.names, columns), text=text)
     columns = [name for name in table.names if name not in carried]
     if len(columns) != model.n_features_in_:
         raise InputError(

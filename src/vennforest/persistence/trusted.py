@@ -10,6 +10,7 @@ _OWN = {
     "sources.ensembles": ["BaggingAnswers", "ForestAnswers"],
     "sources.out_of_bag": ["OutOfBagScorer"],
     "tables.columns": ["TableColumns"],
+    "tables.vectorize": ["TableEncoder"],
     "transductive.classifier": ["TransductiveClassifier"],
 }
 

@@ -21,6 +21,30 @@ FORM = (
 )
 
 
+@dataclass(frozen=True)
+class Decisions:
+    """What decisions by one method's probabilities cost.
+
+    Attributes
+    ----------
+    mean_cost : float
+        Mean cost of the decisions, given what was observed.
+    expected_cost : float
+        What the probabilities promised it to be.
+    settled : float or None
+        Share of decisions that are the same wherever the probability lies between its bounds;
+        None where there are none.
+    settled_cost, unsettled_cost : float or None
+        Mean cost among those, and among the others; None where there are none.
+    """
+
+    mean_cost: float
+    expected_cost: float
+    settled: float | None = None
+    settled_cost: float | None = None
+    unsettled_cost: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class CostMatrix:
     """What each decision costs, given the class that is observed.
@@ -102,6 +126,22 @@ class CostMatrix:
                 worst = low @ gap + filled @ gap[order]
                 same[mine] &= worst <= 1e-12 * max(1.0, float(np.abs(gap).max()))
         return same
+
+    def judge(self, p: FloatArray, bounds: Multiprobability | None, codes: IntArray) -> Decisions:
+        """Return what the decisions by probabilities (n, k) cost, given the observed classes."""
+        decided = self.decide(p)
+        paid = self.paid(decided, codes)
+        promised = np.take_along_axis(p @ self.costs, decided[:, None], axis=1)
+        mean, expected = float(paid.mean()), float(promised.mean())
+        if bounds is None:
+            return Decisions(mean, expected)
+        same = self.settled(decided, bounds)
+        share = float(same.mean())
+        return Decisions(mean, expected, share, _mean(paid[same]), _mean(paid[~same]))
+
+
+def _mean(values: FloatArray) -> float | None:
+    return float(values.mean()) if len(values) else None
 
 
 def _parse(given: str | Path) -> Any:

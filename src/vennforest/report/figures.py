@@ -12,7 +12,7 @@ import numpy as np
 
 from vennforest.metrics import reliability_curve
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
-from vennforest.report.folds import RAW, Estimates
+from vennforest.report.folds import RAW, MethodEstimates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -124,7 +124,9 @@ def reliability(evaluation: Evaluation, method: str, title: str) -> str:
     )
 
 
-def _curve(evaluation: Evaluation, estimates: Estimates, label: Any = None, **options: Any) -> Any:
+def _curve(
+    evaluation: Evaluation, estimates: MethodEstimates, label: Any = None, **options: Any
+) -> Any:
     folds = evaluation.folds
     if label is None and evaluation.positive is not None:
         label = folds.classes[evaluation.positive]

@@ -12,14 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from vennforest._validation import FloatArray, InputError, IntArray, encode_labels
+from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.classifier import CalibratedClassifier
 from vennforest.multiprobability import Multiprobability
 from vennforest.prediction import predict_together
 from vennforest.sources import Subforest
-from vennforest.tables.vectorize import Vectorizer, is_frame, plain_frame
+from vennforest.tables import table_pipeline
+from vennforest.tables.columns import as_pandas
 
 RAW: str = "none"
 """The forest as it is: all trees, no calibration."""
@@ -29,8 +31,8 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Estimates:
-    """What one method said of every object while it was not trained on it.
+class MethodEstimates:
+    """One method's probabilities of every row, by models that were not trained on it.
 
     Attributes
     ----------
@@ -58,12 +60,12 @@ class OutOfFold:
         In which fold the object was predicted.
     rows : ndarray of shape (n,)
         Where the object stands in X.
-    estimates : dict of str to Estimates
+    estimates : dict of str to MethodEstimates
         By method.
     importances : dict of str to float
         Of each column, the mean decrease of impurity, over all folds; they sum to 1.
-    kinds : dict of str to str
-        How each column was read, where X is a data frame.
+    encodings : dict of str to str
+        How each column became numbers, where X is a data frame: see ``TableEncoder``.
     notes : list of str
         What was done about classes and folds that do not fit.
     """
@@ -72,9 +74,9 @@ class OutOfFold:
     codes: IntArray
     fold: IntArray
     rows: IntArray
-    estimates: dict[str, Estimates]
+    estimates: dict[str, MethodEstimates]
     importances: dict[str, float]
-    kinds: dict[str, str]
+    encodings: dict[str, str]
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -95,8 +97,16 @@ def cross_validate(
     n_jobs: int | None,
     progress: Progress | None,
 ) -> OutOfFold:
-    """Predict every object by all methods, with a forest that was not trained on it."""
-    X = plain_frame(X) if is_frame(X) else X
+    """Predict every row by all methods, with a forest that was not trained on it.
+
+    What each column of a data frame holds is learnt from all rows, as ``vennforest fit`` does;
+    everything else is learnt in each fold anew, with the same seed.
+    """
+    forest = RandomForestClassifier(n_trees, n_jobs=n_jobs, random_state=seed)
+    estimator: Any = forest
+    if is_frame(X):
+        pipeline = table_pipeline(forest, random_state=seed)
+        X, estimator = pipeline[0].fit_transform(as_pandas(X)), pipeline[1:]
     codes, classes = encode_labels(y)
     if X.shape[0] != len(codes):
         raise InputError(f"y must have a label for each of {X.shape[0]} rows, got {len(codes)}")
@@ -104,112 +114,100 @@ def cross_validate(
     rows, codes, classes = _without_singles(codes, classes, notes)
     n_folds = _fitting_folds(codes, classes, n_folds, notes)
     X, y = _safe_indexing(X, rows), classes[codes]
-    random = np.random.RandomState(seed)
-    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=random)
     fold = np.empty(len(codes), dtype=np.intp)
-    gathered: list[tuple[IntArray, dict[str, Estimates]]] = []
-    gains: dict[str, float] = {}
-    kinds: dict[str, str] = {}
+    gathered: list[tuple[IntArray, _Fold]] = []
     said: Counter[str] = Counter()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        splits = list(splitter.split(np.empty(len(codes)), codes))
-    for i, (train, test) in enumerate(splits):
+    for i, (train, test) in enumerate(_splits(codes, n_folds, seed)):
         fold[test] = i
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            one = _one_fold(
-                _safe_indexing(X, train),
-                y[train],
-                _safe_indexing(X, test),
-                methods,
-                RandomForestClassifier(n_trees, n_jobs=n_jobs),
-                subforest,
-                int(random.randint(2**31 - 1)),
-                n_jobs,
-            )
+            model = CalibratedClassifier(
+                estimator,
+                method=next((method for method in methods if method != RAW), RAW),
+                calibrate_on="oob",
+                subforest=subforest,
+                n_jobs=n_jobs,
+                random_state=seed,
+            ).fit(_safe_indexing(X, train), y[train])
+            gathered.append((test, _judged(model, methods, _safe_indexing(X, test))))
         said.update({str(w.message) for w in caught if issubclass(w.category, UserWarning)})
-        gathered.append((test, one.estimates))
-        for name, gain in one.importances.items():
-            gains[name] = gains.get(name, 0.0) + gain
-        kinds = one.kinds
         if progress is not None:
             progress(i + 1, n_folds)
     notes += [_in_folds(text, count, n_folds) for text, count in said.items()]
-    total = sum(gains.values()) or 1.0
     return OutOfFold(
         classes,
         codes,
         fold,
         rows,
-        {method: _pooled(method, gathered, classes, len(codes)) for method in gathered[0][1]},
-        {name: gains[name] / total for name in sorted(gains, key=lambda name: -gains[name])},
-        kinds,
+        {m: _pooled(m, gathered, classes, len(codes)) for m in gathered[0][1].estimates},
+        _importances([one for _, one in gathered]),
+        gathered[-1][1].encodings,
         notes,
     )
 
 
+def _splits(codes: IntArray, n_folds: int, seed: int) -> list[tuple[IntArray, IntArray]]:
+    """Return the rows of each fold to train on and to predict."""
+    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=np.random.RandomState(seed))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        return list(splitter.split(np.empty(len(codes)), codes))
+
+
 @dataclass(frozen=True, eq=False)
 class _Fold:
-    estimates: dict[str, Estimates]
+    """What the models of one fold say of its rows, and how they were made."""
+
+    estimates: dict[str, MethodEstimates]
     importances: dict[str, float]
-    kinds: dict[str, str]
+    encodings: dict[str, str]
 
 
-def _one_fold(
-    X: Any,
-    y: NDArray[Any],
-    X_new: Any,
-    methods: Sequence[str],
-    forest: RandomForestClassifier,
-    subforest: Subforest,
-    seed: int,
-    n_jobs: int | None,
-) -> _Fold:
-    kinds: dict[str, str] = {}
-    if is_frame(X):
-        vectorizer = Vectorizer(seed)
-        X, X_new = vectorizer.fit_transform(X, y), vectorizer.transform(X_new)
-        sources, kinds = vectorizer.sources(), vectorizer.kinds()
-    else:
-        sources = [f"column {j}" for j in range(X.shape[1])]
+def _judged(model: CalibratedClassifier, methods: Sequence[str], X_new: Any) -> _Fold:
+    """Predict new rows by every method, from one fitted model."""
     calibrated = [method for method in methods if method != RAW]
-    model = CalibratedClassifier(
-        forest,
-        method=calibrated[0] if calibrated else RAW,
-        calibrate_on="oob",
-        subforest=subforest,
-        n_jobs=n_jobs,
-        random_state=seed,
-    ).fit(X, y)
     models = [model, *(model.recalibrate(method) for method in calibrated[1:])]
-    estimates: dict[str, Estimates] = {RAW: Estimates(model.estimator_.predict_proba(X_new), None)}
+    fitted = model.estimator_
+    estimates: dict[str, MethodEstimates] = {
+        RAW: MethodEstimates(fitted.predict_proba(X_new), None)
+    }
     if calibrated:
         for method, (bounds, p) in zip(calibrated, predict_together(models, X_new), strict=True):
-            estimates[method] = Estimates(p, bounds)
+            estimates[method] = MethodEstimates(p, bounds)
+    encoder = fitted[0] if isinstance(fitted, Pipeline) else None
+    forest = fitted[-1] if isinstance(fitted, Pipeline) else fitted
+    sources = (
+        [f"column {j}" for j in range(X_new.shape[1])] if encoder is None else encoder.sources_
+    )
     gains = dict.fromkeys(sources, 0.0)
-    for name, gain in zip(sources, model.estimator_.feature_importances_, strict=True):
+    for name, gain in zip(sources, forest.feature_importances_, strict=True):
         gains[name] += float(gain)
-    return _Fold(estimates, gains, kinds)
+    return _Fold(estimates, gains, {} if encoder is None else dict(encoder.encodings_))
+
+
+def _importances(folds: Sequence[_Fold]) -> dict[str, float]:
+    """Return each column's share of the decrease of impurity over all folds, largest first."""
+    gains: Counter[str] = Counter()
+    for one in folds:
+        gains.update(one.importances)
+    total = sum(gains.values()) or 1.0
+    return {name: gains[name] / total for name in sorted(gains, key=lambda name: -gains[name])}
 
 
 def _pooled(
-    method: str,
-    gathered: list[tuple[IntArray, dict[str, Estimates]]],
-    classes: NDArray[Any],
-    n: int,
-) -> Estimates:
+    method: str, gathered: list[tuple[IntArray, _Fold]], classes: NDArray[Any], n: int
+) -> MethodEstimates:
     p = np.empty((n, len(classes)))
-    for test, estimates in gathered:
-        p[test] = estimates[method].p
-    if gathered[0][1][method].bounds is None:
-        return Estimates(p, None)
+    for test, one in gathered:
+        p[test] = one.estimates[method].p
+    if gathered[0][1].estimates[method].bounds is None:
+        return MethodEstimates(p, None)
     lower, upper = np.empty_like(p), np.empty_like(p)
-    for test, estimates in gathered:
-        bounds = estimates[method].bounds
+    for test, one in gathered:
+        bounds = one.estimates[method].bounds
         assert bounds is not None
         lower[test], upper[test] = bounds.lower, bounds.upper
-    return Estimates(p, Multiprobability(lower, upper, classes))
+    return MethodEstimates(p, Multiprobability(lower, upper, classes))
 
 
 def _without_singles(

@@ -20,7 +20,7 @@ from vennforest.metrics import (
     weighted_auc,
 )
 from vennforest.metrics._binning import Binner
-from vennforest.report.folds import Estimates, OutOfFold
+from vennforest.report.folds import MethodEstimates, OutOfFold
 
 CLIP = float(np.finfo(np.float64).eps)
 """Where scikit-learn's log loss clips."""
@@ -114,7 +114,7 @@ def squared_losses(p: FloatArray, codes: IntArray) -> FloatArray:
 
 
 def measure(
-    estimates: Estimates,
+    estimates: MethodEstimates,
     codes: IntArray,
     classes: NDArray[Any],
     positive: int | None,
@@ -124,7 +124,7 @@ def measure(
 
     Parameters
     ----------
-    estimates : Estimates
+    estimates : MethodEstimates
         Of n objects.
     codes : ndarray of shape (n,)
         Index of each object's class.
@@ -200,7 +200,7 @@ class Difference:
         return abs(self.mean) > self.margin
 
 
-def difference(first: FloatArray, second: FloatArray, folds: OutOfFold) -> Difference:
+def mean_difference(first: FloatArray, second: FloatArray, folds: OutOfFold) -> Difference:
     """Compare the losses (n,) of two methods, fold by fold.
 
     The corrected resampled t-test (Nadeau & Bengio 2003, section 3): training sets of different

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vennforest._validation import FloatArray, IntArray
-from vennforest.tables.vectorize import is_frame
+from vennforest._validation import FloatArray, IntArray, is_frame
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation

@@ -16,6 +16,7 @@ from vennforest._files import written_whole
 from vennforest.report import figures, words
 from vennforest.report.folds import RAW
 from vennforest.report.objects import uncertain_objects, wrong_objects
+from vennforest.report.recipe import recipe
 from vennforest.report.words import NAMES
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
         summary=words.summary(evaluation),
         figures=words.key_figures(evaluation),
         data=words.data(evaluation),
-        snippet=words.snippet(evaluation),
+        recipe=recipe(evaluation),
         guarantee=words.guarantee(evaluation),
         columns=columns(len(evaluation.folds.classes)),
         rows=comparison(evaluation),

@@ -13,8 +13,8 @@ from vennforest.report.folds import OutOfFold
 from vennforest.report.measures import (
     Difference,
     Measures,
-    difference,
     log_losses,
+    mean_difference,
     squared_losses,
 )
 
@@ -62,7 +62,7 @@ def judge(measures: dict[str, Measures], folds: OutOfFold) -> Verdict:
     level = [
         method
         for method in among
-        if method == lowest or not compare(method, lowest, measures, folds)[0].clear
+        if method == lowest or not compare_losses(method, lowest, measures, folds)[0].clear
     ]
     best = max(level, key=lambda m: (np.nan_to_num(measures[m].auc), -measures[m].log_loss))
     whom = "the methods that give bounds" if bounded else "the methods compared, none with bounds"
@@ -72,11 +72,11 @@ def judge(measures: dict[str, Measures], folds: OutOfFold) -> Verdict:
     against, by = {}, {}
     for other in measures:
         if other != best:
-            against[other], by[other] = compare(other, best, measures, folds)
+            against[other], by[other] = compare_losses(other, best, measures, folds)
     return Verdict(best, rule, against, by)
 
 
-def compare(
+def compare_losses(
     first: str, second: str, measures: dict[str, Measures], folds: OutOfFold
 ) -> tuple[Difference, str]:
     """Return the first method's loss minus the second's, and which loss that is.
@@ -85,7 +85,7 @@ def compare(
     """
     finite = measures[first].impossible == 0 and measures[second].impossible == 0
     losses = log_losses if finite else squared_losses
-    gap = difference(
+    gap = mean_difference(
         losses(folds.estimates[first].p, folds.codes),
         losses(folds.estimates[second].p, folds.codes),
         folds,

@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import binomtest
 
+from vennforest._validation import is_frame
 from vennforest.metrics import interval_table
 from vennforest.report.evaluation import NAMES, versions
 from vennforest.report.folds import RAW
 from vennforest.report.measures import Measures
 from vennforest.report.verdict import settled_labels
-from vennforest.tables.vectorize import is_frame
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
 
 LEVEL = 0.05
 FEW = 500
+ENCODINGS: dict[str, str] = {
+    "number": "numbers",
+    "category": "categories",
+    "text": "text of many values",
+    "date": "dates",
+}
+"""What a reader calls the ways in which columns become numbers."""
 
 __all__ = [
     "NAMES",
@@ -32,7 +39,6 @@ __all__ = [
     "objects",
     "percent",
     "points",
-    "snippet",
     "summary",
     "versions",
 ]
@@ -260,35 +266,6 @@ def guarantee(evaluation: Evaluation) -> str:
     )
 
 
-def snippet(evaluation: Evaluation) -> str:
-    """Return Python code that fits the recommended method."""
-    method = evaluation.verdict.method
-    trees = evaluation.settings["n_trees"]
-    forest = f"RandomForestClassifier({trees})"
-    lines = ["from sklearn.ensemble import RandomForestClassifier"]
-    if is_frame(evaluation.X):
-        lines += [
-            "from sklearn.pipeline import make_pipeline",
-            "from skrub import TableVectorizer",
-        ]
-        forest = f"make_pipeline(TableVectorizer(), {forest})"
-    if method == RAW:
-        lines += ["", f"model = {forest}.fit(X, y)", "model.predict_proba(X_new)"]
-        return "\n".join(lines)
-    lines.append("from vennforest import CalibratedClassifier")
-    subforest = evaluation.settings["subforest"]
-    option = "" if subforest == "exchangeable" else f', subforest="{subforest}"'
-    lines += [
-        "",
-        f"forest = {forest}",
-        f'model = CalibratedClassifier(forest, method="{method}"{option}).fit(X, y)',
-        "model.predict_proba(X_new)             # one probability for each class",
-    ]
-    if bounded_method(evaluation) is not None:
-        lines.append("model.predict_multiprobability(X_new)  # its lower and upper bounds")
-    return "\n".join(lines)
-
-
 def against(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return how each method compares with the recommended one."""
     rows = []
@@ -316,21 +293,15 @@ def data(evaluation: Evaluation) -> dict[str, Any]:
     kinds: dict[str, int] = {}
     if is_frame(X) and hasattr(X, "isna"):
         missing = float(X.isna().to_numpy().mean())
-    called = {
-        "numeric": "numbers",
-        "low_cardinality": "categories",
-        "high_cardinality": "text of many values",
-        "datetime": "dates",
-    }
-    for kind in folds.kinds.values():
-        word = called.get(kind, kind)
-        kinds[word] = kinds.get(word, 0) + 1
-    dropped = 0 if not folds.kinds else int(X.shape[1]) - len(folds.kinds)
+    for encoding in folds.encodings.values():
+        if encoding != "empty":
+            word = ENCODINGS[encoding]
+            kinds[word] = kinds.get(word, 0) + 1
     return {
         "rows": len(folds.codes),
         "columns": int(X.shape[1]),
         "kinds": sorted(kinds.items(), key=lambda item: -item[1]),
-        "empty": dropped,
+        "empty": int(X.shape[1]) - sum(kinds.values()) if kinds else 0,
         "missing": missing,
         "important": [(name, share) for name, share in list(folds.importances.items())[:8]]
         if is_frame(X)

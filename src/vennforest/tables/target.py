@@ -1,4 +1,4 @@
-"""What is to be predicted from what: a table parted into labels and features."""
+"""A table split into X and y."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import InputError
+from vennforest.tables.cells import Column
 from vennforest.tables.read import find_column, need_pandas
 
 if TYPE_CHECKING:
@@ -22,15 +23,15 @@ FEW_FRACTIONS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """What is to be predicted from what.
+class LabelledTable:
+    """A table split into X and y.
 
     Attributes
     ----------
     X : DataFrame of shape (n, d)
         The other columns; its index is the row in the file, from 0.
     y : ndarray of shape (n,)
-        Labels: whole numbers, truth values or text.
+        Labels: integers, booleans or text.
     target : str
         The column the labels come from.
     name : str
@@ -48,8 +49,8 @@ class Problem:
 
 def split_target(
     table: pd.DataFrame, target: str, drop: list[str] | None = None, *, name: str = "table"
-) -> Problem:
-    """Take the labels out of a table; rows without a label are left out.
+) -> LabelledTable:
+    """Split a table into X and y; rows without a label are left out.
 
     Parameters
     ----------
@@ -76,20 +77,22 @@ def split_target(
     X = table.drop(columns=[target, *unwanted])
     if not len(X.columns):
         raise InputError(f"there is no column besides the target {target!r} to predict it from")
-    column = table[target]
-    known = column.notna().to_numpy()
+    labels = Column(table[target], target)
+    known = labels.there
     if not known.any():
         raise InputError(f"the target {target!r} is missing in every row")
     if not known.all():
         missing = int((~known).sum())
         notes.append(f"{missing:,} of {len(table):,} rows have no {target!r} and are left out.")
-        X, column = X[known], column[known]
-    y = _labels(column, target)
+        X = X[known]
+    y = _labels(labels.present, target)
     notes += _doubtful(X)
-    return Problem(X, y, target, name, notes)
+    return LabelledTable(X, y, target, name, notes)
 
 
-def load_example(name: str, target: str | None = None, drop: list[str] | None = None) -> Problem:
+def load_example(
+    name: str, target: str | None = None, drop: list[str] | None = None
+) -> LabelledTable:
     """Return a data set that scikit-learn ships.
 
     Parameters
@@ -123,7 +126,7 @@ def load_example(name: str, target: str | None = None, drop: list[str] | None = 
 
 
 def _labels(column: pd.Series[Any], target: str) -> NDArray[Any]:
-    """Return labels as whole numbers, truth values or text."""
+    """Return labels as integers, booleans or text."""
     values = column.to_numpy()
     kind = values.dtype.kind
     if kind == "O":

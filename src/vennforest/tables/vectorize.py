@@ -1,130 +1,236 @@
-"""Data frames with text, dates and missing cells become the numbers that a forest takes."""
+"""Tables with text, dates and missing cells become the numbers that a forest takes."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import InputError
+from vennforest.tables.cells import NEEDS_SKRUB
+from vennforest.tables.columns import TableColumns, as_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LARGEST = float(np.finfo(np.float32).max)
+Encoding = Literal["number", "category", "text", "date", "empty"]
+"""How a column becomes numbers."""
 
 
-def is_frame(X: Any) -> bool:
-    """Tell whether X has named columns."""
-    return hasattr(X, "columns") and hasattr(X, "dtypes")
+def table_pipeline(classifier: Any, random_state: Any = None) -> Pipeline:
+    """Return a classifier that takes tables with text, dates and missing cells.
 
-
-def plain_frame(X: Any) -> pd.DataFrame:
-    """Return a data frame whose columns are numbers, text, categories or dates.
-
-    Parameters
-    ----------
-    X : pandas or polars DataFrame of shape (n, d)
-
-    Raises
-    ------
-    InputError
-        If there is no column, or one holds a number that is infinite or too large for float32.
-    """
-    if hasattr(X, "to_pandas"):
-        X = X.to_pandas()
-    if not len(X.columns):
-        raise InputError("X must have at least one column, got none")
-    columns = {str(name): _plain(X.iloc[:, i], str(name)) for i, name in enumerate(X.columns)}
-    if len(columns) < len(X.columns):
-        raise InputError("X must have columns of different names, got two that are called alike")
-    frame: pd.DataFrame = type(X)(columns, index=X.index)
-    return frame
-
-
-def _plain(column: pd.Series[Any], name: str) -> Any:
-    import pandas as pd
-
-    dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return column
-    kind = getattr(dtype, "kind", "O")
-    if kind == "m":
-        return column.dt.total_seconds()
-    if kind == "c":
-        raise InputError(f"column {name!r} must hold real numbers, got complex ones")
-    if kind == "O" and not isinstance(dtype, pd.StringDtype):
-        column = _from_objects(column)
-        kind = getattr(column.dtype, "kind", "O")
-    if kind in "fiu":
-        size = column.abs().max()
-        if not pd.isna(size) and size > LARGEST:
-            value = "infinite" if np.isinf(float(size)) else f"{float(size):.3g}"
-            raise InputError(
-                f"column {name!r} must hold numbers up to {LARGEST:.2g}, got {value}: "
-                "leave such cells empty, or drop the column"
-            )
-    return column
-
-
-def _from_objects(column: pd.Series[Any]) -> Any:
-    """Return a column of Python objects as numbers, dates or text."""
-    import pandas as pd
-
-    kind = pd.api.types.infer_dtype(column, skipna=True)
-    if kind in ("boolean", "decimal", "integer", "floating", "mixed-integer-float"):
-        return pd.to_numeric(column).astype(np.float64)
-    if kind in ("date", "datetime", "datetime64"):
-        return pd.to_datetime(column, errors="coerce")
-    if kind == "timedelta":
-        return pd.to_timedelta(column).dt.total_seconds()
-    if kind in ("string", "empty"):
-        return column
-    return column.map(str, na_action="ignore").astype("str")
-
-
-class Vectorizer:
-    """skrub's ``TableVectorizer``, fitted to the training part of a fold.
+    It is what ``vennforest fit`` and ``vennforest report`` train: `TableColumns` learns what each
+    column holds, `TableEncoder` turns that into numbers, and the classifier takes these.
 
     Parameters
     ----------
-    seed : int
+    classifier : classifier
+        Takes numbers, among them NaN, as scikit-learn's forests do.
+    random_state : int, RandomState instance or None, default=None
         Of the encoder of text.
+
+    Returns
+    -------
+    Pipeline
+        To be fitted to a pandas or polars data frame, alone or in a ``CalibratedClassifier``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from vennforest import CalibratedClassifier
+    >>> X = pd.DataFrame({"size": ["1", "2.5", "", "4"] * 10, "colour": ["red", "blue"] * 20})
+    >>> forest = table_pipeline(RandomForestClassifier(30, random_state=0), random_state=0)
+    >>> model = CalibratedClassifier(forest, random_state=0).fit(X, ["a", "b"] * 20)
+    >>> model.predict(pd.DataFrame({"size": [3], "colour": ["blue"]}))
+    array(['b'], dtype='<U1')
+    """
+    return make_pipeline(TableColumns(), TableEncoder(random_state=random_state), classifier)
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turns the columns that `TableColumns` returns into numbers.
+
+    What skrub's ``TableVectorizer`` does, with its encoders and their settings, for columns whose
+    kinds are known: nothing is guessed a second time, and numbers are passed on together, so that
+    a table may have tens of thousands of them. Numbers stay as they are; dates become year, month,
+    day, hour and seconds since 1970; text of few distinct values a column of 0 and 1 for each (one
+    column for two of them), where a value not met in training is none of these; text of many
+    values 30 numbers by latent semantic analysis of its pieces of three and four letters. Columns
+    without any value in training are left out.
+
+    Parameters
+    ----------
+    cardinality_threshold : int, default=40
+        From so many distinct values on, text is no category.
+    random_state : int, RandomState instance or None, default=None
+        Of the analysis of text.
+
+    Attributes
+    ----------
+    encodings_ : dict of str to str
+        How each column becomes numbers: number, category, text, date, or empty (not at all).
+    sources_ : ndarray of shape (n_outputs,)
+        The column that each output comes from.
+    encoders_ : dict of str to object
+        skrub's encoders of the columns of text and dates.
+    one_hot_ : OneHotEncoder or None
+        Of all categories together.
+    feature_names_in_ : ndarray of shape (d,)
+        The names of the columns.
+    n_features_in_ : int
+        Their number.
     """
 
-    def __init__(self, seed: int) -> None:
-        try:
-            from skrub import StringEncoder, TableVectorizer
-        except ImportError as missing:
-            raise ImportError(
-                "data frames need skrub: install it with pip install 'vennforest[all]'"
-            ) from missing
-        self._vectorizer = TableVectorizer(high_cardinality=StringEncoder(random_state=seed))
+    encodings_: dict[str, Encoding]
+    sources_: NDArray[Any]
 
-    def fit_transform(self, X: pd.DataFrame, y: NDArray[Any]) -> NDArray[np.float32]:
-        """Learn the columns, and return them as numbers, (n, outputs)."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # remarks on how columns are read
-            table = self._vectorizer.fit_transform(X, y)
-        if not table.shape[1]:
+    def __init__(self, *, cardinality_threshold: int = 40, random_state: Any = None) -> None:
+        self.cardinality_threshold = cardinality_threshold
+        self.random_state = random_state
+
+    def fit(self, X: pd.DataFrame, y: object = None) -> Self:
+        """Learn the categories and the encoders of text and dates.
+
+        Parameters
+        ----------
+        X : pandas DataFrame of shape (n, d)
+            Columns of float64, of datetime64, or of objects: str and None.
+        y : ignored
+
+        Raises
+        ------
+        InputError
+            If all columns are empty.
+        ImportError
+            If there are dates or text of many values, and skrub is not installed.
+        """
+        X = as_pandas(X)
+        self.feature_names_in_ = np.array([str(name) for name in X.columns], dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        self.encodings_ = {str(name): self._encoding(X[name]) for name in X.columns}
+        self.one_hot_ = self._one_hot(X)
+        self.encoders_ = {
+            name: self._encoder(X[name], encoding)
+            for name, encoding in self.encodings_.items()
+            if encoding in ("text", "date")
+        }
+        names = self._output_names()
+        self._names = np.array([output for outputs in names.values() for output in outputs], object)
+        self.sources_ = np.repeat(
+            self.feature_names_in_, [len(names[name]) for name in self.feature_names_in_]
+        )
+        if not len(self.sources_):
             raise InputError("X must have a column with values, got empty ones only")
-        return np.ascontiguousarray(table.to_numpy(dtype=np.float32))
+        return self
 
     def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
-        """Return rows as numbers, (m, outputs)."""
+        """Return the numbers, shape (m, n_outputs), in the order of the columns.
+
+        Parameters
+        ----------
+        X : pandas DataFrame of shape (m, d)
+            With the columns of training, of the same types.
+        """
+        check_is_fitted(self, "sources_")
+        X = as_pandas(X)
+        table = np.empty((len(X), len(self.sources_)), dtype=np.float32)
+        if not len(X):
+            return table
+        by_encoding = np.array([self.encodings_[name] for name in self.sources_], dtype=object)
+        plain = self._columns("number")
+        if plain:
+            table[:, by_encoding == "number"] = X[plain].to_numpy(dtype=np.float32)
+        if self.one_hot_ is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # categories not met before are none of them
+                table[:, by_encoding == "category"] = self.one_hot_.transform(_categories(X, self))
+        for name, encoder in self.encoders_.items():
+            encoded = encoder.transform(_for_skrub(X[name]))
+            table[:, self.sources_ == name] = encoded.to_numpy(dtype=np.float32)
+        return table
+
+    def _encoding(self, column: pd.Series[Any]) -> Encoding:
+        if not column.notna().any():
+            return "empty"
+        if column.dtype.kind == "f":
+            return "number"
+        if column.dtype.kind == "M":
+            return "date"
+        return "category" if column.nunique() < self.cardinality_threshold else "text"
+
+    def _columns(self, encoding: Encoding) -> list[str]:
+        return [name for name, how in self.encodings_.items() if how == encoding]
+
+    def _one_hot(self, X: pd.DataFrame) -> OneHotEncoder | None:
+        if not self._columns("category"):
+            return None
+        encoder = OneHotEncoder(
+            drop="if_binary", dtype=np.float32, handle_unknown="ignore", sparse_output=False
+        )
+        return encoder.fit(_categories(X, self))
+
+    def _encoder(self, column: pd.Series[Any], encoding: Encoding) -> Any:
+        try:
+            from skrub import DatetimeEncoder, StringEncoder
+        except ImportError as missing:
+            raise ImportError(NEEDS_SKRUB) from missing
+        text = encoding == "text"
+        encoder = StringEncoder(random_state=self.random_state) if text else DatetimeEncoder()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # categories not seen before count as none of them
-            table = self._vectorizer.transform(X)
-        return np.ascontiguousarray(table.to_numpy(dtype=np.float32))
+            warnings.simplefilter("ignore")  # that a small table has fewer pieces of text than 30
+            encoder.fit_transform(_for_skrub(column))
+        return encoder
 
-    def sources(self) -> list[str]:
-        """Return the name of the column that each output comes from."""
-        origin = self._vectorizer.output_to_input_
-        return [origin[output] for output in self._vectorizer.all_outputs_]
+    def _output_names(self) -> dict[str, list[str]]:
+        """Return the names of what each column becomes, by column."""
+        names: dict[str, list[str]] = {name: [] for name in self.feature_names_in_}
+        if self.one_hot_ is not None:
+            categories = self._columns("category")
+            for name, kept, dropped in zip(
+                categories,
+                self.one_hot_.categories_,
+                self.one_hot_.drop_idx_
+                if self.one_hot_.drop_idx_ is not None
+                else [None] * len(categories),
+                strict=True,
+            ):
+                names[name] = [f"{name}_{value}" for i, value in enumerate(kept) if i != dropped]
+        for name in self.feature_names_in_:
+            if self.encodings_[name] == "number":
+                names[name] = [name]
+            elif name in self.encoders_:
+                names[name] = [str(output) for output in self.encoders_[name].all_outputs_]
+        return names
 
-    def kinds(self) -> dict[str, str]:
-        """Return how each column was read."""
-        kinds: dict[str, str] = dict(self._vectorizer.column_to_kind_)
-        return kinds
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
+        """Return the names of the outputs, shape (n_outputs,)."""
+        check_is_fitted(self, "sources_")
+        return self._names
+
+    def __sklearn_tags__(self) -> Tags:
+        """Take text and missing cells."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _categories(X: pd.DataFrame, encoder: TableEncoder) -> NDArray[Any]:
+    """Return the cells of the categories, NaN where missing, shape (m, number of them)."""
+    cells = X[encoder._columns("category")]
+    values: NDArray[Any] = cells.to_numpy(dtype=object)
+    return np.where(cells.isna().to_numpy(), np.nan, values)
+
+
+def _for_skrub(column: pd.Series[Any]) -> Any:
+    """Return a column that skrub's encoders take, also where all cells of a part are missing."""
+    return column if column.dtype.kind == "M" else column.astype(object).fillna("")

@@ -277,7 +277,12 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
         Parameters and errors are those of ``predict_multiprobability``.
         """
-        return self.predict_multiprobability(X).merge(self._merge)
+        return self._predict(X)[1]
+
+    def _predict(self, X: Any) -> tuple[Multiprobability, FloatArray]:
+        """Return bounds and probabilities, with one training for each label of each object."""
+        bounds = self.predict_multiprobability(X)
+        return bounds, bounds.merge(self._merge)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each object, shape (m,), the first of equals.

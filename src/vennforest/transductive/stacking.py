@@ -10,12 +10,7 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 from sklearn.utils.validation import check_array
 
-from vennforest._validation import IntArray
-
-
-def is_frame(X: Any) -> bool:
-    """Return whether it is a data frame."""
-    return hasattr(X, "columns") and not isinstance(X, np.ndarray)
+from vennforest._validation import IntArray, is_frame
 
 
 def check_table(X: Any) -> Any:

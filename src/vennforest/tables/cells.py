@@ -1,0 +1,341 @@
+"""Cells of a table: what a column of them holds, and each of them read as that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._validation import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["number", "boolean", "date", "duration", "text", "empty"]
+"""What the cells of a column are."""
+
+PLURAL: dict[str, str] = {
+    "number": "numbers",
+    "boolean": "booleans",
+    "date": "dates",
+    "duration": "durations",
+    "text": "text",
+    "empty": "no values",
+}
+
+LARGEST = float(np.finfo(np.float32).max)
+"""Forests compare numbers in 32 bits."""
+
+# pandas's own list without "None", which is a category more often than a missing cell.
+MISSING = ["", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "-NaN", "-nan"]
+"""Text that stands for a missing cell, with or without blanks around it."""
+
+WORDS = {"true": 1.0, "false": 0.0}
+"""Text of a column of booleans."""
+
+BOOLEANS = {**WORDS, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
+"""Text that such a column is read from."""
+
+FIRST = 1000
+"""Cells that are looked at one by one before all are."""
+
+NEEDS_SKRUB = "tables with text or dates need skrub: install it with pip install 'vennforest[all]'"
+
+
+class Column:
+    """A column whose cells are to be read.
+
+    Parameters
+    ----------
+    cells : Series of shape (n,)
+        Bytes are taken for text in UTF-8.
+    name : str
+        What error messages call it.
+
+    Attributes
+    ----------
+    present : Series
+        The cells that are not missing.
+    there : ndarray of shape (n,)
+        Which these are.
+
+    Raises
+    ------
+    InputError
+        If a cell holds bytes that are not UTF-8.
+    """
+
+    def __init__(self, cells: pd.Series[Any], name: str) -> None:
+        import pandas as pd
+
+        self.categorical = isinstance(cells.dtype, pd.CategoricalDtype)
+        self.cells = cells.astype(object) if self.categorical else cells
+        self.name = name
+        self.there: NDArray[np.bool_] = cells.notna().to_numpy(dtype=bool)
+        if _kind_letter(self.cells) == "O":
+            self._clean()
+        self.present = self.cells[self.there]
+
+    def _clean(self) -> None:
+        """Turn bytes into text, and text that says so into missing cells."""
+        values = self.cells.tolist()
+        if any(isinstance(value, bytes) for value in values):
+            values = [self._decoded(i, value) for i, value in enumerate(values)]
+            self.cells = self.cells.astype(object)
+            self.cells[:] = values
+        missing = set(MISSING)
+        self.there = self.there & np.fromiter(
+            (not (isinstance(value, str) and value.strip() in missing) for value in values),
+            dtype=bool,
+            count=len(values),
+        )
+
+    def _decoded(self, place: int, value: Any) -> Any:
+        try:
+            return value.decode("utf-8") if isinstance(value, bytes) else value
+        except UnicodeDecodeError:
+            raise InputError(
+                f"column {self.name!r} must hold numbers, dates or text, got bytes that are not "
+                f"UTF-8 in {self._row(place)}: leave it out, or write it as text"
+            ) from None
+
+    def learn(self) -> tuple[Kind, str | None]:
+        """Return what the cells are, and how dates are written; None: as dates, or no dates."""
+        kind = self._learn_kind()
+        if kind != "text" or self.categorical or not self._is_text():
+            return kind, None
+        kind = self.learn_from_text()
+        if kind != "text":
+            return kind, None
+        written = _date_format(self.present)
+        return ("text", None) if written is None else ("date", written)
+
+    def learn_from_text(self) -> Literal["number", "boolean", "text", "empty"]:
+        """Return what a column of text holds; dates count as text."""
+        cells = self.present.tolist()
+        if not cells:
+            return "empty"
+        if all(cell.strip().lower() in WORDS for cell in cells):
+            return "boolean"
+        if any(number(cell) is None for cell in cells[:FIRST]) or numbers(cells) is None:
+            return "text"
+        return "number"
+
+    def _is_text(self) -> bool:
+        import pandas as pd
+
+        return bool(pd.api.types.infer_dtype(self.present, skipna=True) == "string")
+
+    def _learn_kind(self) -> Kind:
+        """Return what the type of the column, and of its objects, says."""
+        import pandas as pd
+
+        if not self.there.any():
+            return "empty"
+        if self.categorical:
+            return "text"
+        letters: dict[str, Kind] = {
+            "b": "boolean",
+            "i": "number",
+            "u": "number",
+            "f": "number",
+            "M": "date",
+            "m": "duration",
+        }
+        letter = _kind_letter(self.cells)
+        if letter == "c":
+            raise InputError(f"column {self.name!r} must hold real numbers, got complex ones")
+        if letter in letters:
+            return letters[letter]
+        inferred: dict[str, Kind] = {
+            "boolean": "boolean",
+            "decimal": "number",
+            "integer": "number",
+            "floating": "number",
+            "mixed-integer-float": "number",
+            "date": "date",
+            "datetime": "date",
+            "datetime64": "date",
+            "timedelta": "duration",
+            "timedelta64": "duration",
+        }
+        return inferred.get(pd.api.types.infer_dtype(self.present, skipna=True), "text")
+
+    def read(self, kind: Kind, written: str | None = None) -> pd.Series[Any]:
+        """Return the cells as float64, datetime64[us] or objects of str and None.
+
+        Parameters
+        ----------
+        kind : str
+            What they are to be.
+        written : str, optional
+            How dates are written as text.
+
+        Raises
+        ------
+        InputError
+            If a cell is something else; it is named.
+        """
+        import pandas as pd
+
+        assert kind in get_args(Kind)
+        if kind == "empty":
+            values: Any = np.full(len(self.cells), np.nan)
+        elif kind == "text":
+            values = self._text()
+        elif kind == "date":
+            values = self._dates(written)
+        else:
+            values = self._numbers(kind)
+        read: pd.Series[Any] = pd.Series(values, index=self.cells.index, dtype=values.dtype)
+        return read
+
+    def _text(self) -> NDArray[Any]:
+        values = np.full(len(self.cells), None, dtype=object)
+        if not self.there.any():
+            return values
+        if _kind_letter(self.cells) in "biufMm":
+            self._refuse("text", 0)
+        values[self.there] = [str(cell) for cell in self.present]
+        return values
+
+    def _dates(self, written: str | None) -> NDArray[Any]:
+        import pandas as pd
+
+        values = np.full(len(self.cells), np.datetime64("NaT", "us"), dtype="datetime64[us]")
+        present = self.present
+        if not len(present):
+            return values
+        if _kind_letter(present) in "biufm":
+            self._refuse("date", 0)
+        text = np.array([isinstance(cell, str) for cell in present.tolist()])
+        if text.any() and _kind_letter(present) != "M":
+            how = "ISO8601" if written is None else written
+            dates = pd.to_datetime(present.astype(str), format=how, errors="coerce", utc=True)
+        else:
+            dates = pd.to_datetime(present, errors="coerce", utc=True)
+        wrong = dates.isna().to_numpy()
+        if wrong.any():
+            self._refuse("date", int(wrong.argmax()), written)
+        values[self.there] = dates.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+        return values
+
+    def _numbers(self, kind: Kind) -> NDArray[np.float64]:
+        values = np.full(len(self.cells), np.nan)
+        present = self.present
+        if not len(present):
+            return values
+        letter = _kind_letter(present)
+        if kind == "duration" and letter == "m":
+            values[self.there] = present.dt.total_seconds().to_numpy(dtype=np.float64)
+        elif letter in "biuf" and kind != "duration":
+            values[self.there] = present.to_numpy(dtype=np.float64)
+        elif letter in "Mm":
+            self._refuse(kind, 0)
+        else:
+            values[self.there] = self._from_cells(present.tolist(), kind)
+        wrong = (np.abs(values) > LARGEST) & self.there
+        if wrong.any():
+            at = int(wrong.argmax())
+            size = "an infinite number" if np.isinf(values[at]) else f"{values[at]:.3g}"
+            raise InputError(
+                f"column {self.name!r} must hold numbers up to {LARGEST:.2g}, got {size} in "
+                f"{self._row(at)}: leave such cells empty, or drop the column"
+            )
+        return values
+
+    def _from_cells(self, cells: list[Any], kind: Kind) -> Any:
+        if kind == "number" and (fast := numbers(cells)) is not None:
+            return fast
+        read = []
+        for at, cell in enumerate(cells):
+            value = None
+            if kind == "duration":
+                value = cell.total_seconds() if hasattr(cell, "total_seconds") else None
+            elif kind == "boolean" and isinstance(cell, str):
+                value = BOOLEANS.get(cell.strip().lower())
+            else:
+                value = number(cell)
+            if value is None:
+                self._refuse(kind, at)
+            else:
+                read.append(value)
+        return read
+
+    def _refuse(self, kind: Kind, at: int, written: str | None = None) -> None:
+        """Raise the error that names the cell, counted among those that are there."""
+        place = int(np.flatnonzero(self.there)[at])
+        value = self.cells.iloc[place]
+        cell = repr(value) if isinstance(value, str) else str(value)
+        cell = cell if len(cell) <= 60 else cell[:59] + "…"
+        how = f" written like {written}" if written else ""
+        raise InputError(
+            f"column {self.name!r} held {PLURAL[kind]}{how} in training and now holds {cell} in "
+            f"{self._row(place)}"
+        )
+
+    def _row(self, place: int) -> str:
+        label = self.cells.index[place]
+        return f"row {label + 1:,}" if isinstance(label, int | np.integer) else f"row {label!r}"
+
+
+def number(cell: Any) -> float | None:
+    """Return a cell as the nearest float, None where it is no number."""
+    if isinstance(cell, str) and "_" in cell:  # Python takes 1_000 for a number
+        return None
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def numbers(cells: list[Any]) -> NDArray[np.float64] | None:
+    """Return cells as the nearest floats, shape (n,); None where one is no number."""
+    fast = _arrow_numbers(cells)
+    if fast is not None:
+        return fast
+    values = []
+    for cell in cells:
+        value = number(cell)
+        if value is None:
+            return None
+        values.append(value)
+    return np.array(values, dtype=np.float64)
+
+
+def _arrow_numbers(cells: list[Any]) -> NDArray[np.float64] | None:
+    """Return what pyarrow reads at once, ten times as fast; None where it does not read all."""
+    try:
+        import pyarrow as pa
+        from pyarrow import compute
+    except ImportError:
+        return None
+    try:
+        text = compute.utf8_trim_whitespace(pa.array(cells, pa.string()))
+        read = compute.cast(text, pa.float64())
+    except (pa.ArrowException, TypeError, UnicodeError):
+        return None
+    values: NDArray[np.float64] = read.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _kind_letter(column: pd.Series[Any]) -> str:
+    """Return numpy's letter for the type of a column, O for text and objects."""
+    letter: str = getattr(column.dtype, "kind", "O")
+    return letter
+
+
+def _date_format(cells: pd.Series[Any]) -> str | None:
+    """Return the one format in which all cells are dates, None where there is none."""
+    try:
+        from skrub import ToDatetime
+    except ImportError as missing:
+        raise ImportError(NEEDS_SKRUB) from missing
+    reader = ToDatetime()
+    try:
+        reader.fit_transform(cells.astype(str).reset_index(drop=True).rename("dates"))
+    except ValueError:  # what skrub raises for a column of something else
+        return None
+    written: str | None = reader.format_
+    return written

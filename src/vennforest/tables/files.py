@@ -1,0 +1,91 @@
+"""Files that may hold tables: opened, and told apart by how they begin."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO
+
+from vennforest._validation import InputError
+
+GZIP, PARQUET, ARROW_FILE, FEATHER_1 = b"\x1f\x8b", b"PAR1", b"ARROW1", b"FEA1"
+ARROW_STREAM = b"\xff\xff\xff\xff"
+OTHER_FORMATS = {
+    b"PK\x03\x04": "a zip archive or an Excel workbook",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"%PDF": "a PDF document",
+    b"\x89PNG": "a picture",
+    b"\x89HDF": "an HDF5 file",
+    b"SQLite": "a database",
+    b"BZh": "a bzip2 archive",
+    b"\xfd7zX": "an xz archive",
+    b"(\xb5/\xfd": "a zstandard archive",
+}
+
+
+def check_table_file(path: Path) -> bytes:
+    """Return the first bytes of a file, unzipped, that tell its format.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it is a folder or empty, or surely something else than a table.
+    OSError
+        If it cannot be read.
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name a file in it")
+    if not path.exists():
+        raise InputError(f"there is no file {path}{_close_files(path)}")
+    with opened(path) as file:
+        head = file.read(8)
+    if not head:
+        raise InputError(f"{path} is empty")
+    for magic, what in OTHER_FORMATS.items():
+        if head.startswith(magic):
+            raise InputError(
+                f"{path} is {what}, not a table: write it as CSV, Parquet or Arrow first"
+            )
+    return head
+
+
+def is_arrow(head: bytes) -> bool:
+    """Tell whether a file that begins like this is Parquet or Arrow; others are text."""
+    return head.startswith((PARQUET, ARROW_FILE, FEATHER_1, ARROW_STREAM))
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file, which may be gzipped, for reading bytes."""
+    with Path(path).open("rb") as file:
+        zipped = file.read(2) == GZIP
+    with gzip.open(path, "rb") if zipped else Path(path).open("rb") as file:
+        yield file  # type: ignore[misc]
+
+
+def refuse_duplicates(path: Path, names: list[str]) -> None:
+    """Refuse a table in which two columns share a name.
+
+    Raises
+    ------
+    InputError
+        Naming the first of them.
+    """
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        rest = f" and {len(twice) - 1} more" if len(twice) > 1 else ""
+        raise InputError(f"{path} has several columns called {twice[0]!r}{rest}: rename them")
+
+
+def _close_files(path: Path) -> str:
+    with suppress(OSError):
+        names = [p.name for p in path.parent.iterdir() if p.is_file()]
+        close = get_close_matches(path.name, names, n=1, cutoff=0.7)
+        if close:
+            return f": did you mean {path.parent / close[0]}?"
+    return ""

@@ -1,0 +1,216 @@
+"""What a column is taken for, its cells after, and the numbers that are made of them."""
+
+import math
+import string
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+skrub = pytest.importorskip("skrub")
+
+from vennforest._validation import InputError  # noqa: E402
+from vennforest.tables import TableColumns, TableEncoder  # noqa: E402
+from vennforest.tables.cells import MISSING, Column, number, numbers  # noqa: E402
+from vennforest.tables.read import read_table  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ([1, 2, None], "number"),
+        (["1", "2.5", " 3e4 "], "number"),
+        (["1", "2", "x"], "text"),
+        (["1", "", "2"], "number"),
+        (["1", " NA ", "2", b"3"], "number"),
+        (["1", "None", "2"], "text"),
+        ([True, None, False], "boolean"),
+        (["True", None, "FALSE"], "boolean"),
+        (["True", "0"], "text"),
+        (["2020-01-02", "2020-02-03"], "date"),
+        (["2020-01-02", "", "2020-02-03"], "date"),
+        (["2020-01-02", "soon"], "text"),
+        ([pd.Timestamp("2020-01-02"), None], "date"),
+        ([pd.Timedelta(3, "s"), None], "duration"),
+        ([None, None], "empty"),
+        (["", "n/a", None], "empty"),
+        ([1, "x", 2.5], "text"),
+        (pd.Categorical(["1", "2"]), "text"),
+        (pd.Categorical(["", None]), "empty"),
+    ],
+)
+def test_kinds(cells, kind):
+    frame = pd.DataFrame({"c": pd.Series(cells), "d": range(len(cells))})
+    assert TableColumns().fit(frame).kinds_[0] == kind
+
+
+WORDS = st.one_of(
+    st.sampled_from([*MISSING, "None", "true", "False", "2020-01-02", "02/01/2020", "x", "?"]),
+    st.integers(-(10**20), 10**20).map(str),
+    st.floats(allow_nan=False).map(repr),
+    st.text(string.ascii_letters + string.digits + " .-+_%", max_size=4),
+)
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.lists(WORDS, min_size=1, max_size=8), st.sampled_from([None, "1", "true", "x"]))
+def test_a_column_is_the_same_in_every_format(tmp_path_factory, cells, filled):
+    """One inference: what a file of text, of Arrow, and a data frame in memory are taken for."""
+    if filled is not None:  # columns of one kind but for few cells come up by chance seldom
+        cells = [filled if i % 3 else cell for i, cell in enumerate(cells)]
+    folder = tmp_path_factory.mktemp("formats")
+    frame = pd.DataFrame({"c": pd.Series(cells, dtype=object), "d": "k"})
+    frame.to_csv(folder / "t.csv", index=False)
+    frame.to_parquet(folder / "t.parquet")
+    tables = [frame, read_table(folder / "t.csv"), read_table(folder / "t.parquet")]
+    learnt = [TableColumns().fit(table) for table in [*tables, pl.from_pandas(frame)]]
+    assert len({str((one.kinds_, one.formats_)) for one in learnt}) == 1
+    try:
+        read = [learnt[0].transform(table) for table in tables]
+    except InputError as error:
+        assert "infinite" in str(error) or "must hold numbers up to" in str(error)
+        return
+    for other in read[1:]:
+        pd.testing.assert_series_equal(read[0]["c"].map(_stripped), other["c"].map(_stripped))
+
+
+def _stripped(cell):
+    return cell.strip() if isinstance(cell, str) else cell  # as text files are read
+
+
+@settings(deadline=None, max_examples=500)
+@given(
+    st.lists(
+        st.one_of(
+            st.floats().map(repr),
+            st.text("0123456789.eE+-_ infaNxd\u0661\u00a0\t", max_size=6),
+            st.integers().map(str),
+        ),
+        max_size=5,
+    )
+)
+def test_numbers_are_what_python_reads(cells):
+    one_by_one = [number(cell) for cell in cells]
+    found = numbers(cells)
+    if None in one_by_one:
+        assert found is None
+    else:
+        np.testing.assert_array_equal(found, one_by_one)
+    for cell, value in zip(cells, one_by_one, strict=True):
+        try:
+            expected = None if "_" in cell else float(cell)
+        except ValueError:
+            expected = None
+        assert value == expected or (math.isnan(value) and math.isnan(expected))
+
+
+def test_numbers_are_the_nearest():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=500) * 10.0 ** rng.integers(-30, 30, 500)
+    columns = TableColumns().fit(pd.DataFrame({"a": values}))
+    read = columns.transform(pd.DataFrame({"a": [repr(float(x)) for x in values]}))
+    np.testing.assert_array_equal(read["a"], values)
+
+
+def test_refusals():
+    columns = TableColumns().fit(pd.DataFrame({"a": [1.0], "t": ["x"]}, index=["r"]))
+    with pytest.raises(InputError, match="X must be a pandas or polars DataFrame, got ndarray"):
+        columns.transform(np.ones((1, 2)))
+    with pytest.raises(InputError, match="in row 'q'"):
+        columns.transform(pd.DataFrame({"a": ["no"], "t": ["x"]}, index=["q"]))
+    with pytest.raises(InputError, match="got empty ones only"):
+        TableColumns().fit(pd.DataFrame({"a": [None]}))
+    with pytest.raises(InputError, match="two alike"):
+        TableColumns().fit(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    with pytest.raises(InputError, match="at least one column"):
+        TableColumns().fit(pd.DataFrame(index=[0]))
+    with pytest.raises(InputError, match="'t' must hold numbers, dates or text, got bytes that ar"):
+        columns.transform(pd.DataFrame({"a": [1.0], "t": [b"\xff"]}))
+
+
+def test_bytes_are_text():
+    frame = pd.DataFrame({"t": [b"red", b"bl\xc3\xbce", None], "n": [b"1", b"2", b"3"]})
+    columns = TableColumns().fit(frame)
+    assert columns.kinds_ == ["text", "number"]
+    assert columns.transform(frame)["t"].tolist() == ["red", "blüe", None]
+
+
+def mixed_table(seed, n=300):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "number": rng.normal(size=n),
+            "few": rng.choice(["x", "y", "ü", None], n),
+            "two": rng.choice(["u", "v"], n),
+            "two or none": rng.choice(["u", "v", None], n),
+            "many": [f"firm {i} and {i % 7}" if i % 11 else None for i in rng.integers(0, 300, n)],
+            "day": pd.date_range("2020-01-01", periods=n),
+            "hour": pd.date_range("2020-01-01", periods=n, freq="7h"),
+            "category": pd.Categorical(rng.choice(["p", "q", "r"], n)),
+            "empty": None,
+            "constant": "k",
+            "boolean": rng.choice([True, False], n),
+            "forty": [f"t{i % 40}" for i in range(n)],
+            "word": rng.choice([None, "None", "?"], n),
+            "later": np.where(np.arange(n) < 200, None, "x"),
+        }
+    )
+    frame.loc[3:50, ["day", "hour"]] = pd.NaT
+    return frame[list(rng.permutation(frame.columns))]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_encoder_does_what_skrub_does_with_columns_of_known_kinds(seed):
+    read = TableColumns().fit_transform(mixed_table(seed))
+    # As categories, text is not taken for numbers, dates or missing cells a second time.
+    text = {name: read[name].astype("category") for name in read if read[name].dtype.kind == "O"}
+    theirs = skrub.TableVectorizer(high_cardinality=skrub.StringEncoder(random_state=5))
+    ours = TableEncoder(random_state=5)
+    expected = theirs.fit_transform(read.assign(**text).iloc[:200])
+    found = ours.fit_transform(read.iloc[:200])
+    assert ours.get_feature_names_out().tolist() == list(expected.columns)
+    assert ours.sources_.tolist() == [theirs.output_to_input_[name] for name in expected.columns]
+    assert {ours.encodings_["empty"], ours.encodings_["later"]} == {"empty"}
+    np.testing.assert_array_equal(found, expected.to_numpy(np.float32))
+    expected = theirs.transform(read.assign(**text).iloc[200:])
+    np.testing.assert_array_equal(ours.transform(read.iloc[200:]), expected.to_numpy(np.float32))
+
+
+def test_rows_are_encoded_alone_as_together():
+    frame = mixed_table(9)
+    columns = TableColumns().fit(frame)
+    encoder = TableEncoder(random_state=0).fit(columns.transform(frame.iloc[:150]))
+    together = encoder.transform(columns.transform(frame))
+    for i in (0, 7, 40, 299):  # some of their cells are missing, some not met before
+        alone = encoder.transform(columns.transform(frame.iloc[[i]]))
+        np.testing.assert_allclose(alone[0], together[i], rtol=1e-5, atol=1e-6)
+    assert encoder.transform(columns.transform(frame.iloc[:0])).shape == (0, together.shape[1])
+
+
+def test_text_is_decided_once_by_the_whole_table():
+    """A part of a column that might be dates or numbers by itself is still text."""
+    frame = pd.DataFrame({"c": ["2020-01-02"] * 30 + ["soon"], "n": ["1"] * 30 + ["<0.5"]})
+    columns = TableColumns().fit(frame)
+    encoder = TableEncoder().fit(columns.transform(frame.iloc[:30]))
+    assert encoder.encodings_ == {"c": "category", "n": "category"}
+
+
+def test_missing_extras_are_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "skrub", None)
+    numbers_only = TableColumns().fit_transform(pd.DataFrame({"a": ["1", "2"]}))
+    assert TableEncoder().fit_transform(numbers_only).tolist() == [[1.0], [2.0]]
+    with pytest.raises(ImportError, match="pip install 'vennforest"):
+        TableColumns().fit(pd.DataFrame({"a": ["x", "y"]}))
+    dates = pd.DataFrame({"a": pd.to_datetime(["2020-01-01", None])})
+    with pytest.raises(ImportError, match="pip install 'vennforest"):
+        TableEncoder().fit(dates)
+
+
+def test_a_missing_cell_is_one_in_labels_too():
+    column = Column(pd.Series(["a", "", " NA", None, "b"]), "c")
+    assert column.there.tolist() == [True, False, False, False, True]
