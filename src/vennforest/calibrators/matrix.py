@@ -1,0 +1,162 @@
+"""Matrix scaling: a multinomial regression on the logarithms of the scores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest.calibrators._counts import count_labels
+from vennforest.calibrators._log_scores import (
+    On,
+    Shrinkage,
+    ToProbabilities,
+    check_not_negative,
+)
+from vennforest.calibrators._multinomial import Multinomial, Structure, fit_multinomial
+from vennforest.calibrators._penalised import Counts, Prior, fit_penalised
+from vennforest.calibrators.base import Calibrator
+
+
+class MatrixScaling(Calibrator):
+    """Matrix scaling: ``softmax(W log s + b)`` of scores s, drawn towards leaving them alone.
+
+    Minimises the log loss of the calibration set plus ``ridge / 2`` times the squared distances of
+    W from the identity (k times as much off the diagonal) and of b from 0. With probabilities as
+    scores this is Dirichlet calibration (Kull et al. 2019, eq. 4), for decision values matrix or
+    vector scaling (Guo, Pleiss, Sun & Weinberger 2017, section 4.2).
+
+    Parameters
+    ----------
+    structure : {"shared", "diagonal", "full"}, default="diagonal"
+        Which slopes are free: one for all classes (temperature scaling with intercepts), one a
+        class (vector scaling), or one for each pair of classes.
+    ridge : float, default=0.3
+        Above 0. As the penalty is added to the sum over examples, it weighs the less the more
+        there are.
+    shrinkage : float, default=0.01
+        Not below 0. Scores are drawn to the shares pi of the classes first,
+        ``(s + c pi) / (1 + c)`` with this c, so that zeros, which forests give, have logarithms;
+        with 0 they are put halfway to the smallest calibration score instead (within 2.2e-16 and
+        0.01).
+    on : {"auto", "probabilities", "logits"}, default="auto"
+        What the scores are. ``"probabilities"``: in [0, 1], rows of columns summing to 1.
+        ``"logits"``: decision values, which temperature scaling makes probabilities first.
+        ``"auto"``: probabilities where the calibration scores can be such, else logits; new scores
+        are then taken for the same.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    coef_ : ndarray of shape (k, k)
+        W; row j holds the slopes of class j's logit.
+    intercept_ : ndarray of shape (k,)
+        b.
+    on_ : {"probabilities", "logits"}
+        What the calibration scores were taken for.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
+        if scores are to be probabilities and are none.
+
+    Notes
+    -----
+    The sum is strictly convex, so there is one minimum, which Newton steps find. It stays finite
+    where labels are separable or a class is missing: such a class keeps a small probability. Two
+    classes are fitted to counts at distinct scores, from 16,384 examples on to groups of
+    near-equal ones. A map of two classes may decrease where slopes are below zero.
+
+    References
+    ----------
+    Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML. Kull et
+    al. (2019), Beyond temperature scaling, NeurIPS.
+
+    Examples
+    --------
+    >>> from vennforest.calibrators.matrix import MatrixScaling
+    >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]]
+    >>> model = MatrixScaling("full").fit(scores, ["a", "b", "c", "b"])
+    >>> model.predict_proba([[0.4, 0.4, 0.2]]).round(2)
+    array([[0.24, 0.6 , 0.16]])
+    """
+
+    def __init__(
+        self,
+        structure: Structure = "diagonal",
+        ridge: float = 0.3,
+        shrinkage: float = 0.01,
+        on: On = "auto",
+    ) -> None:
+        self.structure = structure
+        self.ridge = ridge
+        self.shrinkage = shrinkage
+        self.on = on
+
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        check_option(self.structure, Structure, "structure")
+        ridge = check_not_negative(self.ridge, "ridge", zero=False)
+        c = check_not_negative(self.shrinkage, "shrinkage")
+        k = len(self.classes_)
+        self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
+        self.on_ = self._to_probabilities.on
+        p = self._to_probabilities(scores)
+        self._shrinkage = Shrinkage.of(c, p, np.bincount(codes, weight, k))
+        if p.ndim == 1:
+            x, total, positive = count_labels(p, codes.astype(np.float64), weight)
+            counts = Counts(x, total - positive, positive)
+            self._map = fit_two_classes(self._shrinkage.logs(x), counts, self.structure, ridge)
+        else:
+            logs = self._shrinkage.logs(p)
+            self._map = fit_multinomial(logs, codes, weight, self.structure, ridge)
+        self.coef_ = self._map.slopes.T.copy()
+        self.intercept_ = self._map.intercepts.copy()
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        return self._map(self._shrinkage.logs(self._to_probabilities(scores)))
+
+
+def fit_two_classes(
+    logs: FloatArray, counts: Counts, structure: Structure, ridge: float
+) -> Multinomial:
+    """Fit two classes as a logistic regression of the second against the first.
+
+    The difference of the two logits has slopes d1 and d0 of the two logarithms and one intercept;
+    among the matrices that give these the penalty takes the cheapest.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (m, 2)
+        Logarithms of distinct scores.
+    counts : Counts
+        How often either label was seen at each.
+    structure : {"shared", "diagonal", "full"}
+    ridge : float
+        Above zero.
+    """
+    rising, falling = logs[:, 1], -logs[:, 0]
+    # b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0; W11 - W10 = 1 + d costs ridge d^2 2 / 3 where
+    # the entry off the diagonal costs twice as much as the one on it.
+    slope = ridge * (2 / 3 if structure == "full" else 1.0)
+    if structure == "shared":
+        features, slopes = [rising + falling], [slope]
+    else:
+        features, slopes = [rising, falling], [slope, slope]
+    d = len(features)
+    theta = fit_penalised(
+        np.array([*features, np.ones(len(rising))]),
+        counts,
+        Prior(
+            np.array([1.0] * d + [0.0]), np.diag([*slopes, ridge / 2]), np.zeros(d + 1, np.bool_)
+        ),
+    ).theta
+    up, down, b = theta[0], theta[d - 1], theta[-1]
+    if structure == "full":
+        # Of the distance from 1 two thirds are the diagonal's and one third the other entry's.
+        diagonal = 1 + 2 / 3 * (np.array([down, up]) - 1)
+        other = -(np.array([down, up]) - 1) / 3
+        W = np.array([[diagonal[0], other[0]], [other[1], diagonal[1]]])
+    else:
+        W = np.diag([down, up])
+    return Multinomial(W, np.array([-b / 2, b / 2]))
