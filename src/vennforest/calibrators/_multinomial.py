@@ -75,7 +75,7 @@ class _Problem:
     ) -> None:
         n, k = logs.shape
         w = np.ones(n) if weight is None else weight
-        mass = float(w.sum())
+        mass = max(float(w.sum()), 1.0)  # the penalty stays finite where next to nothing counts
         self.w: FloatArray = (w / mass)[:, None]
         self.logs, self.codes, self.rows, self.k = logs, codes, np.arange(n), k
         self.full, self.shared = structure == "full", structure == "shared"

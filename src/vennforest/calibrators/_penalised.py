@@ -106,7 +106,8 @@ def fit_penalised(
     start : ndarray of shape (d,), optional
         Where to begin, within the bounds; the prior's mean otherwise.
     """
-    mass = float(counts.negative.sum() + counts.positive.sum())
+    # Where next to nothing is counted, the penalty stays finite.
+    mass = max(float(counts.negative.sum() + counts.positive.sum()), 1.0)
     negative, positive = counts.negative / mass, counts.positive / mass
     total = negative + positive
     penalty = prior.penalty / mass

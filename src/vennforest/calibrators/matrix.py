@@ -66,7 +66,8 @@ class MatrixScaling(Calibrator):
     The sum is strictly convex, so there is one minimum, which Newton steps find. It stays finite
     where labels are separable or a class is missing: such a class keeps a small probability. Two
     classes are fitted to counts at distinct scores, from 16,384 examples on to groups of
-    near-equal ones. A map of two classes may decrease where slopes are below zero.
+    near-equal ones, and, as in beta calibration, with slopes in the difference of the two logits that
+    are not below zero, so that a higher score never gets a lower probability.
 
     References
     ----------
@@ -117,6 +118,7 @@ class MatrixScaling(Calibrator):
         return self._map(self._shrinkage.logs(self._to_probabilities(scores)))
 
 
+@np.errstate(under="ignore")
 def fit_two_classes(
     logs: FloatArray, counts: Counts, structure: Structure, ridge: float
 ) -> Multinomial:
@@ -148,7 +150,7 @@ def fit_two_classes(
         np.array([*features, np.ones(len(rising))]),
         counts,
         Prior(
-            np.array([1.0] * d + [0.0]), np.diag([*slopes, ridge / 2]), np.zeros(d + 1, np.bool_)
+            np.array([1.0] * d + [0.0]), np.diag([*slopes, ridge / 2]), np.arange(d + 1) < d
         ),
     ).theta
     up, down, b = theta[0], theta[d - 1], theta[-1]
