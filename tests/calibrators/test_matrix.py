@@ -49,9 +49,7 @@ def test_the_derivative_of_the_formula_is_zero(structure, k, ridge):
             continue
         gradient = maps.matrix_gradient(logs, codes_, w, W, b, ridge, structure)
         assert_allclose(gradient, 0, atol=1e-9 * (sum(w) + ridge))
-        expected = [
-            maps.softmax([np.dot(W[j], row) + b[j] for j in range(k)]) for row in logs
-        ]
+        expected = [maps.softmax([np.dot(W[j], row) + b[j] for j in range(k)]) for row in logs]
         assert_allclose(model.predict_proba(given), expected, rtol=1e-9, atol=1e-14)
 
 
@@ -70,15 +68,18 @@ def test_derivatives_of_the_loss(structure, k):
     W = theta[:-1].T if structure == "full" else np.diag(theta[0])
     loss, p = problem.evaluate(theta)
     arguments = logs.tolist(), codes.tolist(), w.tolist(), W.tolist(), theta[-1].tolist()
-    assert_allclose(loss * max(w.sum(), 1), maps.matrix_loss(*arguments, 0.7, structure), rtol=1e-12)
+    assert_allclose(
+        loss * max(w.sum(), 1), maps.matrix_loss(*arguments, 0.7, structure), rtol=1e-12
+    )
     gradient = problem.gradient(theta, p)
     for _ in range(5):
         v = rng.normal(size=theta.shape)
         if structure == "shared":
             v[0] = v[0, 0]
         h = 1e-5
-        (up, p_up), (down, p_down) = problem.evaluate(theta + h * v), problem.evaluate(
-            theta - h * v
+        (up, p_up), (down, p_down) = (
+            problem.evaluate(theta + h * v),
+            problem.evaluate(theta - h * v),
         )
         assert_allclose((gradient * v).sum(), (up - down) / (2 * h), rtol=1e-6, atol=1e-9)
         bent = problem.curve(p, v)

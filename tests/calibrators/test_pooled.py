@@ -22,11 +22,12 @@ def naive_folds(scores, codes, n_folds):
     folds = [Counter() for _ in range(n_folds)]
     for label in sorted(set(codes)):
         own = [s for s, y in zip(scores, codes, strict=True) if y == label]
-        key = (lambda s: s if label else -s) if np.ndim(scores) == 1 else (
-            lambda s: (s[label], *s)
-        )
+        if np.ndim(own) == 1:
+            own.sort(reverse=label == 0)
+        else:
+            own = [row[1:] for row in sorted((s[label], *s) for s in own)]
         deal = np.random.RandomState(0).permutation([i % n_folds for i in range(len(own))])
-        for fold, s in zip(deal, sorted(own, key=key), strict=True):
+        for fold, s in zip(deal, own, strict=True):
             folds[fold][s, label] += 1
     return folds
 

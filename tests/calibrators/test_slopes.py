@@ -128,9 +128,7 @@ def test_leaving_one_out_is_close_to_fitting_again():
         for i in range(120):
             kept = np.arange(120) != i
             rest = Counts(z[kept], 1 - y[kept], y[kept])
-            theta = fit_penalised(
-                problem.features[:, kept], rest, problem.prior(roughness)
-            ).theta
+            theta = fit_penalised(problem.features[:, kept], rest, problem.prior(roughness)).theta
             f = float(theta @ problem.features[:, i])
             again += np.logaddexp(0, -f if y[i] else f)
         f = fit.theta @ problem.features
@@ -174,9 +172,7 @@ def test_a_parabola_that_turns_is_held_level_unless_it_may():
     assert (np.diff(rising) >= 0).all()
     free = QuadraticScaling(monotone=False, shrinkage=0).fit(expit(z), y)
     inner = expit(np.linspace(-4, 4, 50))
-    assert_allclose(
-        free.predict_proba(inner)[:, 1], expit(1 - 0.5 * logit(inner) ** 2), atol=0.05
-    )
+    assert_allclose(free.predict_proba(inner)[:, 1], expit(1 - 0.5 * logit(inner) ** 2), atol=0.05)
 
 
 def test_a_spline_follows_a_curve_that_no_sigmoid_can():
@@ -192,9 +188,7 @@ def test_a_spline_follows_a_curve_that_no_sigmoid_can():
     assert near < np.abs(straight.predict_proba(s)[:, 1] - truth).mean() / 4
     assert spline.roughness_[0] == min(ROUGHNESS)
     calibrated = rng.random(20_000) < s
-    assert_allclose(
-        SplineCalibration().fit(s, calibrated).predict_proba(s)[:, 1], s, atol=0.03
-    )
+    assert_allclose(SplineCalibration().fit(s, calibrated).predict_proba(s)[:, 1], s, atol=0.03)
 
 
 def test_much_roughness_is_one_slope():
@@ -229,9 +223,7 @@ def test_groups_of_many_scores_hardly_move_them(make, monkeypatch):
     y = rng.random(40_000) < 0.1 + 0.8 * s**2
     grouped = make().fit(s, y)
     monkeypatch.setattr("vennforest.calibrators._counts.FINEST", 50_000)
-    assert_allclose(
-        grouped.predict_proba(s), make().fit(s, y).predict_proba(s), atol=2e-5
-    )
+    assert_allclose(grouped.predict_proba(s), make().fit(s, y).predict_proba(s), atol=2e-5)
 
 
 @pytest.mark.parametrize("make", [QuadraticScaling, SplineCalibration])
@@ -254,7 +246,7 @@ def test_what_parameters_refuse():
     for wrong in (0, -2, np.inf):
         with pytest.raises(ValueError, match="roughness must be finite and above 0"):
             SplineCalibration(roughness=wrong).fit(s, y)
-    with pytest.raises(ValueError, match='roughness must be a number or "auto", got \'much\''):
+    with pytest.raises(ValueError, match="roughness must be a number or \"auto\", got 'much'"):
         SplineCalibration(roughness="much").fit(s, y)
     for wrong in (1, 2.0, None):
         with pytest.raises(ValueError, match="n_knots must be a whole number from 2 on"):

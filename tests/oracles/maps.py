@@ -1,6 +1,7 @@
 """Penalised maps straight from their formulas, one example at a time in plain Python."""
 
 import math
+from itertools import pairwise
 
 
 def shrunken_logs(row, c, shares):
@@ -63,9 +64,7 @@ def matrix_gradient(logs, codes, weights, W, b, ridge, structure):
         ]
     return [
         *(
-            math.fsum(
-                [*by_slope[j][i], ridge * (W[j][i] - 1) if i == j else ridge * k * W[j][i]]
-            )
+            math.fsum([*by_slope[j][i], ridge * (W[j][i] - 1) if i == j else ridge * k * W[j][i]])
             for j in range(k)
             for i in range(k)
         ),
@@ -89,9 +88,7 @@ def slope_value(z, knots, slopes, intercept):
 
     low, high = min(0.0, z), max(0.0, z)
     places = [low, *(float(k) for k in knots if low < k < high), high]
-    area = math.fsum(
-        (slope(a) + slope(b)) / 2 * (b - a) for a, b in zip(places, places[1:], strict=False)
-    )
+    area = math.fsum((slope(a) + slope(b)) / 2 * (b - a) for a, b in pairwise(places))
     return intercept + (area if z >= 0 else -area)
 
 

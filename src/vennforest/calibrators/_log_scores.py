@@ -1,4 +1,4 @@
-"""Logarithms of scores that zeros do not spoil: what multinomial and log-odds maps are fitted to."""
+"""Logarithms of scores that zeros do not spoil: what maps of logarithms are fitted to."""
 
 from __future__ import annotations
 

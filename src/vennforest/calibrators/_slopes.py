@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from vennforest._validation import FloatArray
-from vennforest.calibrators._logistic import logistic
 from vennforest.calibrators._log_scores import Shrinkage
+from vennforest.calibrators._logistic import logistic
 from vennforest.calibrators._penalised import Counts, PenalisedFit, Prior, fit_penalised
 
 
@@ -105,9 +105,7 @@ class SlopeProblem:
             width = np.diff(self.knots)
             bends = np.diff(np.eye(m), axis=0) / np.sqrt(width / width.sum())[:, None]
             penalty[:m, :m] += roughness * bends.T @ bends
-        return Prior(
-            np.array([1.0] * m + [0.0]), penalty, np.array([self.bounded] * m + [False])
-        )
+        return Prior(np.array([1.0] * m + [0.0]), penalty, np.array([self.bounded] * m + [False]))
 
     def fit(self, roughness: float, start: FloatArray | None = None) -> PenalisedFit:
         """Return the coefficients: slopes at the knots, and the intercept."""

@@ -66,8 +66,8 @@ class MatrixScaling(Calibrator):
     The sum is strictly convex, so there is one minimum, which Newton steps find. It stays finite
     where labels are separable or a class is missing: such a class keeps a small probability. Two
     classes are fitted to counts at distinct scores, from 16,384 examples on to groups of
-    near-equal ones, and, as in beta calibration, with slopes in the difference of the two logits that
-    are not below zero, so that a higher score never gets a lower probability.
+    near-equal ones. As in beta calibration, the difference of their two logits has slopes that are
+    not below zero, so that a higher score never gets a lower probability.
 
     References
     ----------
@@ -103,7 +103,7 @@ class MatrixScaling(Calibrator):
         self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
         self.on_ = self._to_probabilities.on
         p = self._to_probabilities(scores)
-        self._shrinkage = Shrinkage.of(c, p, np.bincount(codes, weight, k))
+        self._shrinkage = Shrinkage.of(c, p, np.bincount(codes, weight, k).astype(np.float64))
         if p.ndim == 1:
             x, total, positive = count_labels(p, codes.astype(np.float64), weight)
             counts = Counts(x, total - positive, positive)
@@ -149,9 +149,7 @@ def fit_two_classes(
     theta = fit_penalised(
         np.array([*features, np.ones(len(rising))]),
         counts,
-        Prior(
-            np.array([1.0] * d + [0.0]), np.diag([*slopes, ridge / 2]), np.arange(d + 1) < d
-        ),
+        Prior(np.array([1.0] * d + [0.0]), np.diag([*slopes, ridge / 2]), np.arange(d + 1) < d),
     ).theta
     up, down, b = theta[0], theta[d - 1], theta[-1]
     if structure == "full":

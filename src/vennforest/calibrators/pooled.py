@@ -154,15 +154,15 @@ def name_members(members: object) -> dict[str, Calibrator]:
         or not all(hasattr(one, "fit") and hasattr(one, "predict_proba") for one in named.values())
     ):
         raise InputError(
-            f'members must be "auto", calibrators, or a dict of calibrators by name, got {members!r}'
+            f'members must be "auto", calibrators, or a dict of calibrators by name, '
+            f"got {members!r}"
         )
     return named
 
 
 def _fit_member(member: Calibrator, cells: Cells, k: int) -> Calibrator:
-    return clone(member).fit(
-        cells.scores, cells.codes, sample_weight=cells.weight, classes=np.arange(k)
-    )
+    copy: Calibrator = clone(member)
+    return copy.fit(cells.scores, cells.codes, sample_weight=cells.weight, classes=np.arange(k))
 
 
 def held_out(
@@ -182,8 +182,10 @@ def held_out(
         counts.append(own.weight)
         said.append(
             np.array(
-                [_fit_member(one, rest, k).predict_proba(own.scores)[rows, own.codes]
-                 for one in members]
+                [
+                    _fit_member(one, rest, k).predict_proba(own.scores)[rows, own.codes]
+                    for one in members
+                ]
             )
         )
     if not counts:

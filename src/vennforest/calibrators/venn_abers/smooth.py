@@ -13,6 +13,7 @@ from vennforest.calibrators._counts import FINEST, group
 from vennforest.calibrators.one_vs_rest import normalise
 from vennforest.calibrators.platt import PlattMap, fit_platt
 
+
 @dataclass(frozen=True)
 class SmoothEstimate:
     """Platt scaling on the log-odds of the calibration scores.
