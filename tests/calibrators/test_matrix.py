@@ -214,6 +214,6 @@ def test_groups_of_many_scores_hardly_move_it():
     grouped = MatrixScaling("full").fit(s, y)
     both = np.column_stack([1 - s, s])
     shares = maps.label_shares([0, 1], [(~y).sum(), y.sum()], 2)
-    logs = np.log((both + 0.01 * np.array(shares)) / 1.01)
-    exact = fit_multinomial(logs, y.astype(int), None, "full", 0.3)
+    logs = np.log(2 * (both + 0.01 * np.array(shares)) / 1.01)
+    exact = fit_multinomial(logs, y.astype(int), None, "full", 1.0)
     assert_allclose(grouped.predict_proba(s), exact(logs), atol=1e-5)

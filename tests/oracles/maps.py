@@ -5,8 +5,9 @@ from itertools import pairwise
 
 
 def shrunken_logs(row, c, shares):
-    """ln((s + c pi) / (1 + c)) of one example's scores."""
-    return [math.log((s + c * share) / (1 + c)) for s, share in zip(row, shares, strict=True)]
+    """ln(k (s + c pi) / (1 + c)) of one example's scores."""
+    k = len(row)
+    return [math.log(k * (s + c * share) / (1 + c)) for s, share in zip(row, shares, strict=True)]
 
 
 def label_shares(codes, weights, k):
@@ -29,21 +30,28 @@ def matrix_loss(logs, codes, weights, W, b, ridge, structure):
         z = [math.fsum(W[j][i] * row[i] for i in range(k)) + b[j] for j in range(k)]
         top = max(z)
         terms.append(w * (math.log(math.fsum(math.exp(v - top) for v in z)) + top - z[y]))
-    terms.extend(ridge / 2 * v**2 for v in b)
-    if structure == "shared":
-        terms.append(ridge / 2 * (W[0][0] - 1) ** 2)
-    for j in range(k):
-        for i in range(k):
-            if structure == "full" and i != j:
-                terms.append(ridge * k / 2 * W[j][i] ** 2)
-            if structure != "shared" and i == j:
-                terms.append(ridge / 2 * (W[j][j] - 1) ** 2)
+    terms.append(matrix_penalty(W, b, ridge, structure))
     return math.fsum(terms)
+
+
+def shared_slope(W):
+    """The a that makes (a - 1)^2 / 10 + sum_j (w_jj - a)^2 least."""
+    k = len(W)
+    return (0.1 + sum(W[j][j] for j in range(k))) / (0.1 + k)
+
+
+def matrix_penalty(W, b, ridge, structure):
+    """Half the ridge times the squares: own slopes from a, a from 1, others and b from 0."""
+    k, a = len(W), W[0][0] if structure == "shared" else shared_slope(W)
+    terms = [(a - 1) ** 2 / 10, *(v**2 for v in b)]
+    for j in range(k):
+        terms.extend(k * W[j][i] ** 2 if i != j else (W[j][j] - a) ** 2 for i in range(k))
+    return ridge / 2 * math.fsum(terms)
 
 
 def matrix_gradient(logs, codes, weights, W, b, ridge, structure):
     """Derivatives by the free slopes and by the intercepts, one list."""
-    k = len(b)
+    k, a = len(b), shared_slope(W)
     by_slope = [[[] for _ in range(k)] for _ in range(k)]
     by_intercept = [[ridge * b[j]] for j in range(k)]
     for row, y, w in zip(logs, codes, weights, strict=True):
@@ -56,15 +64,15 @@ def matrix_gradient(logs, codes, weights, W, b, ridge, structure):
     intercepts = [math.fsum(terms) for terms in by_intercept]
     if structure == "shared":
         every = [term for j in range(k) for term in by_slope[j][j]]
-        return [math.fsum([*every, ridge * (W[0][0] - 1)]), *intercepts]
+        return [math.fsum([*every, ridge * (W[0][0] - 1) / 10]), *intercepts]
     if structure == "diagonal":
         return [
-            *(math.fsum([*by_slope[j][j], ridge * (W[j][j] - 1)]) for j in range(k)),
+            *(math.fsum([*by_slope[j][j], ridge * (W[j][j] - a)]) for j in range(k)),
             *intercepts,
         ]
     return [
         *(
-            math.fsum([*by_slope[j][i], ridge * (W[j][i] - 1) if i == j else ridge * k * W[j][i]])
+            math.fsum([*by_slope[j][i], ridge * (W[j][i] - a) if i == j else ridge * k * W[j][i]])
             for j in range(k)
             for i in range(k)
         ),

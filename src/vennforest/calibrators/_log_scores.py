@@ -132,15 +132,15 @@ class Shrinkage:
         return cls(c, shares, Interior.of(p.ravel()))
 
     def logs(self, p: FloatArray) -> FloatArray:
-        """Return the logarithms (n, k) of probabilities (n,) or (n, k)."""
+        """Return ``log(k p)``, (n, k), of probabilities (n,) or (n, k): 0 where all are equal."""
         if p.ndim == 1:
             if self.c == 0:
                 p = self.interior.clip(p)
-            return np.column_stack([self._log(1 - p, 0), self._log(p, 1)])
+            return np.column_stack([self._log(1 - p, 0), self._log(p, 1)]) + np.log(2)
         if self.c == 0:
-            logs: FloatArray = np.log(np.maximum(p, self.interior.low))
+            logs: FloatArray = np.log(np.maximum(p, self.interior.low) * p.shape[1])
             return logs
-        drawn: FloatArray = np.log((p + self.c * self.shares) / (1 + self.c))
+        drawn: FloatArray = np.log((p + self.c * self.shares) * (p.shape[1] / (1 + self.c)))
         return drawn
 
     def log_odds(self, p: FloatArray) -> FloatArray:

@@ -51,11 +51,16 @@ def softmax(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     return p, (np.log(total) + largest)[:, 0]
 
 
-def penalties(structure: Structure, k: int, ridge: float) -> FloatArray:
-    """Return the penalty of each slope, (k, k): k times the ridge off the diagonal."""
-    if structure != "full":
-        return np.full((k, k), ridge)
-    return ridge * np.where(np.eye(k, dtype=bool), 1.0, float(k))
+SHARED = 0.1
+"""How much less the distance of the shared slope from 1 weighs than what sets classes apart."""
+
+
+def diagonal_penalty(k: int, ridge: float) -> FloatArray:
+    """Return the penalty (k, k) of slopes' distances from 1, the shared slope left to its best.
+
+    ``min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2)`` is a quadratic form in w - 1.
+    """
+    return ridge * (np.eye(k) - np.full((k, k), 1 / (SHARED + k)))
 
 
 class _Problem:
@@ -79,11 +84,10 @@ class _Problem:
         self.w: FloatArray = (w / mass)[:, None]
         self.logs, self.codes, self.rows, self.k = logs, codes, np.arange(n), k
         self.full, self.shared = structure == "full", structure == "shared"
-        slopes = penalties(structure, k, ridge)
-        if not self.full:
-            # What is shared is penalised once, not k times.
-            slopes = np.full((1, k), ridge / k if self.shared else ridge)
-        self.penalty: FloatArray = np.vstack([slopes, np.full((1, k), ridge)]) / mass
+        self.ridge = ridge / mass
+        self.diagonal: FloatArray = diagonal_penalty(k, self.ridge)
+        if self.shared:  # each of the k equal slopes bears its part
+            self.diagonal = np.eye(k) * SHARED * self.ridge / k
         self.mean: FloatArray = np.vstack(
             [np.eye(k) if self.full else np.ones((1, k)), np.zeros((1, k))]
         )
@@ -100,7 +104,18 @@ class _Problem:
         p, total = softmax(z)
         loss = float(self.w[:, 0] @ (total - z[self.rows, self.codes]))
         away = theta - self.mean
-        return loss + float((self.penalty * away * away).sum() / 2), p
+        return loss + float((self.pull(away) * away).sum() / 2), p
+
+    def pull(self, away: FloatArray) -> FloatArray:
+        """Return the derivative of the penalty at a distance from its minimum."""
+        pull = self.ridge * away
+        if not self.full:
+            pull[0] = self.diagonal @ away[0]
+            return pull
+        pull[:-1] *= self.k
+        own = np.arange(self.k)
+        pull[own, own] = self.diagonal @ away[own, own]
+        return pull
 
     def _back(self, g: FloatArray) -> FloatArray:
         """Return the derivative of ``sum g * logits`` by the parameters."""
@@ -111,7 +126,7 @@ class _Problem:
         """Return the derivative of the loss by the parameters."""
         g = self.w * p
         g[self.rows, self.codes] -= self.w[:, 0]
-        return self._back(g) + self.penalty * (theta - self.mean)
+        return self._back(g) + self.pull(theta - self.mean)
 
     def curve(self, p: FloatArray, v: FloatArray) -> FloatArray:
         """Return the second derivative of the loss, applied to a change v of the parameters."""
@@ -119,7 +134,7 @@ class _Problem:
         dz -= (p * dz).sum(axis=1, keepdims=True)
         dz *= p
         dz *= self.w
-        return self._back(dz) + self.penalty * v
+        return self._back(dz) + self.pull(v)
 
     def solve_small(self, p: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return the Newton step of diagonal or shared slopes."""
@@ -132,7 +147,8 @@ class _Problem:
         hessian[:k, k:] += middle
         hessian[k:, :k] += middle
         hessian[k:, k:] += np.diag((p * self.w).sum(axis=0))
-        hessian[np.diag_indices(2 * k)] += self.penalty.ravel()
+        hessian[:k, :k] += self.diagonal
+        hessian[k:, k:] += self.ridge * np.eye(k)
         if not self.shared:
             return -_solve_positive(hessian, gradient.ravel()).reshape(2, k)
         join = np.zeros((2 * k, k + 1))  # the slopes of all classes move together
@@ -140,6 +156,12 @@ class _Problem:
         join[k:, 1:] = np.eye(k)
         step = join @ _solve_positive(join.T @ hessian @ join, join.T @ gradient.ravel())
         return -step.reshape(2, k)
+
+    def _bounds(self, j: int) -> FloatArray:
+        """Return the penalty of class j's own slopes and intercept, (k + 1,)."""
+        penalty: FloatArray = np.full(self.k + 1, self.k * self.ridge)
+        penalty[j] = penalty[-1] = self.ridge
+        return penalty
 
     def solve_full(self, p: FloatArray, gradient: FloatArray, tolerance: float) -> FloatArray:
         """Return a Newton step of full slopes by conjugate gradients.
@@ -149,7 +171,7 @@ class _Problem:
         features = np.hstack([self.logs, np.ones((len(self.logs), 1))])
         own = self.w * p * (1 - p)
         blocks = [
-            cho_factor((features * own[:, j, None]).T @ features + np.diag(self.penalty[:, j]))
+            cho_factor((features * own[:, j, None]).T @ features + np.diag(self._bounds(j)))
             for j in range(self.k)
         ]
 
@@ -189,7 +211,7 @@ def fit_multinomial(
     ridge: float,
     start: Multinomial | None = None,
 ) -> Multinomial:
-    """Minimise the log loss plus a ridge that draws slopes to the identity, intercepts to 0.
+    """Minimise the log loss plus a ridge that draws the map towards leaving scores alone.
 
     Parameters
     ----------
@@ -202,9 +224,9 @@ def fit_multinomial(
     structure : {"shared", "diagonal", "full"}
         One slope, one a class, or one for each pair of classes.
     ridge : float
-        Above zero: half of it times the squared distances of the slopes from the identity (k
-        times as much off the diagonal) and of the intercepts from zero is added to the sum of the
-        losses.
+        Above zero. Half of it is added to the sum of the losses, times the squared distances of
+        each class's own slope from the shared one, of the shared slope from 1 (a tenth as much),
+        of the other slopes from 0 (k times as much), and of the intercepts from 0.
     start : Multinomial, optional
         Where to begin with ``"full"``; the diagonal fit otherwise.
     """

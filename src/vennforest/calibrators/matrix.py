@@ -12,27 +12,35 @@ from vennforest.calibrators._log_scores import (
     ToProbabilities,
     check_not_negative,
 )
-from vennforest.calibrators._multinomial import Multinomial, Structure, fit_multinomial
+from vennforest.calibrators._multinomial import (
+    SHARED,
+    Multinomial,
+    Structure,
+    diagonal_penalty,
+    fit_multinomial,
+)
 from vennforest.calibrators._penalised import Counts, Prior, fit_penalised
 from vennforest.calibrators.base import Calibrator
 
 
 class MatrixScaling(Calibrator):
-    """Matrix scaling: ``softmax(W log s + b)`` of scores s, drawn towards leaving them alone.
+    """Matrix scaling: ``softmax(W log(k s) + b)`` of scores s of k classes.
 
-    Minimises the log loss of the calibration set plus ``ridge / 2`` times the squared distances of
-    W from the identity (k times as much off the diagonal) and of b from 0. With probabilities as
-    scores this is Dirichlet calibration (Kull et al. 2019, eq. 4), for decision values matrix or
-    vector scaling (Guo, Pleiss, Sun & Weinberger 2017, section 4.2).
+    Minimises the log loss of the calibration set plus a penalty that draws the map towards leaving
+    the scores alone. With probabilities as scores this is Dirichlet calibration (Kull et al. 2019,
+    eq. 4), for decision values matrix or vector scaling (Guo, Pleiss, Sun & Weinberger 2017,
+    section 4.2).
 
     Parameters
     ----------
     structure : {"shared", "diagonal", "full"}, default="diagonal"
         Which slopes are free: one for all classes (temperature scaling with intercepts), one a
         class (vector scaling), or one for each pair of classes.
-    ridge : float, default=0.3
-        Above 0. As the penalty is added to the sum over examples, it weighs the less the more
-        there are.
+    ridge : float, default=1.0
+        Above 0. The penalty is half of it, times ``sum_j (w_jj - a)**2 + (a - 1)**2 / 10 +
+        k sum_(i != j) w_ij**2 + sum_j b_j**2``, with the shared slope a that makes it least: what
+        all classes share is nearly free, what sets them apart is not. As it is added to the sum
+        over examples, it weighs the less the more there are.
     shrinkage : float, default=0.01
         Not below 0. Scores are drawn to the shares pi of the classes first,
         ``(s + c pi) / (1 + c)`` with this c, so that zeros, which forests give, have logarithms;
@@ -86,7 +94,7 @@ class MatrixScaling(Calibrator):
     def __init__(
         self,
         structure: Structure = "diagonal",
-        ridge: float = 0.3,
+        ridge: float = 1.0,
         shrinkage: float = 0.01,
         on: On = "auto",
     ) -> None:
@@ -137,26 +145,32 @@ def fit_two_classes(
     ridge : float
         Above zero.
     """
+    # b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
+    b_penalty = ridge / 2
     rising, falling = logs[:, 1], -logs[:, 0]
-    # b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0; W11 - W10 = 1 + d costs ridge d^2 2 / 3 where
-    # the entry off the diagonal costs twice as much as the one on it.
-    slope = ridge * (2 / 3 if structure == "full" else 1.0)
+    ones = np.ones(len(rising))
     if structure == "shared":
-        features, slopes = [rising + falling], [slope]
+        features = np.array([rising + falling, ones])
+        penalty = np.diag([ridge * SHARED, b_penalty])
     else:
-        features, slopes = [rising, falling], [slope, slope]
-    d = len(features)
-    theta = fit_penalised(
-        np.array([*features, np.ones(len(rising))]),
-        counts,
-        Prior(np.array([1.0] * d + [0.0]), np.diag([*slopes, ridge / 2]), np.arange(d + 1) < d),
-    ).theta
-    up, down, b = theta[0], theta[d - 1], theta[-1]
+        features = np.array([falling, rising, ones])
+        penalty = np.zeros((3, 3))
+        penalty[2, 2] = b_penalty
+        penalty[:2, :2] = diagonal_penalty(2, ridge)
+        if structure == "full":
+            # The slope of the difference is 1 + d = (1 + x) - w with the other entry w, which
+            # costs 2 ridge w^2: what x is left with minimises x P x + 2 ridge (d - x)^2.
+            off = 2 * ridge * np.eye(2)
+            own = np.linalg.solve(penalty[:2, :2] + off, off)  # x = own @ d
+            rest = np.eye(2) - own
+            penalty[:2, :2] = own.T @ penalty[:2, :2] @ own + rest.T @ off @ rest
+    d = len(features) - 1
+    mean = np.append(np.ones(d), 0.0)
+    theta = fit_penalised(features, counts, Prior(mean, penalty, np.arange(d + 1) < d)).theta
+    slopes, b = theta[:-1], theta[-1]
+    W = np.diag(np.broadcast_to(slopes, 2))
     if structure == "full":
-        # Of the distance from 1 two thirds are the diagonal's and one third the other entry's.
-        diagonal = 1 + 2 / 3 * (np.array([down, up]) - 1)
-        other = -(np.array([down, up]) - 1) / 3
-        W = np.array([[diagonal[0], other[0]], [other[1], diagonal[1]]])
-    else:
-        W = np.diag([down, up])
+        x = own @ (slopes - 1)
+        w = x - (slopes - 1)
+        W = np.array([[1 + x[0], w[0]], [w[1], 1 + x[1]]])
     return Multinomial(W, np.array([-b / 2, b / 2]))
