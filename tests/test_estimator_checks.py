@@ -29,7 +29,11 @@ from vennforest._validation import check_weights
 from vennforest.calibrators.beta import BetaCalibration
 from vennforest.calibrators.bostrom import BostromScaling
 from vennforest.calibrators.isotonic import IsotonicCalibration
+from vennforest.calibrators.matrix import MatrixScaling
 from vennforest.calibrators.platt import PlattScaling
+from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.calibrators.quadratic import QuadraticScaling
+from vennforest.calibrators.spline import SplineCalibration
 from vennforest.calibrators.temperature import TemperatureScaling
 
 CALIBRATORS = [
@@ -43,6 +47,10 @@ CALIBRATORS = [
     BetaCalibration(parameters="am"),
     BetaCalibration(parameters="ab"),
     TemperatureScaling(),
+    MatrixScaling(),
+    QuadraticScaling(),
+    SplineCalibration(),
+    PooledCalibration(),
     VennAbers(),
     VennAbers("log"),
     Venn(),

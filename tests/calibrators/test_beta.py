@@ -44,7 +44,7 @@ def test_it_agrees_with_the_oracle_where_no_constraint_binds(parameters):
             slopes = slopes[0]
         if min(slopes) < 0:
             continue
-        found = fit_beta(s, y, weight, parameters)
+        found = fit_beta(s, y, weight, parameters, "hard")
         f = np.dot(slopes, columns(s, parameters)) + last
         assert_allclose(found(s), expit(f), rtol=1e-8)
         assert_allclose([found.a, found.b], [slopes[0], slopes[-1]], rtol=1e-7)
@@ -80,7 +80,7 @@ def test_constraints_leave_the_best_map_that_does_not_decrease(parameters, shape
             ).fun
             for start in (0.0, 1.0)
         )
-        found = fit_beta(s, y, weight, parameters)
+        found = fit_beta(s, y, weight, parameters, "hard")
         p = found(s)
         mine = -(w * (y * np.log(p) + (1 - y) * np.log1p(-p))).sum()
         assert found.a >= 0
@@ -96,7 +96,7 @@ def test_am_is_a_sigmoid_of_the_log_odds():
     rng = np.random.default_rng(2)
     s, y, _ = drawn(rng, 300, "right")
     expected = fit_platt(s, y, None, "hard", "logit")
-    assert_allclose(fit_beta(s, y, None, "am")(s), expected(s), rtol=1e-9)
+    assert_allclose(fit_beta(s, y, None, "am", "hard")(s), expected(s), rtol=1e-9)
 
 
 def test_ab_is_one_half_at_one_half():
@@ -131,6 +131,31 @@ def test_beta_distributed_scores_are_calibrated():
     assert 0 < 2 * gain < 16.3
 
 
+def test_smoothed_targets_are_a_fit_to_these(parameters="abm"):
+    rng = np.random.default_rng(6)
+    for _ in range(10):
+        s, y, weight = drawn(rng, 25, "right")
+        target = np.array(oracle.platt_targets(y, weight))
+        a, b, c = oracle.logistic_fit(columns(s, parameters), target, weight)
+        if min(a, b) < 0:
+            continue
+        found = fit_beta(s, y, weight, parameters)
+        assert_allclose([found.a, found.b, found.c], [a, b, c], rtol=1e-7)
+
+
+def test_separable_labels_do_not_make_certainties_of_calibration_scores():
+    """Five of a rare class, all above the rest: hard targets say 0 to the sixth, a little below."""
+    s = np.append(np.linspace(0.01, 0.4, 60), np.linspace(0.6, 0.9, 5))
+    y = np.arange(65) >= 60
+    hard = BetaCalibration(targets="hard").fit(s, y).predict_proba([0.4, 0.6])
+    assert hard[0, 1] < 1e-6
+    assert hard[1, 0] < 1e-6
+    p = BetaCalibration().fit(s, y).predict_proba([0.4, 0.6])[:, 1]
+    assert 1e-3 < p[0] < 0.2
+    assert 0.2 < p[1] < 0.95
+
+
+@pytest.mark.parametrize("targets", ["smoothed", "hard"])
 @pytest.mark.parametrize("parameters", ["abm", "am", "ab"])
 @pytest.mark.parametrize(
     "scores",
@@ -143,11 +168,11 @@ def test_beta_distributed_scores_are_calibrated():
     ],
     ids=str,
 )
-def test_it_stops_at_finite_values_without_warnings(parameters, scores):
+def test_it_stops_at_finite_values_without_warnings(parameters, scores, targets):
     for code in range(16):
         y = np.array([(code >> i) & 1 for i in range(4)], float)
         with np.errstate(all="raise"):
-            found = fit_beta(np.array(scores), y, None, parameters)
+            found = fit_beta(np.array(scores), y, None, parameters, targets)
             p = found(np.linspace(0, 1, 21))
         assert np.isfinite([found.a, found.b, found.c]).all()
         assert ((p >= 0) & (p <= 1)).all()

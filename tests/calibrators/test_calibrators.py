@@ -14,7 +14,11 @@ from sklearn.exceptions import NotFittedError
 from vennforest.calibrators.beta import BetaCalibration
 from vennforest.calibrators.bostrom import BostromScaling
 from vennforest.calibrators.isotonic import IsotonicCalibration
+from vennforest.calibrators.matrix import MatrixScaling
 from vennforest.calibrators.platt import PlattScaling
+from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.calibrators.quadratic import QuadraticScaling
+from vennforest.calibrators.spline import SplineCalibration
 from vennforest.calibrators.temperature import TemperatureScaling
 
 CALIBRATORS = [
@@ -28,7 +32,15 @@ CALIBRATORS = [
     BetaCalibration(),
     BetaCalibration(parameters="am"),
     BetaCalibration(parameters="ab"),
+    BetaCalibration(targets="hard"),
     TemperatureScaling(),
+    MatrixScaling(),
+    MatrixScaling("shared"),
+    MatrixScaling("full", ridge=1.0, shrinkage=0.0),
+    QuadraticScaling(),
+    QuadraticScaling(monotone=False),
+    SplineCalibration(),
+    PooledCalibration(),
 ]
 
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
@@ -227,11 +239,11 @@ def test_parameters_are_kept_as_given_and_checked_at_fit(calibrator):
     for name, value in calibrator.get_params().items():
         model = clone(calibrator).set_params(**{name: "nonsense"})
         assert getattr(model, name) == "nonsense"
-        with pytest.raises(ValueError, match=rf"{name} must be one of \['.*\], got 'nonsense'"):
+        with pytest.raises(ValueError, match=rf"{name} must be .*, got 'nonsense'"):
             model.fit(*two_classes(0))
         model.set_params(**{name: value}).fit(*two_classes(0))
-        for wrong in (None, 3, [value]):
-            with pytest.raises(ValueError, match=f"{name} must be one of"):
+        for wrong in (None, [value], {1: value}):
+            with pytest.raises(ValueError, match=f"{name} must be"):
                 clone(calibrator).set_params(**{name: wrong}).fit(*two_classes(0))
 
 
@@ -246,7 +258,11 @@ def test_a_prediction_depends_on_its_row_alone(calibrator):
         assert model.predict_proba(scores[:0]).shape == (0, len(model.classes_))
 
 
-MONOTONE = [one for one in CALIBRATORS if not isinstance(one, PlattScaling)]
+MONOTONE = [
+    one
+    for one in CALIBRATORS
+    if not isinstance(one, PlattScaling | PooledCalibration) and getattr(one, "monotone", True)
+]
 
 
 @pytest.mark.parametrize("calibrator", MONOTONE, ids=repr)

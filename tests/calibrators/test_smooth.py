@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vennforest import PlattScaling, Venn, VennAbers
-from vennforest.calibrators.venn_abers.smooth import FINEST
+from vennforest.calibrators._counts import FINEST
 
 
 def drawn(n, kind, seed=0):

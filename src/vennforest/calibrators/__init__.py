@@ -5,8 +5,12 @@ from vennforest.calibrators.beta import BetaCalibration
 from vennforest.calibrators.bostrom import BostromScaling
 from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.isotonic import IsotonicCalibration
+from vennforest.calibrators.matrix import MatrixScaling
 from vennforest.calibrators.methods import METHODS, Method
 from vennforest.calibrators.platt import PlattScaling
+from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.calibrators.quadratic import QuadraticScaling
+from vennforest.calibrators.spline import SplineCalibration
 from vennforest.calibrators.temperature import TemperatureScaling
 from vennforest.calibrators.uncalibrated import Uncalibrated
 from vennforest.calibrators.venn import Venn
@@ -19,8 +23,12 @@ __all__ = [
     "BoundedCalibrator",
     "Calibrator",
     "IsotonicCalibration",
+    "MatrixScaling",
     "Method",
     "PlattScaling",
+    "PooledCalibration",
+    "QuadraticScaling",
+    "SplineCalibration",
     "TemperatureScaling",
     "Uncalibrated",
     "Venn",

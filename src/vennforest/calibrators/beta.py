@@ -12,6 +12,7 @@ from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators._logistic import Standard, fit_logistic, logistic
 from vennforest.calibrators._probabilities import ANY_SCORES, Interior, check_unit_interval
 from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
+from vennforest.calibrators.platt import Targets, make_targets
 
 WAY_OUT = f" for beta calibration ({ANY_SCORES})"
 
@@ -53,7 +54,11 @@ class BetaMap:
 
 
 def fit_beta(
-    scores: FloatArray, positive: FloatArray, weight: FloatArray | None, parameters: Parameters
+    scores: FloatArray,
+    positive: FloatArray,
+    weight: FloatArray | None,
+    parameters: Parameters,
+    targets: Targets = "smoothed",
 ) -> BetaMap:
     """Fit a beta map by maximum likelihood.
 
@@ -67,6 +72,8 @@ def fit_beta(
         How often each example is to count, above zero.
     parameters : {"abm", "am", "ab"}
         See ``BetaCalibration``.
+    targets : {"smoothed", "hard"}
+        See ``BetaCalibration``.
 
     Raises
     ------
@@ -76,7 +83,8 @@ def fit_beta(
     interior = Interior.of(scores, WAY_OUT)
     s = interior.clip(scores)
     w = np.ones(len(s)) if weight is None else weight
-    masses = (w * (1 - positive), w * positive)
+    target = make_targets(positive, w, targets)
+    masses = (w * (1 - target), w * target)
     rising, falling = np.log(s), -np.log1p(-s)
     if parameters == "am":
         (a,), c, _ = _not_negative([rising + falling], *masses)
@@ -125,8 +133,8 @@ class BetaCalibration(OneVsRestCalibrator):
     """Beta calibration: ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))`` of scores s in [0, 1].
 
     The map that is right when the scores of either class follow a beta distribution (Kull, Silva
-    Filho & Flach 2017, eq. 3), fitted by maximum likelihood to labels 1 and 0, with a, b >= 0 so
-    that it does not decrease. Many classes: one map a class against the rest, normalised.
+    Filho & Flach 2017, eq. 3), fitted by maximum likelihood with a, b >= 0 so that it does not
+    decrease. Many classes: one map a class against the rest, normalised.
 
     Parameters
     ----------
@@ -134,6 +142,11 @@ class BetaCalibration(OneVsRestCalibrator):
         Which parameters are free; m is the score at which the map gives 1/2,
         ``c = b ln(1 - m) - a ln m``. ``"abm"``: all; ``"am"``: a = b, a sigmoid of the log-odds;
         ``"ab"``: m = 1/2.
+    targets : {"smoothed", "hard"}, default="smoothed"
+        What it is fitted to. ``"smoothed"``: (N+ + 1) / (N+ + 2) and 1 / (N- + 2), as in
+        `PlattScaling`. ``"hard"``: 1 and 0, as Kull et al. have it; where labels are separable,
+        which the few examples of a rare class often are, that leads to certainties, and one that
+        fails costs more than all else gains.
 
     Attributes
     ----------
@@ -147,7 +160,7 @@ class BetaCalibration(OneVsRestCalibrator):
     Raises
     ------
     ValueError
-        From ``fit``, if ``parameters`` has none of these values; from ``fit`` and
+        From ``fit``, if a parameter has none of these values; from ``fit`` and
         ``predict_proba``, if scores are outside [0, 1].
 
     Notes
@@ -155,8 +168,8 @@ class BetaCalibration(OneVsRestCalibrator):
     Scores of 0 and 1, which forests give, are moved halfway to the nearest calibration score
     inside, by 2.2e-16 at least and 0.01 at most; new scores beyond these two places count as the
     places. Where a or b comes out below zero, it is
-    set to 0 and the rest fitted again, which is the constrained optimum. Separable scores have
-    their maximum at infinity: the fit stops at a steep finite map.
+    set to 0 and the rest fitted again, which is the constrained optimum. With ``targets="hard"``
+    separable scores have their maximum at infinity: the fit stops at a steep finite map.
 
     References
     ----------
@@ -173,11 +186,13 @@ class BetaCalibration(OneVsRestCalibrator):
 
     maps_: list[BetaMap]
 
-    def __init__(self, parameters: Parameters = "abm") -> None:
+    def __init__(self, parameters: Parameters = "abm", targets: Targets = "smoothed") -> None:
         self.parameters = parameters
+        self.targets = targets
 
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
         check_option(self.parameters, Parameters, "parameters")
+        check_option(self.targets, Targets, "targets")
         super()._fit(scores, codes, weight)
         self.a_ = np.array([one.a for one in self.maps_])
         self.b_ = np.array([one.b for one in self.maps_])
@@ -186,4 +201,4 @@ class BetaCalibration(OneVsRestCalibrator):
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
     ) -> BetaMap:
-        return fit_beta(scores, positive, weight, self.parameters)
+        return fit_beta(scores, positive, weight, self.parameters, self.targets)

@@ -7,14 +7,21 @@ from dataclasses import dataclass, field
 from sklearn.base import clone
 
 from vennforest._validation import InputError
+from vennforest.calibrators._log_scores import Shrinkage, ToProbabilities
 from vennforest.calibrators._logistic import Standard
+from vennforest.calibrators._multinomial import Multinomial
 from vennforest.calibrators._probabilities import Interior
+from vennforest.calibrators._slopes import SlopeMap
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.beta import BetaCalibration, BetaMap
 from vennforest.calibrators.bostrom import BostromScaling
 from vennforest.calibrators.bounded import has_bounds
 from vennforest.calibrators.isotonic import IsotonicCalibration, LinearMap, StepMap
+from vennforest.calibrators.matrix import MatrixScaling
 from vennforest.calibrators.platt import PlattMap, PlattScaling
+from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.calibrators.quadratic import QuadraticScaling
+from vennforest.calibrators.spline import SplineCalibration
 from vennforest.calibrators.temperature import TemperatureScaling
 from vennforest.calibrators.uncalibrated import Uncalibrated
 from vennforest.calibrators.venn import Venn
@@ -70,6 +77,7 @@ _TAXONOMIES = (
     NeighbourCells,
     SecondProbability,
 )
+_LOG_SCORES = (Shrinkage, ToProbabilities, TemperatureScaling, Interior)
 _VENN_ABERS = (StepTable, Examples, SmoothEstimate, PlattMap, Standard, Interior)
 
 METHODS: dict[str, Method] = {
@@ -81,6 +89,10 @@ METHODS: dict[str, Method] = {
         Method("beta", "Beta", BetaCalibration, (BetaMap, Standard, Interior)),
         Method("temperature", "Temperature", TemperatureScaling, (Standard, Interior)),
         Method("bostrom", "Boström", BostromScaling),
+        Method("matrix", "Matrix scaling", MatrixScaling, (Multinomial, *_LOG_SCORES)),
+        Method("quadratic", "Quadratic", QuadraticScaling, (SlopeMap, *_LOG_SCORES)),
+        Method("spline", "Spline", SplineCalibration, (SlopeMap, *_LOG_SCORES)),
+        Method("pooled", "Pooled", PooledCalibration, _LOG_SCORES),
         Method("venn", "Venn", Venn, (*_TAXONOMIES, *_VENN_ABERS)),
         Method("venn-abers", "Venn–Abers", VennAbers, _VENN_ABERS),
     )

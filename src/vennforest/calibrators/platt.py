@@ -100,14 +100,29 @@ def fit_platt(
         interior = Interior.of(scores, WAY_OUT)
         scores = interior.log_odds(scores)
     w = np.ones(len(scores)) if weight is None else weight
-    target = positive
-    if targets == "smoothed":
-        n_positive, n_negative = float((w * positive).sum()), float((w * (1 - positive)).sum())
-        target = np.where(positive > 0, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+    target = make_targets(positive, w, targets)
     standard = Standard.of(scores)
     z = standard(scores)[None]
     slope, intercept, _ = fit_logistic(z, w * (1 - target), w * target)
     return PlattMap(standard, float(slope[0]), intercept, interior)
+
+
+def make_targets(positive: FloatArray, weight: FloatArray, targets: Targets) -> FloatArray:
+    """Return what a map is fitted to, (n,): see ``PlattScaling``.
+
+    Parameters
+    ----------
+    positive : ndarray of shape (n,)
+        Labels, 0.0 or 1.0.
+    weight : ndarray of shape (n,)
+        How often each example is to count.
+    targets : {"smoothed", "hard"}
+    """
+    if targets == "hard":
+        return positive
+    n_positive = float((weight * positive).sum())
+    n_negative = float((weight * (1 - positive)).sum())
+    return np.where(positive > 0, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
 
 
 class PlattScaling(OneVsRestCalibrator):

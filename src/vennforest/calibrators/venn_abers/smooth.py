@@ -9,11 +9,9 @@ from typing import Self
 import numpy as np
 
 from vennforest._validation import FloatArray
+from vennforest.calibrators._counts import FINEST, group
 from vennforest.calibrators.one_vs_rest import normalise
 from vennforest.calibrators.platt import PlattMap, fit_platt
-
-FINEST = 16_384
-"""Scores from which on the sigmoid is fitted to groups of near-equal ones."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class SmoothEstimate:
 def _fit_map(x: FloatArray, weight: FloatArray, positive: FloatArray) -> PlattMap:
     probabilities = bool(x.min() >= 0 and x.max() <= 1)
     if len(x) > FINEST:
-        x, weight, positive = _group(x, weight, positive, probabilities)
+        x, weight, positive = group(x, weight, positive)
     counts = np.concatenate([weight - positive, positive])
     used = counts > 0
     return fit_platt(
@@ -52,29 +50,6 @@ def _fit_map(x: FloatArray, weight: FloatArray, positive: FloatArray) -> PlattMa
         counts[used],
         on="logit" if probabilities else "score",
     )
-
-
-def _group(
-    x: FloatArray, weight: FloatArray, positive: FloatArray, probabilities: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Add up counts over 16,384 equal cells of the log-odds, or of the scores.
-
-    To a sigmoid that spans the range, scores within one cell are as good as equal; each cell is
-    represented by its mean score.
-    """
-    z = x
-    if probabilities:
-        with np.errstate(divide="ignore"):
-            z = np.clip(np.log(x) - np.log1p(-x), -40, 40)
-    low, high = float(z.min()), float(z.max())
-    if not 0 < high - low < np.inf:
-        return x, weight, positive
-    cell = ((z - low) / (high - low) * FINEST).astype(np.intp)
-    total = np.bincount(cell, weight)
-    there = total > 0
-    mean: FloatArray = np.bincount(cell, x * weight)[there] / total[there]
-    share: FloatArray = np.bincount(cell, positive)[there].astype(np.float64)
-    return np.clip(mean, x.min(), x.max()), total[there].astype(np.float64), share
 
 
 def _read_map(smooth: PlattMap, scores: FloatArray) -> FloatArray:

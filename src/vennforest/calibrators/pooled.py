@@ -1,0 +1,215 @@
+"""A weighted mean of several calibrators, each weighted by how well it does on folds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from sklearn.base import clone
+
+from vennforest._validation import FloatArray, InputError, IntArray, check_count
+from vennforest.calibrators._folds import Cells
+from vennforest.calibrators._log_scores import On, ToProbabilities
+from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.matrix import MatrixScaling
+from vennforest.calibrators.spline import SplineCalibration
+
+PRIOR = 0.5
+"""Examples that each member counts to have predicted before any is seen."""
+
+MAX_STEPS = 1_000
+"""Steps of expectation and maximisation."""
+
+TOLERANCE = 1e-8
+"""Largest change of a weight after which they are over."""
+
+
+def default_members() -> dict[str, Calibrator]:
+    """Return the members that ``members="auto"`` stands for, by name."""
+    return {
+        "shared": MatrixScaling("shared", shrinkage=0.03),
+        "full": MatrixScaling("full", shrinkage=0.03),
+        "spline": SplineCalibration(shrinkage=0.03),
+    }
+
+
+class PooledCalibration(Calibrator):
+    """A pool: the weighted mean of what several calibrators say.
+
+    ``p = sum_m weight_m p_m``, a linear opinion pool. Each member is fitted to all calibration
+    examples. The weights are those under which the members, fitted to the other folds, have
+    predicted the labels of each fold best: stacking (Wolpert 1992) with the log loss.
+
+    Parameters
+    ----------
+    members : "auto", dict of str to calibrator, or sequence of calibrators, default="auto"
+        What is pooled; the dict's names become the keys of the weights. ``"auto"``: one shared
+        slope, full slopes (`MatrixScaling`) and `SplineCalibration`.
+    n_folds : int, default=4
+        At least 2.
+    on : {"auto", "probabilities", "logits"}, default="auto"
+        What the scores are: see `MatrixScaling`. Decision values are made probabilities by
+        temperature scaling before the members see them.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    members_ : dict of str to Calibrator
+        The fitted members.
+    weights_ : dict of str to float
+        The weight of each, not below 0, with sum 1.
+    on_ : {"probabilities", "logits"}
+        What the calibration scores were taken for.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
+        if scores are to be probabilities and are none; and what members raise.
+
+    Notes
+    -----
+    The weights maximise ``sum_i w_i log sum_m weight_m p_im + sum_m log(weight_m) / 2`` over
+    examples i, a concave function, by expectation and maximisation: the second term is half an
+    example that each member counts to have predicted, so that with few examples the members weigh
+    alike and none is ever left out. The folds depend on which examples there are, not on their
+    order: the examples of each class, sorted by the class's score, go to the folds in turn. Where
+    there is nothing to hold out (one example) the weights are equal.
+
+    Many scores of two classes are put together where they are nearly equal, from 16,384 on.
+
+    References
+    ----------
+    Wolpert (1992), Stacked generalization, Neural Networks 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vennforest.calibrators.pooled import PooledCalibration
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.random(500)
+    >>> model = PooledCalibration().fit(scores, rng.random(500) < scores**2)
+    >>> model.predict_proba([0.5, 0.9])[:, 1].round(2)
+    array([0.25, 0.81])
+    >>> {name: round(weight, 1) for name, weight in model.weights_.items()}
+    {'shared': 0.1, 'full': 0.2, 'spline': 0.7}
+    """
+
+    members_: dict[str, Calibrator]
+    weights_: dict[str, float]
+
+    def __init__(
+        self,
+        members: Literal["auto"] | Mapping[str, Calibrator] | Sequence[Calibrator] = "auto",
+        n_folds: int = 4,
+        on: On = "auto",
+    ) -> None:
+        self.members = members
+        self.n_folds = n_folds
+        self.on = on
+
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        check_count(self.n_folds, "n_folds", 2)
+        members = name_members(self.members)
+        k = len(self.classes_)
+        self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
+        self.on_ = self._to_probabilities.on
+        cells = Cells.of(self._to_probabilities(scores), codes, weight)
+        counts, p = held_out(list(members.values()), cells, k, int(self.n_folds))
+        self.weights_ = dict(zip(members, pool_weights(counts, p).tolist(), strict=True))
+        self.members_ = {name: _fit_member(one, cells, k) for name, one in members.items()}
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        p = self._to_probabilities(scores)
+        total = np.zeros((len(scores), len(self.classes_)))
+        for name, weight in self.weights_.items():
+            total += weight * self.members_[name].predict_proba(p)
+        total /= total.sum(axis=1, keepdims=True)
+        return total
+
+
+def name_members(members: object) -> dict[str, Calibrator]:
+    """Return calibrators by name; those of a sequence are named by what they are.
+
+    Raises
+    ------
+    InputError
+        If they are no calibrators, or none.
+    """
+    if isinstance(members, str) and members == "auto":
+        return default_members()
+    named: dict[str, Calibrator] = {}
+    if isinstance(members, Mapping):
+        named = dict(members)
+    elif isinstance(members, Sequence) and not isinstance(members, str):
+        named = {repr(one): one for one in members}
+        if len(named) < len(members):
+            raise InputError(f"members must differ from each other, got {list(members)}")
+    wrong = [name for name in named if not isinstance(name, str)]
+    if (
+        not named
+        or wrong
+        or not all(hasattr(one, "fit") and hasattr(one, "predict_proba") for one in named.values())
+    ):
+        raise InputError(
+            f'members must be "auto", calibrators, or a dict of calibrators by name, '
+            f"got {members!r}"
+        )
+    return named
+
+
+def _fit_member(member: Calibrator, cells: Cells, k: int) -> Calibrator:
+    copy: Calibrator = clone(member)
+    return copy.fit(cells.scores, cells.codes, sample_weight=cells.weight, classes=np.arange(k))
+
+
+def held_out(
+    members: Sequence[Calibrator], cells: Cells, k: int, n_folds: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return weights (r,) of held-out examples, and what each member said of their labels, (M, r).
+
+    Each member is fitted to all folds but one and asked about that one.
+    """
+    counts: list[FloatArray] = []
+    said: list[FloatArray] = []
+    for fold in cells.split(n_folds):
+        own, rest = cells.select(fold), cells.select(cells.weight - fold)
+        if not len(own.weight) or not len(rest.weight):
+            continue
+        rows = np.arange(len(own.codes))
+        counts.append(own.weight)
+        said.append(
+            np.array(
+                [
+                    _fit_member(one, rest, k).predict_proba(own.scores)[rows, own.codes]
+                    for one in members
+                ]
+            )
+        )
+    if not counts:
+        return np.empty(0), np.empty((len(members), 0))
+    return np.concatenate(counts), np.concatenate(said, axis=1)
+
+
+@np.errstate(under="ignore")
+def pool_weights(counts: FloatArray, p: FloatArray) -> FloatArray:
+    """Return the weights (M,) of a linear pool.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (r,)
+        How often each example is to count.
+    p : ndarray of shape (M, r)
+        What each member said of each example's label.
+    """
+    likelihood = np.maximum(p, np.finfo(float).tiny)
+    weights: FloatArray = np.full(len(p), 1 / len(p))
+    for _ in range(MAX_STEPS):
+        share = weights[:, None] * likelihood
+        held = PRIOR + (share / share.sum(axis=0)) @ counts
+        weights, before = held / held.sum(), weights
+        if np.abs(weights - before).max() < TOLERANCE:
+            break
+    return weights

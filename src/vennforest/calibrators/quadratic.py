@@ -1,0 +1,133 @@
+"""Quadratic scaling: a logistic regression on the log-odds of the score and their square."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest.calibrators._counts import count_labels
+from vennforest.calibrators._log_scores import (
+    On,
+    Shrinkage,
+    ToProbabilities,
+    check_not_negative,
+)
+from vennforest.calibrators._penalised import Counts
+from vennforest.calibrators._slopes import SlopeMap, SlopeProblem
+from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
+
+
+class LogOddsCalibrator(OneVsRestCalibrator):
+    """Base of calibrators that map the log-odds of a score; many classes one against the rest."""
+
+    ridge: float
+    shrinkage: float
+    on: On
+    maps_: list[SlopeMap]
+
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        self._ridge = check_not_negative(self.ridge, "ridge", zero=False)
+        self._c = check_not_negative(self.shrinkage, "shrinkage")
+        k = len(self.classes_)
+        self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
+        self.on_ = self._to_probabilities.on
+        super()._fit(self._to_probabilities(scores), codes, weight)
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        return super()._predict_proba(self._to_probabilities(scores))
+
+    def _fit_map(
+        self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
+    ) -> SlopeMap:
+        x, total, ones = count_labels(scores, positive, weight)
+        counts = Counts(x, total - ones, ones)
+        labels = np.array([counts.negative.sum(), counts.positive.sum()])
+        shrinkage = Shrinkage.of(self._c, scores, labels)
+        return self._fit_slopes(shrinkage, shrinkage.log_odds(x), counts)
+
+    def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:
+        raise NotImplementedError
+
+
+class QuadraticScaling(LogOddsCalibrator):
+    """Quadratic scaling: ``1 / (1 + exp(-(a0 + a1 z + a2 z**2)))`` of the log-odds z of the score.
+
+    Where the log-odds of a score are normally distributed in either class, with variances that
+    may differ, the map is of this form. It is fitted by maximum likelihood with a ridge that draws
+    it towards leaving the scores alone. Many classes: one map a class against the rest,
+    normalised.
+
+    Parameters
+    ----------
+    ridge : float, default=0.3
+        Above 0. ``ridge / 2`` times the squared distances of the slope from 1 (the mean over both
+        ends of the calibration scores) and half of that of the intercept from 0 is added to the
+        sum of the losses.
+    monotone : bool, default=True
+        Whether the map must not decrease: the slope stays at or above 0 at both ends of the
+        calibration scores' log-odds. Beyond the ends it goes on with the slope it has there.
+    shrinkage : float, default=0.01
+        Not below 0: see `MatrixScaling`.
+    on : {"auto", "probabilities", "logits"}, default="auto"
+        What the scores are: see `MatrixScaling`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    maps_ : list of SlopeMap
+        One map for two classes, else one a class.
+    a_ : ndarray of shape (1, 3) or (k, 3)
+        a0, a1 and a2 of every map, which hold between the ends.
+    on_ : {"probabilities", "logits"}
+        What the calibration scores were taken for.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
+        if scores are to be probabilities and are none.
+
+    Examples
+    --------
+    >>> from vennforest.calibrators.quadratic import QuadraticScaling
+    >>> model = QuadraticScaling().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
+    >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
+    array([0.2 , 0.88])
+    """
+
+    def __init__(
+        self,
+        ridge: float = 0.3,
+        monotone: bool = True,
+        shrinkage: float = 0.01,
+        on: On = "auto",
+    ) -> None:
+        self.ridge = ridge
+        self.monotone = monotone
+        self.shrinkage = shrinkage
+        self.on = on
+
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        if not isinstance(self.monotone, bool | np.bool_):
+            raise InputError(f"monotone must be a boolean, got {self.monotone!r}")
+        super()._fit(scores, codes, weight)
+        self.a_ = np.array([_coefficients(one) for one in self.maps_])
+
+    def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:
+        knots = np.unique([z.min(), z.max()])
+        # A slope that runs straight from one end to the other is that of a parabola.
+        fit = SlopeProblem.of(z, knots, counts, self._ridge, bool(self.monotone)).fit(0.0)
+        return SlopeMap(shrinkage, knots, fit.theta[:-1], float(fit.theta[-1]))
+
+
+def _coefficients(one: SlopeMap) -> list[float]:
+    """Return a0, a1 and a2 between the ends."""
+    if len(one.knots) == 1:
+        return [one.intercept, float(one.slopes[0]), 0.0]
+    (low, high), (u, v) = one.knots, one.slopes
+    a2 = (v - u) / (2 * (high - low))
+    a1 = u - 2 * a2 * low
+    middle = (low + high) / 2
+    f = float(one.logits(np.array([middle]))[0])
+    return [f - a1 * middle - a2 * middle**2, a1, a2]

@@ -1,0 +1,182 @@
+"""The pool: its folds, its weights, and that it is the weighted mean of what its members say."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+
+from vennforest.calibrators._folds import Cells
+from vennforest.calibrators.beta import BetaCalibration
+from vennforest.calibrators.isotonic import IsotonicCalibration
+from vennforest.calibrators.matrix import MatrixScaling
+from vennforest.calibrators.platt import PlattScaling
+from vennforest.calibrators.pooled import PRIOR, PooledCalibration, held_out, pool_weights
+from vennforest.calibrators.venn_abers.calibrator import VennAbers
+
+
+def naive_folds(scores, codes, n_folds):
+    """Examples of each label, sorted by the label's own score, dealt out as if shuffled."""
+    folds = [Counter() for _ in range(n_folds)]
+    for label in sorted(set(codes)):
+        own = [s for s, y in zip(scores, codes, strict=True) if y == label]
+        if np.ndim(own) == 1:
+            own.sort(reverse=label == 0)
+        else:
+            own = [row[1:] for row in sorted((s[label], *s) for s in own)]
+        deal = np.random.RandomState(0).permutation([i % n_folds for i in range(len(own))])
+        for fold, s in zip(deal, own, strict=True):
+            folds[fold][s, label] += 1
+    return folds
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("n_folds", [2, 4, 7])
+def test_folds_depend_on_the_multiset_of_the_examples(k, n_folds):
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        n = int(rng.integers(1, 40))
+        codes = rng.integers(0, k, n)
+        if k == 2:
+            scores = rng.integers(0, 6, n) / 5
+            listed = scores.tolist()
+        else:
+            scores = rng.multinomial(3, [0.2, 0.3, 0.5], n) / 3
+            listed = [tuple(row) for row in scores.tolist()]
+        expected = naive_folds(listed, codes.tolist(), n_folds)
+        cells = Cells.of(scores, codes, None)
+        found = list(cells.split(n_folds))
+        assert_allclose(np.sum(found, axis=0), cells.weight)
+        for fold, counter in zip(found, expected, strict=True):
+            rows = cells.scores.tolist()
+            rows = rows if k == 2 else [tuple(row) for row in rows]
+            mine = {
+                (s, y): w for s, y, w in zip(rows, cells.codes.tolist(), fold, strict=True) if w
+            }
+            assert mine == {key: float(c) for key, c in counter.items()}
+
+
+def test_weights_of_any_size_are_dealt_out_in_full():
+    rng = np.random.default_rng(1)
+    s, y = rng.random(50), rng.integers(0, 2, 50)
+    weight = rng.exponential(size=50) * 10.0 ** rng.integers(-6, 7, 50)
+    cells = Cells.of(s, y, weight)
+    folds = np.array(list(cells.split(4)))
+    assert (folds >= 0).all()
+    assert_allclose(folds.sum(axis=0), cells.weight, rtol=1e-6, atol=1e-9)
+    heavy = folds[:, cells.weight > 1e4]
+    assert heavy.size
+    assert_allclose(heavy / heavy.sum(axis=0), 0.25, atol=0.03)
+
+
+def test_weights_are_the_maximum_of_the_formula():
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        p = rng.beta(2, 1, (3, 40))
+        counts = rng.choice([0.5, 1.0, 4.0], 40)
+
+        def loss(v, p=p, counts=counts):
+            w = softmax(v)
+            return -(counts @ np.log(w @ p) + PRIOR * np.log(w).sum())
+
+        best = softmax(minimize(loss, np.zeros(3), tol=1e-12).x)
+        assert_allclose(pool_weights(counts, p), best, atol=2e-4)
+        moved = pool_weights(counts, p) * np.array([[1.001], [0.999]]) ** rng.normal(size=3)
+        for w in moved / moved.sum(axis=1, keepdims=True):
+            assert loss(np.log(w)) >= loss(np.log(pool_weights(counts, p))) - 1e-7
+
+
+def test_the_pool_is_the_weighted_mean_of_its_members():
+    rng = np.random.default_rng(3)
+    s = np.round(rng.random(300), 2)
+    y = rng.random(300) < s
+    members = {"a": PlattScaling(on="logit"), "b": BetaCalibration(), "c": IsotonicCalibration()}
+    model = PooledCalibration(members).fit(s, y)
+    new = np.linspace(0, 1, 40)
+    fitted = {name: one.fit(s, y) for name, one in members.items()}
+    assert list(model.weights_) == ["a", "b", "c"]
+    assert_allclose(sum(model.weights_.values()), 1)
+    expected = sum(model.weights_[n] * fitted[n].predict_proba(new) for n in members)
+    assert_allclose(model.predict_proba(new), expected, rtol=1e-8)
+    # The weights come from estimates of examples that were held out.
+    estimates = {name: [] for name in members}
+    for fold in naive_folds(s.tolist(), y.astype(int).tolist(), 4):
+        test = [[*key] for key, c in fold.items() for _ in range(c)]
+        rest = Counter(zip(s.tolist(), y.tolist(), strict=True))
+        rest.subtract(fold)
+        train = [key for key, c in rest.items() for _ in range(c)]
+        for name, one in members.items():
+            one.fit([v for v, _ in train], [label for _, label in train])
+            p = one.predict_proba([v for v, _ in test])
+            estimates[name].extend(p[range(len(test)), [int(label) for _, label in test]])
+    expected = pool_weights(np.ones(300), np.array(list(estimates.values())))
+    assert_allclose(list(model.weights_.values()), expected, atol=1e-7)
+
+
+def test_the_member_that_is_right_gets_the_weight():
+    rng = np.random.default_rng(4)
+    s = rng.random(20_000)
+    step = rng.random(20_000) < np.where(s < 0.5, 0.2, 0.8)
+    members = {"step": IsotonicCalibration(), "sigmoid": PlattScaling()}
+    model = PooledCalibration(members).fit(s, step)
+    assert model.weights_["step"] > 0.9
+    sigmoid = rng.random(2_000) < expit(6 * s[:2_000] - 3)
+    model = PooledCalibration(members).fit(s[:2_000], sigmoid)
+    assert model.weights_["sigmoid"] > 0.6
+
+
+def test_a_map_that_follows_chance_is_seen_for_what_it_is():
+    """Labels that have nothing to do with the scores: the held-out loss is above the coin's."""
+    rng = np.random.default_rng(7)
+    losses = []
+    for _ in range(20):
+        s, y = rng.random(400), rng.integers(0, 2, 400)
+        counts, p = held_out([IsotonicCalibration(), PlattScaling()], Cells.of(s, y, None), 2, 4)
+        losses.append(-np.log(np.maximum(p, 1e-3)) @ counts / 400)
+    gap = np.mean(losses, axis=0) - np.log(2)
+    assert gap[0] > 0.008  # about 6 steps fitted to 300 examples
+    assert abs(gap[1]) < 0.008
+
+
+def test_one_example_and_weights_below_one_give_equal_weights():
+    for weight in (None, [0.25]):
+        model = PooledCalibration().fit([0.4], [1], sample_weight=weight, classes=[0, 1])
+        assert_allclose(list(model.weights_.values()), 1 / len(model.weights_))
+    counts, p = held_out([PlattScaling()], Cells.of(np.array([0.4]), np.array([1]), None), 2, 4)
+    assert counts.shape == (0,)
+    assert p.shape == (1, 0)
+
+
+def test_decision_values_of_any_scale():
+    rng = np.random.default_rng(5)
+    for shape in (400, (400, 3)):
+        z = rng.normal(size=shape)
+        y = z > rng.normal(size=400) if z.ndim == 1 else z.argmax(axis=1)
+        expected = PooledCalibration().fit(z, y)
+        assert expected.on_ == "logits"
+        model = PooledCalibration().fit(1e9 * z, y)
+        assert_allclose(model.predict_proba(1e9 * z), expected.predict_proba(z), atol=1e-5)
+
+
+def test_members_with_bounds_and_of_many_classes():
+    rng = np.random.default_rng(6)
+    scores = rng.dirichlet(np.ones(4), 200)
+    y = np.array([rng.choice(4, p=row) for row in scores])
+    model = PooledCalibration([VennAbers("midpoint"), MatrixScaling()]).fit(scores, y)
+    assert list(model.weights_) == ["VennAbers(merge='midpoint')", "MatrixScaling()"]
+    p = model.predict_proba(scores)
+    assert_allclose(p.sum(axis=1), 1)
+    assert_array_equal(model.fit(scores, y).predict_proba(scores), p)
+
+
+def test_what_members_refuse():
+    s, y = [0.2, 0.6, 0.7], [0, 1, 0]
+    for wrong in ("all", (), {}, ["platt"], {"a": None}, {1: PlattScaling()}, 3):
+        with pytest.raises(ValueError, match='members must be "auto", calibrators, or a dict'):
+            PooledCalibration(wrong).fit(s, y)
+    with pytest.raises(ValueError, match="members must differ from each other"):
+        PooledCalibration([PlattScaling(), PlattScaling()]).fit(s, y)
+    with pytest.raises(ValueError, match="n_folds must be a whole number from 2 on, got 1"):
+        PooledCalibration(n_folds=1).fit(s, y)
