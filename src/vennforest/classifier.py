@@ -19,10 +19,11 @@ from vennforest._validation import FloatArray, check_option, check_weights, enco
 from vennforest.calibrators import Calibrator, Venn
 from vennforest.calibrators.bounded import has_bounds, leaves_out
 from vennforest.calibrators.methods import METHODS, check_method, make_calibrator
+from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest.packed import Votes
-from vennforest.multiprobability import Merge, Multiprobability
-from vennforest.prediction import predict_parts
+from vennforest.multiprobability import Multiprobability
+from vennforest.prediction import Prediction, predict_parts
 from vennforest.sources import (
     Folds,
     Frozen,
@@ -41,6 +42,9 @@ from vennforest.sources.out_of_bag import StepsError
 from vennforest.sources.repeats import warn_of_repeats
 from vennforest.sources.verification import BagsError
 
+ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
+"""How bounds, or the scores that they are of, become one probability."""
+
 CalibrateOn = Literal["auto", "oob", "holdout", "cv", "training"]
 """Where the calibration scores come from."""
 
@@ -53,8 +57,11 @@ def _has_bounds(model: CalibratedClassifier) -> bool:
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
-    By default a random forest whose trees are calibrated out of bag by Venn–Abers prediction: all
-    data trains, all data calibrates, and the bounds carry a validity guarantee.
+    By default a random forest of 300 trees, calibrated out of bag: all data trains, all data
+    calibrates. The probability is a pool of smooth maps of the score of all trees; the bounds are
+    Venn–Abers, which is valid whatever the distribution where calibration scores are of examples
+    kept apart from training (``"holdout"``, ``"cv"`` a fold, a frozen model), and is measured to
+    be nearly so out of bag: ``docs/guarantee.md`` says for every setting what is proven.
 
     Parameters
     ----------
@@ -65,17 +72,24 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         forest behind its transformers.
     method : str or calibrator, default="venn-abers"
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
-        ``"temperature"``, ``"none"``, or an instance from ``vennforest.calibrators``.
-    calibrate_on : {"auto", "oob", "holdout", "cv", "training"}, default="auto"
+        ``"temperature"``, ``"matrix"``, ``"quadratic"``, ``"spline"``, ``"pooled"``, ``"none"``,
+        or an instance from ``vennforest.calibrators``.
+    calibrate_on : {"auto", "oob", "holdout", "cv", "training"} or Source, default="auto"
         Where calibration scores come from. ``"oob"``: each training example is scored by the
-        members of the bagged ensemble that did not see it; ``"holdout"``: a part of the data that
-        is not trained on; ``"cv"``: folds; ``"training"``: the training data itself, which has no
-        guarantee (Vovk & Petej 2014, Proposition 2: the bounds may miss even on average);
-        ``"auto"``: ``"oob"`` for bagged ensembles, else ``"cv"``.
-    subforest : {"exchangeable", "random", "all"}, default="exchangeable"
-        With ``"oob"``, which trees score a new object: the out-of-bag trees of a random
-        calibration example, which then leaves the calibration set (the guarantee needs this), as
-        many trees picked at random, or every tree.
+        members of the bagged ensemble that did not see it, nor, where ``groups`` are given, anyone
+        of its group; ``"holdout"``: a part of the data that is not trained on; ``"cv"``: folds;
+        ``"training"``: the training data itself, which has no guarantee (Vovk & Petej 2014,
+        Proposition 2: the bounds may miss even on average). ``"auto"``: ``"oob"`` for bagged
+        ensembles whose bags can be verified, unless groups or a splitter that knows of groups or
+        time are given, or a step before the ensemble sees labels or resamples; else ``"cv"``. With
+        a ``FrozenEstimator`` ``"oob"`` calibrates a fitted forest on its own training data. An
+        object with the method of `vennforest.sources.Source` is a source of one's own.
+    subforest : {"all", "exchangeable", "random"}, default="all"
+        With ``"oob"``, which trees score a new object for its bounds: every tree; the out-of-bag
+        trees of a random calibration example, which then leaves the calibration set (Johansson et
+        al. 2018); or as many trees picked at random. ``"all"`` draws nothing, so that bounds are
+        the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
+        trees and .02 with 100 (``docs/validity.md``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
@@ -88,19 +102,21 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ensemble : bool, default=True
         With ``"cv"``. True: one model and one calibrator a fold, merged (cross Venn–Abers); False:
         the pooled scores of all folds calibrate one model that is trained on all the data.
-    merge : {"auto", "log", "brier", "midpoint", "smooth"}, default="auto"
-        How a multiprobability becomes one probability, see `Multiprobability.merge`. ``"auto"``:
-        ``"smooth"`` for Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
+    merge : {"auto", "pooled", "log", "brier", "midpoint", "smooth"}, default="auto"
+        Where the probability comes from. ``"pooled"``: a weighted pool of smooth maps of the score
+        of all trees (`PooledCalibration`), which no draw moves; the bounds are widened where
+        needed to hold it. The others merge the bounds, see `Multiprobability.merge`. ``"auto"``:
+        ``"pooled"`` for Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
     n_draws : int or "all", default=1
-        With ``subforest="exchangeable"``: over how many left-out examples an answer is averaged;
-        ``"all"``: over every one, without randomness. Averaging gives up the theorem, which
-        speaks of a single draw, for a steadier answer: 10 draws instead of 1 lower the mean log
-        loss over 29 two-class data sets from 0.3246 to 0.3194 (``docs/defaults.md``).
+        With ``subforest="exchangeable"``: over how many left-out examples bounds are averaged;
+        ``"all"``: over every one, without randomness. A mean of several draws is unbiased on
+        average as each draw is, steadier, and more cautious than the single draw that the theorem
+        speaks of.
     n_jobs : int, default=None
         Threads of the forest walk, and folds fitted at once.
     random_state : int, RandomState or None, default=None
-        Seeds the draws of calibration examples, the holdout split, the folds, and every
-        ``random_state`` of the estimator that is None.
+        Seeds the draws of calibration examples, the split or the folds (the same each time where
+        it is None), and every ``random_state`` of the estimator that is None.
 
     Attributes
     ----------
@@ -114,6 +130,13 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The calibration scores: of the second of two classes, or a column a class.
     calibration_y_ : ndarray of shape (n_calibration,)
         Their labels.
+    calibrate_on_ : str
+        Where the calibration scores came from.
+    calibrate_on_reason_ : str
+        Why, in a clause.
+    point_calibrator_ : PooledCalibration
+        With ``merge="pooled"``, what makes the probability of the score; with several models there
+        is ``point_calibrators_``.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn, where the estimator has them.
 
@@ -142,12 +165,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         *,
         method: str | Calibrator = "venn-abers",
         calibrate_on: CalibrateOn | Source = "auto",
-        subforest: Subforest = "exchangeable",
+        subforest: Subforest = "all",
         votes: Votes = "soft",
         holdout_size: float | int = 1 / 3,
         cv: Any = 5,
         ensemble: bool = True,
-        merge: Merge | Literal["auto"] = "auto",
+        merge: ClassifierMerge = "auto",
         n_draws: int | Literal["all"] = 1,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -226,7 +249,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self,
         method: str | Calibrator = "venn-abers",
         *,
-        merge: Merge | Literal["auto"] = "auto",
+        merge: ClassifierMerge = "auto",
     ) -> Self:
         """Return a fitted classifier with the same models and another calibrator.
 
@@ -262,6 +285,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 sample_weight=part.weight,
                 classes=self.classes_,
             )
+            for part in self._parts
+        ]
+        self._points = [
+            PooledCalibration().fit(
+                part.scores,
+                self.classes_[part.codes],
+                sample_weight=part.weight,
+                classes=self.classes_,
+            )
+            if self._is_pooled()
+            else None
             for part in self._parts
         ]
         first = self._parts[0].estimator
@@ -360,7 +394,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         NotFittedError
             Before ``fit``.
         """
-        return self._predict(X)[1]
+        return self._predict(X, bounds=False)[1]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,), the first of equals."""
@@ -381,7 +415,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         Multiprobability
             Bounds of shape (n, k). Where several draws or folds are merged they are the means of
-            theirs, widened where needed to hold what ``predict_proba`` returns.
+            theirs. With ``merge="pooled"``, and over folds, they are widened where needed to hold
+            what ``predict_proba`` returns; ``widened`` says in which rows.
 
         Raises
         ------
@@ -392,11 +427,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         assert bounds is not None
         return bounds
 
-    def _predict(self, X: Any) -> tuple[Multiprobability | None, FloatArray]:
-        """Return bounds, where the method has them, and probabilities."""
+    def _predict(self, X: Any, bounds: bool = True) -> Prediction:
+        """Return bounds, where the method has them and they are wanted, and probabilities."""
         if "classes_" not in self.__dict__:  # the check itself takes as long as scoring a row
             check_is_fitted(self, "classes_")
-        return predict_parts(self._parts, self._calibrators, self.classes_, X)
+        return predict_parts(self._parts, self._calibrators, self._points, self.classes_, X, bounds)
 
     def _get_estimator(self) -> Any:
         if self.estimator is None:
@@ -410,12 +445,21 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _get_calibrator(self, model: Any) -> Calibrator:
         """Return an unfitted calibrator for the scores of a fitted model."""
         calibrator = make_calibrator(self.method)
-        if self.merge != "auto" and hasattr(calibrator, "merge"):
-            calibrator.set_params(merge=self.merge)
+        if hasattr(calibrator, "merge"):
+            if self._is_pooled():
+                calibrator.set_params(merge="log")  # not asked; needs nothing fitted
+            elif self.merge != "auto":
+                calibrator.set_params(merge=self.merge)
         decides = not hasattr(model, "predict_proba")
         if decides and isinstance(calibrator, Venn) and calibrator.taxonomy == "label":
             calibrator.set_params(taxonomy=LabelTaxonomy(boundary=0.0))
         return calibrator
+
+    def _is_pooled(self) -> bool:
+        """Tell whether the probability comes from a pool of maps and not from the bounds."""
+        if self.merge == "auto":
+            return isinstance(self.method, str) and self.method == "venn-abers"
+        return self.merge == "pooled" and _has_bounds(self)
 
     def _check_calibrator(self) -> None:
         """Refuse a calibrator of a user's own that cannot do what its source asks of it."""
@@ -435,8 +479,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             check_option(self.calibrate_on, CalibrateOn, "calibrate_on")
         check_option(self.subforest, Subforest, "subforest")
         check_option(self.votes, Votes, "votes")
-        if self.merge != "auto":
-            check_option(self.merge, Merge, "merge")
+        check_option(self.merge, ClassifierMerge, "merge")
         if not isinstance(self.ensemble, bool | np.bool_):
             raise ValueError(f"ensemble must be True or False, got {self.ensemble!r}")
         draws = self.n_draws
@@ -486,6 +529,20 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """The fitted calibrators, one a fold."""
         self._fitted()
         return self._calibrators
+
+    @property
+    def point_calibrator_(self) -> Calibrator:
+        """The fitted map from the score to the probability."""
+        return cast("Calibrator", self._only("point_calibrator", self.point_calibrators_))
+
+    @property
+    def point_calibrators_(self) -> list[Calibrator]:
+        """The fitted maps from scores to probabilities, one a fold."""
+        self._fitted()
+        found = [point for point in self._points if point is not None]
+        if not found:
+            raise AttributeError('a CalibratedClassifier has point calibrators with merge="pooled"')
+        return found
 
     @property
     def calibration_scores_(self) -> FloatArray:

@@ -25,6 +25,8 @@ class Multiprobability:
         ``lower[:, 1]`` is p0 and ``upper[:, 1]`` is p1 of Vovk & Petej (2014).
     classes : ndarray of shape (k,)
         The label of each column.
+    widened : ndarray of shape (n,), bool, optional
+        Where bounds were moved apart to hold the probability that goes with them; None: nowhere.
 
     Examples
     --------
@@ -40,6 +42,7 @@ class Multiprobability:
     lower: FloatArray
     upper: FloatArray
     classes: NDArray[Any]
+    widened: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         """Refuse bounds that do not fit together."""
@@ -60,7 +63,18 @@ class Multiprobability:
         """Return the chosen rows; one integer gives a multiprobability of length 1."""
         if isinstance(rows, int | np.integer):
             rows = [rows]
-        return Multiprobability(self.lower[rows], self.upper[rows], self.classes)
+        widened = None if self.widened is None else self.widened[rows]
+        return Multiprobability(self.lower[rows], self.upper[rows], self.classes, widened)
+
+    def widen(self, p: FloatArray) -> Multiprobability:
+        """Return bounds moved apart where needed to hold probabilities p (n, k).
+
+        Wider bounds keep "unbiased on average" (the mean of the lower bounds is at most, that of
+        the upper ones at least, the share of the class); they are no Venn prediction any more.
+        """
+        outside: NDArray[np.bool_] = ((p < self.lower) | (p > self.upper)).any(axis=1)  # type: ignore[assignment]
+        lower, upper = np.minimum(self.lower, p), np.maximum(self.upper, p)
+        return Multiprobability(lower, upper, self.classes, outside)
 
     @property
     def width(self) -> FloatArray:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray
 from vennforest.calibrators.bounded import has_bounds, merged
-from vennforest.multiprobability import Multiprobability, merge_folds
+from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.sources import Draw, Part
 
 Prediction = tuple[Multiprobability | None, FloatArray]
@@ -19,49 +19,89 @@ Prediction = tuple[Multiprobability | None, FloatArray]
 
 
 def predict_parts(
-    parts: Sequence[Part], calibrators: Sequence[Any], classes: NDArray[Any], X: Any
+    parts: Sequence[Part],
+    calibrators: Sequence[Any],
+    points: Sequence[Any],
+    classes: NDArray[Any],
+    X: Any,
+    bounds: bool = True,
 ) -> Prediction:
     """Return what parts with their calibrators predict of the rows of X.
 
-    The bounds of several parts are the means of theirs, widened where needed to hold the merged
-    probability.
+    Parameters
+    ----------
+    parts : sequence of Part
+    calibrators : sequence of Calibrator
+        One a part.
+    points : sequence of Calibrator or None
+        For each part what makes its probability of the scores by the whole model; None: the
+        calibrator's own merge of its bounds does.
+    classes : ndarray of shape (k,)
+    X : array-like of shape (n, d)
+    bounds : bool
+        Whether bounds are wanted; without them less may have to be done.
+
+    Returns
+    -------
+    (Multiprobability or None, ndarray of shape (n, k))
+        Of several parts the means; bounds widened where needed to hold the probability.
     """
     results = [
-        _predict_part(part, calibrator, classes, X)
-        for part, calibrator in zip(parts, calibrators, strict=True)
+        _predict_part(part, calibrator, point, classes, X, bounds)
+        for part, calibrator, point in zip(parts, calibrators, points, strict=True)
     ]
-    if len(results) == 1:
-        return results[0]
-    each = [p for _, p in results]
-    every = [bounds for bounds, _ in results if bounds is not None]
+    every = [found for found, _ in results if found is not None]
+    p = results[0][1]
+    if len(results) > 1:
+        each = [one for _, one in results]
+        how: Merge = "midpoint"  # the plain mean over folds
+        if points[0] is None:
+            how = getattr(calibrators[0], "merge", how)
+        p = merge_folds(every, how, each) if every else cast("FloatArray", np.mean(each, axis=0))
     if not every:
-        return None, cast("FloatArray", np.mean(each, axis=0))
-    p = merge_folds(every, getattr(calibrators[0], "merge", "midpoint"), each)
-    lower = np.minimum(np.mean([bounds.lower for bounds in every], axis=0), p)
-    upper = np.maximum(np.mean([bounds.upper for bounds in every], axis=0), p)
-    return Multiprobability(lower, upper, classes), p
+        return None, p
+    if len(every) == 1 and points[0] is None:
+        return every[0], p
+    lower = np.mean([found.lower for found in every], axis=0)
+    upper = np.mean([found.upper for found in every], axis=0)
+    return Multiprobability(lower, upper, classes).widen(p), p
 
 
-def _predict_part(part: Part, calibrator: Any, classes: NDArray[Any], X: Any) -> Prediction:
+def _predict_part(
+    part: Part, calibrator: Any, point: Any, classes: NDArray[Any], X: Any, bounds: bool
+) -> Prediction:
     """Return the means of bounds and probabilities over the draws of one part."""
+    whole = getattr(part.scorer, "whole", None)
+    if point is not None and not bounds and whole is not None:
+        return None, point.predict_proba(whole(X))
     total = 0
     sums: list[FloatArray] = []
+    scores: FloatArray = np.empty(0)
     for scores, left_out, draws in part.scorer.draws(X):
+        if point is not None and not bounds:
+            break
         if has_bounds(calibrator):
             # A calibrator of a user's own need not know how to leave out examples or groups.
             given = {} if left_out is None else {"left_out": left_out}
             if given and part.groups is not None:
                 given["groups"] = part.groups
-            bounds = calibrator.predict_multiprobability(scores, **given)
-            answer = [merged(calibrator, bounds, scores), bounds.lower, bounds.upper]
+            found = calibrator.predict_multiprobability(scores, **given)
+            answer = [found.lower, found.upper]
+            if point is None:
+                answer.append(merged(calibrator, found, scores))
         else:
             answer = [calibrator.predict_proba(scores)]
         if draws > 1:
             answer = [a.reshape(draws, -1, a.shape[1]).sum(axis=0) for a in answer]
         sums = answer if not sums else [s + a for s, a in zip(sums, answer, strict=True)]
         total += draws
-    p, *both = sums if total == 1 else [s / total for s in sums]
-    return (Multiprobability(both[0], both[1], classes) if both else None), p
+    means = sums if total == 1 else [s / total for s in sums]
+    if point is not None:
+        of_all = total == 1 and not getattr(part.scorer, "partial", False)
+        p = point.predict_proba(scores if of_all or whole is None else whole(X))
+    else:
+        p = means.pop()
+    return (Multiprobability(means[0], means[1], classes) if means else None), p
 
 
 @dataclass(frozen=True)
@@ -69,6 +109,20 @@ class _Recorded:
     """Scores that were taken before, in the place of a scorer."""
 
     taken: list[Draw]
+    of_all: FloatArray
+
+    partial = True
+
+    @classmethod
+    def of(cls, scorer: Any, X: Any) -> Self:
+        """Take the scores of the rows of X."""
+        taken = list(scorer.draws(X))
+        partial = getattr(scorer, "partial", False)
+        return cls(taken, scorer.whole(X) if partial else taken[0].scores)
+
+    def whole(self, X: Any) -> FloatArray:
+        """Return the scores by the whole model; the rows do not count."""
+        return self.of_all
 
     def draws(self, X: Any) -> Iterator[Draw]:
         """Yield them; the rows do not count."""
@@ -118,5 +172,8 @@ def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
     first = models[0]._fitted()
     if any(model._fitted() is not first for model in models):
         raise ValueError("models must share their estimators, got models that were fitted apart")
-    parts = [replace(part, scorer=_Recorded(list(part.scorer.draws(X)))) for part in first]
-    return [predict_parts(parts, model._calibrators, model.classes_, X) for model in models]
+    parts = [replace(part, scorer=_Recorded.of(part.scorer, X)) for part in first]
+    return [
+        predict_parts(parts, model._calibrators, model._points, model.classes_, X)
+        for model in models
+    ]

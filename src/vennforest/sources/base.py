@@ -30,7 +30,11 @@ class Draw(NamedTuple):
 
 
 class Scorer(Protocol):
-    """Gives scores of the kind the calibrator was fitted to."""
+    """Gives scores of the kind the calibrator was fitted to.
+
+    A scorer whose draws are of parts of the model has ``whole`` besides, the scores (m,) or (m, k)
+    of the rows of X by all of it; where there is none, the draws are.
+    """
 
     def draws(self, X: Any) -> Iterator[Draw]:
         """Yield the scores of the rows of X; every draw counts the same."""

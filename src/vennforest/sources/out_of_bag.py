@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._validation import InputError, IntArray
+from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.forest import Membership
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Draw, Part, TrainingData
@@ -61,7 +61,7 @@ class OutOfBag:
         How many left-out examples an exchangeable answer is averaged over.
     """
 
-    subforest: Subforest = "exchangeable"
+    subforest: Subforest = "all"
     votes: Votes = "soft"
     n_draws: int | Literal["all"] = 1
 
@@ -261,9 +261,20 @@ class OutOfBagScorer:
     seed: int
 
     @property
+    def partial(self) -> bool:
+        """Whether the draws are scores by some of the members."""
+        return self.subforest != "all"
+
+    @property
     def leaves_out(self) -> bool:
         """Whether new objects leave calibration examples out."""
         return self.subforest == "exchangeable"
+
+    def whole(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X by every member, (m,) or (m, k)."""
+        if self.transformer is not None:
+            X = self.transformer.transform(X)
+        return self.answers.mean(self.answers.check(X))
 
     def draws(self, X: Any) -> Iterator[Draw]:
         """Yield the scores of the rows of X; every draw counts the same."""
