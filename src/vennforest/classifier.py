@@ -45,7 +45,7 @@ from vennforest.sources.verification import BagsError
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
 """How bounds, or the scores that they are of, become one probability."""
 
-CalibrateOn = Literal["auto", "oob", "holdout", "cv", "training"]
+CalibrateOn = Literal["auto", "oob", "holdout", "cv", "cv-forest", "training"]
 """Where the calibration scores come from."""
 
 
@@ -74,10 +74,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ``"venn-abers"``, ``"venn"``, ``"platt"``, ``"isotonic"``, ``"bostrom"``, ``"beta"``,
         ``"temperature"``, ``"matrix"``, ``"quadratic"``, ``"spline"``, ``"pooled"``, ``"none"``,
         or an instance from ``vennforest.calibrators``.
-    calibrate_on : {"auto", "oob", "holdout", "cv", "training"} or Source, default="auto"
+    calibrate_on : str or Source, default="auto"
         Where calibration scores come from. ``"oob"``: each training example is scored by the
         members of the bagged ensemble that did not see it, nor, where ``groups`` are given, anyone
         of its group; ``"holdout"``: a part of the data that is not trained on; ``"cv"``: folds;
+        ``"cv-forest"``: folds at the price of one forest, K of them with T / K trees each (best
+        with ``cv=2`` or 3), whose mean bounds are exactly unbiased on average;
         ``"training"``: the training data itself, which has no guarantee (Vovk & Petej 2014,
         Proposition 2: the bounds may miss even on average). ``"auto"``: ``"oob"`` for bagged
         ensembles whose bags can be verified, unless groups or a splitter that knows of groups or
@@ -315,7 +317,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         seed = int(random_state.randint(2**31 - 1))
         name, why = self._choose(estimator, data)
         self.calibrate_on_, self.calibrate_on_reason_ = name, why
-        if name in ("oob", "cv", "holdout"):
+        if name not in ("frozen", "training"):
             warn_of_repeats(data.X, data.codes)
 
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
@@ -341,7 +343,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if not isinstance(wanted, str):
             return type(wanted).__name__, "it was given"
         if isinstance(estimator, FrozenEstimator):
-            if wanted in ("holdout", "cv"):
+            if wanted in ("holdout", "cv", "cv-forest"):
                 raise ValueError(
                     f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {wanted!r},'
                     " for which models are trained: the data given to fit calibrates, and with "
@@ -372,8 +374,13 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return OutOfBag(self.subforest, self.votes, self.n_draws)
         if name == "holdout":
             return Holdout(self.holdout_size, stratify=not _has_bounds(self))
-        if name == "cv":
-            return Folds(self.cv, self.ensemble, stratify=not _has_bounds(self))
+        if name in ("cv", "cv-forest"):
+            return Folds(
+                self.cv,
+                self.ensemble,
+                stratify=not _has_bounds(self),
+                share_trees=name == "cv-forest",
+            )
         return Frozen() if name == "frozen" else Training()
 
     def predict_proba(self, X: Any) -> FloatArray:

@@ -339,6 +339,17 @@ def test_a_rare_class_makes_folds_stratified_and_says_so():
     assert len(model.estimators_) == 5
 
 
+def test_folds_over_one_forests_worth_of_trees(data):
+    X, y = data
+    model = fitted(forest(31), X, y, calibrate_on="cv-forest", cv=3)
+    assert [len(one.estimators_) for one in model.estimators_] == [11, 11, 11]
+    assert model.calibrate_on_ == "cv-forest"
+    piped = fitted(make_pipeline(StandardScaler(), forest(4)), X, y, calibrate_on="cv-forest")
+    assert [len(one[-1].estimators_) for one in piped.estimators_] == [1] * 5
+    with pytest.raises(ValueError, match=r"n_estimators .* got GaussianNB"):
+        fitted(GaussianNB(), X, y, calibrate_on="cv-forest")
+
+
 # --- repeated examples, hashes, labels ---------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -21,6 +22,7 @@ from sklearn.model_selection import (
 
 from vennforest._validation import IntArray
 from vennforest.sources.base import ModelScorer, Part, TrainingData, model_scores
+from vennforest.sources.pipelines import last_step
 
 FEW = 8
 """With fewer examples than this beside the largest class, a random split may train on one class."""
@@ -162,11 +164,16 @@ class Folds:
     stratify : bool
         With a number of folds: whether all have the classes in the same shares, in the order of
         the rows as scikit-learn does it. That gives up exactness, as with `Holdout`.
+    share_trees: bool
+        Whether the members of an ensemble are shared out over the folds: K folds of T / K trees
+        each, at the price of one forest. Each fold's bounds are exactly valid, and their mean is
+        exactly unbiased on average.
     """
 
     cv: Any = 5
     ensemble: bool = True
     stratify: bool = False
+    share_trees: bool = False
 
     def parts(
         self,
@@ -187,6 +194,8 @@ class Folds:
         splitter = self._splitter(data, random_state)
         splits = list(splitter.split(data.X, data.codes, **data.split_params))
         _check_groups(splits, data)
+        if self.share_trees:
+            estimator = _with_share_of_members(estimator, len(splits))
         return _fold_parts(estimator, data, splits, self.ensemble, n_jobs)
 
     def _splitter(self, data: TrainingData, random_state: np.random.RandomState) -> Any:
@@ -200,6 +209,26 @@ class Folds:
         if _must_stratify(data.present(), "each fold", 7):
             return check_cv(cv, data.codes, classifier=True)
         return KFold(int(cv), shuffle=True, random_state=random_state)
+
+
+def _with_share_of_members(estimator: Any, n_folds: int) -> Any:
+    """Return a clone whose ensemble has so many times fewer members, rounded up.
+
+    Raises
+    ------
+    ValueError
+        If the estimator is no ensemble of a number of members.
+    """
+    model = clone(estimator)
+    ensemble = last_step(model)
+    members = getattr(ensemble, "n_estimators", None)
+    if not isinstance(members, Integral):
+        raise ValueError(
+            'estimator must have n_estimators for calibrate_on="cv-forest", which shares them out '
+            f'over the folds, got {type(ensemble).__name__}: use calibrate_on="cv"'
+        )
+    ensemble.set_params(n_estimators=max(1, -(-int(members) // n_folds)))
+    return model
 
 
 def _check_groups(splits: list[tuple[IntArray, IntArray]], data: TrainingData) -> None:
