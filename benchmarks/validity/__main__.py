@@ -1,0 +1,30 @@
+"""Measure the validity of bounds: ``python -m benchmarks.validity RESULTS.jsonl --help``."""
+
+import argparse
+from pathlib import Path
+
+from benchmarks.validity.processes import PROCESSES
+from benchmarks.validity.run import Job, run
+from benchmarks.validity.settings import FAMILIES
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.validity", description=__doc__)
+    parser.add_argument("results", type=Path, help="file that repetitions are appended to")
+    parser.add_argument("--processes", nargs="+", default=list(PROCESSES), choices=list(PROCESSES))
+    parser.add_argument("--settings", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
+    parser.add_argument("--n", nargs="+", type=int, default=[200])
+    parser.add_argument("--trees", nargs="+", type=int, default=[10, 30, 100, 300])
+    parser.add_argument("--repetitions", type=int, default=500)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    given = parser.parse_args()
+    jobs = [
+        Job(process, n, tuple(given.trees), tuple(given.settings))
+        for n in given.n
+        for process in given.processes
+    ]
+    run(jobs, given.repetitions, given.results, given.jobs)
+
+
+if __name__ == "__main__":
+    main()

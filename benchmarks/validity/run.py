@@ -1,0 +1,109 @@
+"""Repetitions in batches, each written to a file as soon as it is done."""
+
+import json
+import secrets
+import warnings
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.validity.processes import PROCESSES
+from benchmarks.validity.settings import FAMILIES
+from benchmarks.validity.statistics import MEASURES, ratios, sums
+
+REFERENCE = "Venn–Abers, all trees"
+NEW_OBJECTS = 200
+BATCH = 10
+
+
+class Job(NamedTuple):
+    """A process, a number of training examples, forests' sizes, and the settings to compare."""
+
+    process: str
+    n: int
+    trees: tuple[int, ...]
+    families: tuple[str, ...]
+
+    @property
+    def name(self):
+        return f"{self.process} n={self.n} trees={self.trees} {'+'.join(self.families)}"
+
+
+def repetition(job, rng):
+    """Return {(setting, trees): measures} of one repetition."""
+    sample = PROCESSES[job.process].draw(rng, job.n, NEW_OBJECTS)
+    cells, reference = {}, {}
+    at = MEASURES.index("log loss")
+    for family in job.families:
+        for setting, size, answer in FAMILIES[family](sample, job.trees, rng):
+            lower, upper, probability, spread, widened = answer
+            pairs = ratios(
+                lower, upper, sample.truth, probability, spread, widened, reference.get(size)
+            )
+            cells[setting, size] = pairs
+            if setting == REFERENCE:
+                reference[size] = pairs[at, 0] / pairs[at, 1]
+    return cells
+
+
+def batch(job, seed, repetitions=BATCH):
+    """Return {"setting|trees": sums} of some repetitions with streams of one seed."""
+    pairs = defaultdict(list)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of examples that no tree leaves out, with few trees
+        for stream in np.random.SeedSequence(seed).spawn(repetitions):
+            for key, value in repetition(job, np.random.default_rng(stream)).items():
+                pairs[key].append(value)
+    return {
+        f"{setting}|{size}": [[float(f"{v:.9g}") for v in row] for row in sums(rows)]
+        for (setting, size), rows in pairs.items()
+    }
+
+
+def read(path):
+    """Return {job: (repetitions, {(setting, trees): sums})} of a file of results."""
+    done: dict = {}
+    if not Path(path).exists():
+        return done
+    for line in Path(path).read_text().splitlines():
+        record = json.loads(line)
+        job = Job(record["process"], record["n"], tuple(record["trees"]), tuple(record["families"]))
+        count, cells = done.setdefault(job, [0, {}])
+        done[job][0] = count + record["repetitions"]
+        for key, rows in record["cells"].items():
+            setting, size = key.rsplit("|", 1)
+            cell = (setting, int(size))
+            cells[cell] = cells.get(cell, 0) + np.array(rows)
+    return done
+
+
+def run(jobs, repetitions, path, workers=1):
+    """Bring every job to so many repetitions; what a file already holds counts.
+
+    Seeds are drawn from the system's entropy and stand beside what they gave.
+    """
+    done = read(path)
+    todo = [
+        (job, secrets.randbits(64))
+        for job in jobs
+        for _ in range(-(-max(0, repetitions - (done[job][0] if job in done else 0)) // BATCH))
+    ]
+
+    def write(job, seed, cells):
+        record = {**job._asdict(), "seed": seed, "repetitions": BATCH, "cells": cells}
+        with Path(path).open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        print(job.name, flush=True)
+
+    if workers == 1:
+        for job, seed in todo:
+            write(job, seed, batch(job, seed))
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        for (job, seed), cells in zip(
+            todo, pool.map(batch, *zip(*todo, strict=True)) if todo else (), strict=True
+        ):
+            write(job, seed, cells)
