@@ -12,34 +12,39 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree._criterion import Gini
 from sklearn.tree._splitter import BestSplitter
 from sklearn.tree._tree import DepthFirstTreeBuilder, Tree
-from sklearn.utils import check_random_state
 
 
 def grow(X, y, n_trees, seed):
-    """Return ``RandomForestClassifier(n_trees, random_state=seed).fit(X, y)``."""
+    """Return ``RandomForestClassifier(n_trees, random_state=seed).fit(X, y)``, and who saw what.
+
+    The second is (n_trees, n), True where a tree did not see an example.
+    """
     forest = RandomForestClassifier(1, random_state=seed).fit(X, y)
     model, n = forest.estimators_[0], len(y)
     table = np.ascontiguousarray(X, np.float32)
     codes = np.searchsorted(forest.classes_, y).astype(np.float64)[:, None]
     n_classes = np.array([len(forest.classes_)], np.intp)
     features = model.max_features_
-    seeds = check_random_state(seed).randint(np.iinfo(np.int32).max, size=n_trees)
-    trees = []
-    for own in seeds:
-        drawn = check_random_state(own).randint(0, n, n, dtype=np.int32)
+    seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=n_trees)
+    unseen = np.empty((n_trees, n), bool)
+    trees, deepest = [], np.iinfo(np.int32).max
+    random_state = np.random.RandomState()  # one, seeded anew: making it takes longer than a tree
+    for own, out in zip(seeds, unseen, strict=True):
+        random_state.seed(own)
+        drawn = random_state.randint(0, n, n, dtype=np.int32)
         weight = np.bincount(drawn, minlength=n).astype(np.float64)
-        random_state = check_random_state(own)
+        np.equal(weight, 0, out=out)
+        random_state.seed(own)
         splitter = BestSplitter(Gini(1, n_classes), features, 1, 0.0, random_state, None)
         tree = Tree(table.shape[1], n_classes, 1)
-        deepest = np.iinfo(np.int32).max
         DepthFirstTreeBuilder(splitter, 2, 1, 0.0, deepest, 0.0).build(
             tree, table, codes, weight, None
         )
-        grown = copy.copy(model)
-        grown.tree_, grown.random_state = tree, int(own)
+        grown = object.__new__(type(model))
+        grown.__dict__.update({**model.__dict__, "tree_": tree, "random_state": int(own)})
         trees.append(grown)
     forest.estimators_, forest.n_estimators = trees, n_trees
-    return forest
+    return forest, unseen
 
 
 def first_trees(forest, n_trees):

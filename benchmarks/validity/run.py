@@ -40,9 +40,9 @@ def repetition(job, rng):
     for family in job.families:
         for setting, size, answer in FAMILIES[family](sample, job.trees, rng):
             lower, upper, probability, spread, widened = answer
-            pairs = ratios(
-                lower, upper, sample.truth, probability, spread, widened, reference.get(size)
-            )
+            truth = sample.truth[: len(lower)]
+            same = reference.get(size) if len(truth) == NEW_OBJECTS else None
+            pairs = ratios(lower, upper, truth, probability, spread, widened, same)
             cells[setting, size] = pairs
             if setting == REFERENCE:
                 reference[size] = pairs[at, 0] / pairs[at, 1]

@@ -1,0 +1,128 @@
+"""The page that shows what was measured: ``docs/validity.md``."""
+
+from collections import Counter
+
+import numpy as np
+
+from benchmarks.validity.processes import PROCESSES
+from benchmarks.validity.statistics import BINS, MEASURES, deviations, estimate, one_sided
+
+LIMIT = 4.0
+"""z from which on a deviation is marked."""
+
+
+def signed(value, digits=3):
+    """Return a number as +.012: no zero before the point."""
+    text = f"{value:+.{digits}f}"
+    return text.replace("0.", ".", 1)
+
+
+def bare(value, digits=3):
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("0") if value < 1 else text
+
+
+def of(cell, measure):
+    return estimate(cell[MEASURES.index(measure)])
+
+
+def deviation_text(row):
+    off, _, z = row
+    if np.isnan(z):
+        return "–"
+    text = f"{signed(off)} ({signed(z, 1)})"
+    return f"**{text}**" if abs(z) >= LIMIT else text
+
+
+def mean_text(cell):
+    """Return the two mean differences, with z where one is below zero."""
+    parts = []
+    for off, _, z in one_sided(cell):
+        text = signed(off)
+        if z < -1:
+            text += f" ({signed(z, 1)})"
+        parts.append(f"**{text}**" if z <= -LIMIT else text)
+    return " / ".join(parts)
+
+
+def optional(cell, measure, root=False):
+    value, _, effective = of(cell, measure)
+    if effective == 0:
+        return ""
+    return bare(np.sqrt(value) if root else value)
+
+
+HEAD = (
+    "setting", "trees", *(f"p_Y {name}" for name in BINS), "truth − p0 / p1 − truth", "width",
+    "log loss", "Brier", "distance", "sd over seeds", "widened",
+)  # fmt: skip
+
+
+def line(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def detail(name, n, repetitions, cells):
+    """Return the table of one process as lines; rows by setting, then by number of trees."""
+    process = PROCESSES[name]
+    title = f"### {process.says}; n = {n}, {repetitions} repetitions"
+    lines = [title, "", line(HEAD), "|" + "---|" * len(HEAD)]
+    order = {setting: i for i, setting in enumerate(dict.fromkeys(s for s, _ in cells))}
+    for (setting, size), cell in sorted(cells.items(), key=lambda c: (order[c[0][0]], c[0][1])):
+        lines.append(
+            line(
+                [
+                    setting,
+                    str(size),
+                    *(deviation_text(row) for row in deviations(cell)),
+                    mean_text(cell),
+                    *(optional(cell, m) for m in ("width", "log loss", "brier", "distance")),
+                    optional(cell, "spread", root=True),
+                    optional(cell, "widened"),
+                ]
+            )
+        )
+    return lines
+
+
+def worst(cell):
+    """Return the deviation of largest |z| as (deviation, standard error, z), NaN if none."""
+    rows = deviations(cell)
+    if np.isnan(rows[:, 2]).all():
+        return np.full(3, np.nan)
+    return rows[np.nanargmax(np.abs(rows[:, 2]))]
+
+
+def summary(results, size):
+    """Return a table of the worst bins: a row a setting, a column a process, at one forest size."""
+    columns = list(results)
+    rows: dict = {}
+    for key in columns:
+        for (setting, trees), cell in results[key][1].items():
+            if trees == size:
+                rows.setdefault(setting, {})[key] = worst(cell)
+    lines = [
+        line(["setting", *(f"{name}, {n}" for name, n in columns)]),
+        "|" + "---|" * (len(columns) + 1),
+    ]
+    for setting, found in rows.items():
+        lines.append(
+            line([setting, *(deviation_text(found[k]) if k in found else "" for k in columns)])
+        )
+    return lines
+
+
+def merged(done):
+    """Return {(process, n): (repetitions, cells)}: a cell from the job that repeated it most."""
+    out: dict = {}
+    for job, (count, cells) in sorted(done.items(), key=lambda item: item[1][0]):
+        key = (job.process, job.n)
+        most, known = out.get(key, (0, {}))
+        out[key] = (max(most, count), {**known, **cells})
+    places = list(PROCESSES)
+    return dict(sorted(out.items(), key=lambda item: (places.index(item[0][0]), item[0][1])))
+
+
+def sizes_in(results):
+    """Return the forests' sizes, the most frequent first."""
+    return [s for s, _ in Counter(s for _, c in results.values() for _, s in c).most_common()]
