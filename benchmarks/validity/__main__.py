@@ -11,7 +11,12 @@ from benchmarks.validity.settings import FAMILIES
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.validity", description=__doc__)
     parser.add_argument("results", type=Path, help="file that repetitions are appended to")
-    parser.add_argument("--processes", nargs="+", default=list(PROCESSES), choices=list(PROCESSES))
+    parser.add_argument(
+        "--processes",
+        nargs="+",
+        default=list(PROCESSES),
+        help="of " + ", ".join(PROCESSES) + ", and data:NAME for a data set in VENNFOREST_DATA",
+    )
     parser.add_argument("--settings", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
     parser.add_argument("--n", nargs="+", type=int, default=[200])
     parser.add_argument("--trees", nargs="+", type=int, default=[10, 30, 100, 300])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.validity.processes import PROCESSES
+from benchmarks.validity.datasets import process
 from benchmarks.validity.settings import FAMILIES
 from benchmarks.validity.statistics import MEASURES, ratios, sums
 
@@ -32,16 +32,16 @@ class Job(NamedTuple):
         return f"{self.process} n={self.n} trees={self.trees} {'+'.join(self.families)}"
 
 
-def repetition(job, rng):
-    """Return {(setting, trees): measures} of one repetition."""
-    sample = PROCESSES[job.process].draw(rng, job.n, NEW_OBJECTS)
+def repetition(job, drawn, rng):
+    """Return {(setting, trees): measures} of one repetition of a process."""
+    sample = drawn.draw(rng, job.n, NEW_OBJECTS)
     cells, reference = {}, {}
     at = MEASURES.index("log loss")
     for family in job.families:
         for setting, size, answer in FAMILIES[family](sample, job.trees, rng):
             lower, upper, probability, spread, widened = answer
             truth = sample.truth[: len(lower)]
-            same = reference.get(size) if len(truth) == NEW_OBJECTS else None
+            same = reference.get(size) if len(truth) == len(sample.truth) else None
             pairs = ratios(lower, upper, truth, probability, spread, widened, same)
             cells[setting, size] = pairs
             if setting == REFERENCE:
@@ -51,11 +51,11 @@ def repetition(job, rng):
 
 def batch(job, seed, repetitions=BATCH):
     """Return {"setting|trees": sums} of some repetitions with streams of one seed."""
-    pairs = defaultdict(list)
+    pairs, drawn = defaultdict(list), process(job.process)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of examples that no tree leaves out, with few trees
         for stream in np.random.SeedSequence(seed).spawn(repetitions):
-            for key, value in repetition(job, np.random.default_rng(stream)).items():
+            for key, value in repetition(job, drawn, np.random.default_rng(stream)).items():
                 pairs[key].append(value)
     return {
         f"{setting}|{size}": [[float(f"{v:.9g}") for v in row] for row in sums(rows)]

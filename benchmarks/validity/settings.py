@@ -158,7 +158,7 @@ def _calibrated(forest, X, y, new, classes):
 def folds(sample, sizes, rng):
     """Yield bounds of K forests with T/K trees each, all fit and calibrated apart, and averaged."""
     X, y, new, _ = sample
-    plans = [(k, False) for k in (2, 5, 10)] + [(5, True)]
+    plans = [(k, False) for k in (2, 3, 5, 10)] + [(5, True)]
     for k, stratified in plans:
         if len(y) < 2 * k:
             continue

@@ -14,12 +14,11 @@ LIMIT = 4.0
 def signed(value, digits=3):
     """Return a number as +.012: no zero before the point."""
     text = f"{value:+.{digits}f}"
-    return text.replace("0.", ".", 1)
+    return text[0] + text[1:].removeprefix("0")
 
 
 def bare(value, digits=3):
-    text = f"{value:.{digits}f}"
-    return text.removeprefix("0") if value < 1 else text
+    return f"{value:.{digits}f}".removeprefix("0")
 
 
 def of(cell, measure):
@@ -53,7 +52,7 @@ def optional(cell, measure, root=False):
 
 
 HEAD = (
-    "setting", "trees", *(f"p_Y {name}" for name in BINS), "truth − p0 / p1 − truth", "width",
+    "setting", "trees", "repetitions", *(f"p_Y {name}" for name in BINS), "truth − p0 / p1 − truth", "width",
     "log loss", "Brier", "distance", "sd over seeds", "widened",
 )  # fmt: skip
 
@@ -62,10 +61,10 @@ def line(cells):
     return "| " + " | ".join(cells) + " |"
 
 
-def detail(name, n, repetitions, cells):
+def detail(name, n, cells):
     """Return the table of one process as lines; rows by setting, then by number of trees."""
     process = PROCESSES[name]
-    title = f"### {process.says}; n = {n}, {repetitions} repetitions"
+    title = f"### {process.says}; n = {n}"
     lines = [title, "", line(HEAD), "|" + "---|" * len(HEAD)]
     order = {setting: i for i, setting in enumerate(dict.fromkeys(s for s, _ in cells))}
     for (setting, size), cell in sorted(cells.items(), key=lambda c: (order[c[0][0]], c[0][1])):
@@ -74,6 +73,7 @@ def detail(name, n, repetitions, cells):
                 [
                     setting,
                     str(size),
+                    f"{cell[MEASURES.index('width'), 0]:.0f}",
                     *(deviation_text(row) for row in deviations(cell)),
                     mean_text(cell),
                     *(optional(cell, m) for m in ("width", "log loss", "brier", "distance")),
@@ -98,7 +98,7 @@ def summary(results, size):
     columns = list(results)
     rows: dict = {}
     for key in columns:
-        for (setting, trees), cell in results[key][1].items():
+        for (setting, trees), cell in results[key].items():
             if trees == size:
                 rows.setdefault(setting, {})[key] = worst(cell)
     lines = [
@@ -113,16 +113,16 @@ def summary(results, size):
 
 
 def merged(done):
-    """Return {(process, n): (repetitions, cells)}: a cell from the job that repeated it most."""
+    """Return {(process, n): {(setting, trees): sums}}: jobs are independent, so their sums add."""
     out: dict = {}
-    for job, (count, cells) in sorted(done.items(), key=lambda item: item[1][0]):
-        key = (job.process, job.n)
-        most, known = out.get(key, (0, {}))
-        out[key] = (max(most, count), {**known, **cells})
+    for job, (_, cells) in done.items():
+        whole = out.setdefault((job.process, job.n), {})
+        for key, cell in cells.items():
+            whole[key] = whole.get(key, 0) + cell
     places = list(PROCESSES)
     return dict(sorted(out.items(), key=lambda item: (places.index(item[0][0]), item[0][1])))
 
 
 def sizes_in(results):
     """Return the forests' sizes, the most frequent first."""
-    return [s for s, _ in Counter(s for _, c in results.values() for _, s in c).most_common()]
+    return [s for s, _ in Counter(s for cells in results.values() for _, s in cells).most_common()]
