@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
-
 from benchmarks.validity import run, settings
 from benchmarks.validity.forests import first_trees, grow
 from benchmarks.validity.processes import PROCESSES, UNBALANCED_SHARE, unbalanced
@@ -18,6 +16,8 @@ from benchmarks.validity.statistics import (
     ratios,
     sums,
 )
+from sklearn.ensemble import RandomForestClassifier
+
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.forest import Membership
 
@@ -109,7 +109,9 @@ def venn_abers_cell(shift, repetitions=400, n=40, m=50):
         truth = 0.1 + 0.8 * s**2
         y = (rng.random(n) < truth[:n]).astype(int)
         bounds = VennAbers("log").fit(s[:n], y, classes=[0, 1]).predict_multiprobability(s[n:])
-        low, up = (np.clip(b + [-shift, shift], 0, 1) for b in (bounds.lower, bounds.upper))
+        low, up = (
+            np.clip(b + np.array([-shift, shift]), 0, 1) for b in (bounds.lower, bounds.upper)
+        )
         pairs.append(ratios(low, up, np.column_stack([1 - truth[n:], truth[n:]])))
     return sums(pairs)
 
@@ -205,7 +207,7 @@ def test_processes_know_their_truth(name):
 
 def test_the_share_of_the_unbalanced_process():
     _, truth = unbalanced(np.random.default_rng(11), 200_000)
-    assert UNBALANCED_SHARE == pytest.approx(truth.mean(), abs=0.002)
+    assert pytest.approx(truth.mean(), abs=0.002) == UNBALANCED_SHARE
 
 
 def test_repetitions_are_written_read_and_completed(tmp_path):

@@ -1,5 +1,6 @@
 """Repetitions in batches, each written to a file as soon as it is done."""
 
+import gzip
 import json
 import secrets
 import warnings
@@ -57,27 +58,50 @@ def batch(job, seed, repetitions=BATCH):
         for stream in np.random.SeedSequence(seed).spawn(repetitions):
             for key, value in repetition(job, drawn, np.random.default_rng(stream)).items():
                 pairs[key].append(value)
-    return {
-        f"{setting}|{size}": [[float(f"{v:.9g}") for v in row] for row in sums(rows)]
-        for (setting, size), rows in pairs.items()
-    }
+    return {f"{setting}|{size}": rounded(sums(rows)) for (setting, size), rows in pairs.items()}
 
 
-def read(path):
-    """Return {job: (repetitions, {(setting, trees): sums})} of a file of results."""
+def records(path):
+    """Yield the records of a file of results, compressed or not."""
+    path = Path(path)
+    if path.exists():
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+            yield from map(json.loads, file)
+
+
+def job_of(record):
+    return Job(record["process"], record["n"], tuple(record["trees"]), tuple(record["families"]))
+
+
+def read(*paths):
+    """Return {job: (repetitions, {(setting, trees): sums})} of files of results."""
     done: dict = {}
-    if not Path(path).exists():
-        return done
-    for line in Path(path).read_text().splitlines():
-        record = json.loads(line)
-        job = Job(record["process"], record["n"], tuple(record["trees"]), tuple(record["families"]))
-        count, cells = done.setdefault(job, [0, {}])
-        done[job][0] = count + record["repetitions"]
+    for record in (record for path in paths for record in records(path)):
+        job = job_of(record)
+        count, cells = done.get(job, (0, {}))
         for key, rows in record["cells"].items():
             setting, size = key.rsplit("|", 1)
             cell = (setting, int(size))
             cells[cell] = cells.get(cell, 0) + np.array(rows)
+        done[job] = count + record["repetitions"], cells
     return done
+
+
+def compact(paths, out):
+    """Write one record a job: the sums of its batches, and the seeds of them all."""
+    seeds = defaultdict(list)
+    for record in (record for path in paths for record in records(path)):
+        given = record["seed"]
+        seeds[job_of(record)] += given if isinstance(given, list) else [given]
+    with gzip.GzipFile(out, "wb", mtime=0) as file:
+        for job, (count, cells) in read(*paths).items():
+            rows = {f"{s}|{t}": rounded(cell) for (s, t), cell in cells.items()}
+            whole = {**job._asdict(), "seed": seeds[job], "repetitions": count, "cells": rows}
+            file.write((json.dumps(whole, separators=(",", ":")) + "\n").encode())
+
+
+def rounded(cell):
+    return [[float(f"{v:.9g}") for v in row] for row in cell]
 
 
 def run(jobs, repetitions, path, workers=1):
@@ -89,7 +113,7 @@ def run(jobs, repetitions, path, workers=1):
     todo = [
         (job, secrets.randbits(64))
         for job in jobs
-        for _ in range(-(-max(0, repetitions - (done[job][0] if job in done else 0)) // BATCH))
+        for _ in range(-(-max(0, repetitions - done.get(job, (0,))[0]) // BATCH))
     ]
 
     def write(job, seed, cells):

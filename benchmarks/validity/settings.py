@@ -4,10 +4,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 from benchmarks.validity.forests import first_trees, grow
-from vennforest import PlattScaling, VennAbers
+from vennforest import CalibratedClassifier, PlattScaling, VennAbers
 from vennforest.calibrators import Venn
 from vennforest.forest import Membership, PackedForest
 from vennforest.sources.base import model_scores
@@ -232,10 +233,24 @@ def same_rows(sample, sizes, rng):
             yield name, size, Answer(*both)
 
 
+def joined(sample, sizes, rng):
+    """Yield the bounds of a forest whose bags the new object joins."""
+    X, y, new, _ = sample
+    forest_seed, seed = new_seed(rng), new_seed(rng)
+    for size in sizes:
+        forest = RandomForestClassifier(size, random_state=forest_seed)
+        first = CalibratedClassifier(forest, subforest="joined", n_jobs=1, random_state=seed)
+        first.fit(X, y)
+        for kind, model in (("Venn–Abers", first), ("Venn", first.recalibrate("venn"))):
+            m = model.predict_multiprobability(new)
+            yield f"{kind}, joined", size, Answer(m.lower, m.upper)
+
+
 FAMILIES = {
     "oob": out_of_bag,
     "frozen": frozen,
     "holdout": holdout,
     "folds": folds,
     "same-rows": same_rows,
+    "joined": joined,
 }

@@ -52,8 +52,8 @@ def optional(cell, measure, root=False):
 
 
 HEAD = (
-    "setting", "trees", "repetitions", *(f"p_Y {name}" for name in BINS), "truth − p0 / p1 − truth", "width",
-    "log loss", "Brier", "distance", "sd over seeds", "widened",
+    "setting", "trees", "repetitions", *(f"p_Y {name}" for name in BINS),
+    "truth − p0 / p1 − truth", "width", "log loss", "Brier", "distance", "sd over seeds", "widened",
 )  # fmt: skip
 
 
