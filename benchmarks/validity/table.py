@@ -119,8 +119,8 @@ def merged(done):
         whole = out.setdefault((job.process, job.n), {})
         for key, cell in cells.items():
             whole[key] = whole.get(key, 0) + cell
-    places = list(PROCESSES)
-    return dict(sorted(out.items(), key=lambda item: (places.index(item[0][0]), item[0][1])))
+    places = {name: i for i, name in enumerate(PROCESSES)}
+    return dict(sorted(out.items(), key=lambda i: (places.get(i[0][0], len(places)), i[0])))
 
 
 def sizes_in(results):
