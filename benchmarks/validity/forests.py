@@ -6,6 +6,7 @@ it to the same trees, node by node.
 """
 
 import copy
+from functools import cache
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
@@ -19,8 +20,9 @@ def grow(X, y, n_trees, seed):
 
     The second is (n_trees, n), True where a tree did not see an example.
     """
-    forest = RandomForestClassifier(1, random_state=seed).fit(X, y)
-    model, n = forest.estimators_[0], len(y)
+    forest, n = copy.copy(_template(X.shape[1], tuple(np.unique(y).tolist()))), len(y)
+    forest.random_state, forest._n_samples, forest._n_samples_bootstrap = seed, n, n
+    model = forest.estimators_[0]
     table = np.ascontiguousarray(X, np.float32)
     codes = np.searchsorted(forest.classes_, y).astype(np.float64)[:, None]
     n_classes = np.array([len(forest.classes_)], np.intp)
@@ -45,6 +47,13 @@ def grow(X, y, n_trees, seed):
         trees.append(grown)
     forest.estimators_, forest.n_estimators = trees, n_trees
     return forest, unseen
+
+
+@cache
+def _template(n_features, labels):
+    """Return a fitted forest of one tree, for what does not depend on the data."""
+    X = np.zeros((len(labels), n_features))
+    return RandomForestClassifier(1, random_state=0).fit(X, labels)
 
 
 def first_trees(forest, n_trees):

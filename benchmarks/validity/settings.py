@@ -12,7 +12,8 @@ from vennforest import CalibratedClassifier, PlattScaling, VennAbers
 from vennforest.calibrators import Venn
 from vennforest.forest import Membership, PackedForest
 from vennforest.sources.base import model_scores
-from vennforest.sources.out_of_bag import ForestAnswers, OutOfBagScorer
+from vennforest.sources.ensembles import ForestAnswers
+from vennforest.sources.out_of_bag import OutOfBagScorer
 
 CALIBRATORS = {"Venn–Abers": lambda: VennAbers("log"), "Venn": lambda: Venn("label", "log")}
 
