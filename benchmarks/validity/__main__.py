@@ -3,8 +3,9 @@
 import argparse
 from pathlib import Path
 
+from benchmarks.validity.page import page
 from benchmarks.validity.processes import PROCESSES
-from benchmarks.validity.run import Job, run
+from benchmarks.validity.run import Job, compact, run
 from benchmarks.validity.settings import FAMILIES
 
 
@@ -22,7 +23,20 @@ def main():
     parser.add_argument("--trees", nargs="+", type=int, default=[10, 30, 100, 300])
     parser.add_argument("--repetitions", type=int, default=500)
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    parser.add_argument("--compact", type=Path, help="write the sums to this .jsonl.gz and stop")
+    parser.add_argument("--page", type=Path, help="write the page to this file and stop")
+    parser.add_argument("--with", nargs="+", type=Path, default=[], dest="others", metavar="FILE",
+                        help="further files of results, for --compact and --page")  # fmt: skip
     given = parser.parse_args()
+    paths = [given.results, *given.others]
+    if given.compact:
+        compact(paths, given.compact)
+    if given.page:
+        names = " --with ".join(map(str, paths))
+        command = f"python -m benchmarks.validity {names} --page {given.page}"
+        given.page.write_text(page(paths, command))
+    if given.compact or given.page:
+        return
     jobs = [
         Job(process, n, tuple(given.trees), tuple(given.settings))
         for n in given.n

@@ -101,7 +101,7 @@ def compact(paths, out):
 
 
 def rounded(cell):
-    return [[float(f"{v:.9g}") for v in row] for row in cell]
+    return [[float(f"{v:.7g}") for v in row] for row in cell]
 
 
 def run(jobs, repetitions, path, workers=1):

@@ -1,7 +1,5 @@
 """The page that shows what was measured: ``docs/validity.md``."""
 
-from collections import Counter
-
 import numpy as np
 
 from benchmarks.validity.processes import PROCESSES
@@ -9,6 +7,15 @@ from benchmarks.validity.statistics import BINS, MEASURES, deviations, estimate,
 
 LIMIT = 4.0
 """z from which on a deviation is marked."""
+
+
+ORDER = (
+    "one draw", "20 draws", "20 draws, widened", "all draws", "all trees", "all trees, widened",
+    "joined", "grouped draw", "own group", "grouped, all trees", "frozen", "holdout",
+    "holdout, stratified", *(f"one of {k} folds" for k in (2, 3, 5, 10)),
+    *(f"{k} folds" for k in (2, 3, 5, 10)), "5 folds, stratified",
+)  # fmt: skip
+"""Settings as the page lists them, those with a theorem or next to one first."""
 
 
 def signed(value, digits=3):
@@ -61,27 +68,27 @@ def line(cells):
     return "| " + " | ".join(cells) + " |"
 
 
-def detail(name, n, cells):
-    """Return the table of one process as lines; rows by setting, then by number of trees."""
-    process = PROCESSES[name]
-    title = f"### {process.says}; n = {n}"
+def place(setting):
+    """Order settings by calibrator, then by where their scores come from."""
+    kind = setting.split(", ")[0] if setting.startswith("Venn") else "~"
+    rest = setting.removeprefix(f"{kind}, ")
+    known = next((i for i, name in enumerate(ORDER) if rest == name), len(ORDER))
+    return kind != "Venn–Abers", kind, known, rest
+
+
+def detail(name, n, cells, chosen):
+    """Return the table of one process as lines; ``chosen(setting, trees)`` picks its rows."""
+    title = f"### {PROCESSES[name].says}; n = {n}"
     lines = [title, "", line(HEAD), "|" + "---|" * len(HEAD)]
-    order = {setting: i for i, setting in enumerate(dict.fromkeys(s for s, _ in cells))}
-    for (setting, size), cell in sorted(cells.items(), key=lambda c: (order[c[0][0]], c[0][1])):
-        lines.append(
-            line(
-                [
-                    setting,
-                    str(size),
-                    f"{cell[MEASURES.index('width'), 0]:.0f}",
-                    *(deviation_text(row) for row in deviations(cell)),
-                    mean_text(cell),
-                    *(optional(cell, m) for m in ("width", "log loss", "brier", "distance")),
-                    optional(cell, "spread", root=True),
-                    optional(cell, "widened"),
-                ]
-            )
-        )
+    for (setting, size), cell in sorted(cells.items(), key=lambda c: (place(c[0][0]), c[0][1])):
+        if not chosen(setting, size):
+            continue
+        row = [setting, str(size), f"{cell[MEASURES.index('width'), 0]:.0f}"]
+        row += [deviation_text(bin_) for bin_ in deviations(cell)]
+        row += [mean_text(cell)]
+        row += [optional(cell, m) for m in ("width", "log loss", "brier", "distance")]
+        row += [optional(cell, "spread", root=True), optional(cell, "widened")]
+        lines.append(line(row))
     return lines
 
 
@@ -95,20 +102,18 @@ def worst(cell):
 
 def summary(results, size):
     """Return a table of the worst bins: a row a setting, a column a process, at one forest size."""
-    columns = list(results)
     rows: dict = {}
-    for key in columns:
-        for (setting, trees), cell in results[key].items():
+    for key, cells in results.items():
+        for (setting, trees), cell in cells.items():
             if trees == size:
                 rows.setdefault(setting, {})[key] = worst(cell)
-    lines = [
-        line(["setting", *(f"{name}, {n}" for name, n in columns)]),
-        "|" + "---|" * (len(columns) + 1),
-    ]
-    for setting, found in rows.items():
-        lines.append(
-            line([setting, *(deviation_text(found[k]) if k in found else "" for k in columns)])
-        )
+    columns = [key for key in results if any(key in found for found in rows.values())]
+    names = [f"{name}, {n}" for name, n in columns]
+    lines = [line(["setting", *names]), "|" + "---|" * (len(columns) + 1)]
+    for setting in sorted(rows, key=place):
+        found = rows[setting]
+        texts = [deviation_text(found[k]) if k in found else "" for k in columns]
+        lines.append(line([setting, *texts]))
     return lines
 
 
@@ -121,8 +126,3 @@ def merged(done):
             whole[key] = whole.get(key, 0) + cell
     places = {name: i for i, name in enumerate(PROCESSES)}
     return dict(sorted(out.items(), key=lambda i: (places.get(i[0][0], len(places)), i[0])))
-
-
-def sizes_in(results):
-    """Return the forests' sizes, the most frequent first."""
-    return [s for s, _ in Counter(s for cells in results.values() for _, s in cells).most_common()]
