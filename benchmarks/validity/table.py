@@ -21,7 +21,11 @@ ORDER = (
 def signed(value, digits=3):
     """Return a number as +.012: no zero before the point."""
     text = f"{value:+.{digits}f}"
-    return text[0] + text[1:].removeprefix("0")
+    return text[0].replace("-", "−") + text[1:].removeprefix("0")
+
+
+def short_z(z):
+    return signed(z, 1) if abs(z) < 99 else signed(np.sign(z) * 99, 0)
 
 
 def bare(value, digits=3):
@@ -36,7 +40,7 @@ def deviation_text(row):
     off, _, z = row
     if np.isnan(z):
         return "–"
-    text = f"{signed(off)} ({signed(z, 1)})"
+    text = f"{signed(off)} ({short_z(z)})"
     return f"**{text}**" if abs(z) >= LIMIT else text
 
 
@@ -46,7 +50,7 @@ def mean_text(cell):
     for off, _, z in one_sided(cell):
         text = signed(off)
         if z < -1:
-            text += f" ({signed(z, 1)})"
+            text += f" ({short_z(z)})"
         parts.append(f"**{text}**" if z <= -LIMIT else text)
     return " / ".join(parts)
 
