@@ -232,7 +232,7 @@ def test_repetitions_are_written_read_and_completed(tmp_path):
 
 
 def test_compact_results_hold_the_same_sums_and_all_seeds(tmp_path):
-    path, small = tmp_path / "results.jsonl", tmp_path / "results.jsonl.gz"
+    path, small = tmp_path / "results.jsonl", tmp_path / "results.jsonl.xz"
     job = run.Job("levels", 40, (5,), ("same-rows",))
     run.run([job], 20, path)
     run.compact([path], small)
@@ -242,7 +242,7 @@ def test_compact_results_hold_the_same_sums_and_all_seeds(tmp_path):
     whole, again = run.read(path)[job][1], run.read(small)[job][1]
     assert whole.keys() == again.keys()
     for key in whole:
-        np.testing.assert_allclose(again[key], whole[key], rtol=1e-6)
+        np.testing.assert_allclose(again[key], whole[key], rtol=5e-5)
     twice = run.read(path, small)[job]
     assert twice[0] == 40
     text = page([small], "the command")

@@ -23,7 +23,7 @@ def main():
     parser.add_argument("--trees", nargs="+", type=int, default=[10, 30, 100, 300])
     parser.add_argument("--repetitions", type=int, default=500)
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
-    parser.add_argument("--compact", type=Path, help="write the sums to this .jsonl.gz and stop")
+    parser.add_argument("--compact", type=Path, help="write the sums to this .jsonl.xz and stop")
     parser.add_argument("--page", type=Path, help="write the page to this file and stop")
     parser.add_argument("--with", nargs="+", type=Path, default=[], dest="others", metavar="FILE",
                         help="further files of results, for --compact and --page")  # fmt: skip

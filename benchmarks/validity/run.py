@@ -1,7 +1,7 @@
 """Repetitions in batches, each written to a file as soon as it is done."""
 
-import gzip
 import json
+import lzma
 import secrets
 import warnings
 from collections import defaultdict
@@ -65,7 +65,7 @@ def records(path):
     """Yield the records of a file of results, compressed or not."""
     path = Path(path)
     if path.exists():
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as file:
             yield from map(json.loads, file)
 
 
@@ -93,15 +93,16 @@ def compact(paths, out):
     for record in (record for path in paths for record in records(path)):
         given = record["seed"]
         seeds[job_of(record)] += given if isinstance(given, list) else [given]
-    with gzip.GzipFile(out, "wb", mtime=0) as file:
-        for job, (count, cells) in read(*paths).items():
-            rows = {f"{s}|{t}": rounded(cell) for (s, t), cell in cells.items()}
-            whole = {**job._asdict(), "seed": seeds[job], "repetitions": count, "cells": rows}
-            file.write((json.dumps(whole, separators=(",", ":")) + "\n").encode())
+    lines = []
+    for job, (count, cells) in read(*paths).items():
+        rows = {f"{s}|{t}": rounded(cell, 5) for (s, t), cell in cells.items()}
+        whole = {**job._asdict(), "seed": seeds[job], "repetitions": count, "cells": rows}
+        lines.append(json.dumps(whole, separators=(",", ":")).replace(".0,", ",") + "\n")
+    Path(out).write_bytes(lzma.compress("".join(lines).encode(), preset=9))
 
 
-def rounded(cell):
-    return [[float(f"{v:.7g}") for v in row] for row in cell]
+def rounded(cell, digits=7):
+    return [[float(f"{v:.{digits}g}") for v in row] for row in cell]
 
 
 def run(jobs, repetitions, path, workers=1):
