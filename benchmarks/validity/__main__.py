@@ -9,6 +9,9 @@ from benchmarks.validity.run import Job, compact, run
 from benchmarks.validity.settings import FAMILIES
 
 
+USUAL = ["oob", "frozen", "holdout", "folds"]
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.validity", description=__doc__)
     parser.add_argument("results", type=Path, help="file that repetitions are appended to")
@@ -18,7 +21,7 @@ def main():
         default=list(PROCESSES),
         help="of " + ", ".join(PROCESSES) + ", and data:NAME for a data set in VENNFOREST_DATA",
     )
-    parser.add_argument("--settings", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
+    parser.add_argument("--settings", nargs="+", default=USUAL, choices=list(FAMILIES))
     parser.add_argument("--n", nargs="+", type=int, default=[200])
     parser.add_argument("--trees", nargs="+", type=int, default=[10, 30, 100, 300])
     parser.add_argument("--repetitions", type=int, default=500)

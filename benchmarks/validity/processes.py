@@ -9,13 +9,15 @@ import numpy as np
 class Sample(NamedTuple):
     """Training data, and new objects with their true class probabilities.
 
-    ``X`` (n, d), ``y`` (n,) integers, ``new`` (m, d), ``truth`` (m, k).
+    ``X`` (n, d), ``y`` (n,) integers, ``new`` (m, d), ``truth`` (m, k); ``groups`` (n,) where the
+    rows have any.
     """
 
     X: np.ndarray
     y: np.ndarray
     new: np.ndarray
     truth: np.ndarray
+    groups: np.ndarray | None = None
 
 
 class Process(NamedTuple):
@@ -156,7 +158,7 @@ def near_copies(rng, n, m):
     centres = rng.normal(size=(groups, 5))
     X = np.repeat(centres, 10, axis=0) + 0.01 * rng.normal(size=(10 * groups, 5))
     new, truth = rng.normal(size=(m, 5)), np.full((m, 2), 0.5)
-    return Sample(X, np.repeat(y, 10), new, truth)
+    return Sample(X, np.repeat(y, 10), new, truth, np.repeat(np.arange(groups), 10))
 
 
 def _share_of_positives():

@@ -69,7 +69,7 @@ def widen(both, point):
 
 def out_of_bag(sample, sizes, rng):
     """Yield (setting, number of trees, answer): one forest, all settings out of bag, and frozen."""
-    X, y, new, _ = sample
+    X, y, new, *_ = sample
     n, classes = len(y), classes_of(sample)
     forest, unseen = grow(X, y, max(sizes), new_seed(rng))
     seeds = [new_seed(rng), new_seed(rng)]
@@ -134,7 +134,7 @@ def holdout(sample, sizes, rng):
 
 
 def _split(sample, sizes, rng, train, held, name):
-    X, y, new, _ = sample
+    X, y, new, *_ = sample
     for size, forest in _grown(X[train], y[train], sizes, rng):
         for kind, both in _calibrated(forest, X[held], y[held], new, classes_of(sample)):
             yield f"{kind}, {name}", size, Answer(*both)
@@ -159,7 +159,7 @@ def _calibrated(forest, X, y, new, classes):
 
 def folds(sample, sizes, rng):
     """Yield bounds of K forests with T/K trees each, all fit and calibrated apart, and averaged."""
-    X, y, new, _ = sample
+    X, y, new, *_ = sample
     plans = [(k, False) for k in (2, 3, 5, 10)] + [(5, True)]
     for k, stratified in plans:
         if len(y) < 2 * k:
@@ -196,7 +196,7 @@ def same_rows(sample, sizes, rng):
     training takes their group for the one that is left to score it, and only one without draws.
     *Grouped, all trees*: no draw.
     """
-    X, y, new, _ = sample
+    X, y, new, *_ = sample
     n, classes = len(y), classes_of(sample)
     forest, unseen = grow(X, y, max(sizes), new_seed(rng))
     _, group = np.unique(np.vstack([X, new]), axis=0, return_inverse=True)
@@ -216,27 +216,40 @@ def same_rows(sample, sizes, rng):
         rows = answers.check(new)
         calibrator = VennAbers("log").fit(scores, labels, classes=classes)
         yield "grouped, all trees", size, Answer(*bounds_of(calibrator, answers.mean(rows)))
-        drawn = old[kept[rng.integers(len(kept), size=len(new))]]
-        own = np.where(np.isin(asked, old[kept]), asked, drawn)
-        for name, chosen, leaves in (
-            ("grouped draw", drawn, drawn),
-            ("own group", own, np.where(own == asked, -1, own)),
+        drawn = rng.integers(len(kept), size=len(new))
+        twins = np.isin(asked, old[kept])
+        for name, chosen, left_out in (
+            ("grouped draw", old[kept[drawn]], drawn),
+            ("own group", np.where(twins, asked, old[kept[drawn]]), np.where(twins, -1, drawn)),
         ):
             trees = Membership.from_dense(np.ascontiguousarray(free[:, chosen]))
             asks = answers.mean(rows, trees, np.arange(len(new)))
-            both = np.empty((2, len(new), len(classes)))
-            for gone in np.unique(leaves):
-                stay, here = old[kept] != gone, leaves == gone
-                if not stay.any():
-                    stay[:] = True
-                part = VennAbers("log").fit(scores[stay], labels[stay], classes=classes)
-                both[:, here] = bounds_of(part, asks[here])
-            yield name, size, Answer(*both)
+            m = calibrator.predict_multiprobability(asks, left_out, groups=old[kept])
+            yield name, size, Answer(m.lower, m.upper)
+
+
+def named_groups(sample, sizes, rng):
+    """Yield the bounds of forests that are told the groups of the rows.
+
+    Out of bag with bags of a tenth of the rows, so that whole groups of ten are left out; and five
+    folds of whole groups.
+    """
+    X, y, new, _, groups = sample
+    for size in sizes if groups is not None else ():
+        bags = RandomForestClassifier(size, max_samples=0.1, random_state=new_seed(rng))
+        folds = RandomForestClassifier(max(1, size // 5), random_state=new_seed(rng))
+        for name, model in (
+            ("groups named, one draw", CalibratedClassifier(bags, calibrate_on="oob")),
+            ("groups named, 5 folds", CalibratedClassifier(folds, calibrate_on="cv")),
+        ):
+            model.set_params(n_jobs=1, random_state=new_seed(rng))
+            m = model.fit(X, y, groups=groups).predict_multiprobability(new)
+            yield name, size, Answer(m.lower, m.upper)
 
 
 def joined(sample, sizes, rng):
     """Yield the bounds of a forest whose bags the new object joins."""
-    X, y, new, _ = sample
+    X, y, new, *_ = sample
     forest_seed, seed = new_seed(rng), new_seed(rng)
     for size in sizes:
         forest = RandomForestClassifier(size, random_state=forest_seed)
@@ -253,5 +266,6 @@ FAMILIES = {
     "holdout": holdout,
     "folds": folds,
     "same-rows": same_rows,
+    "groups": named_groups,
     "joined": joined,
 }
