@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, Venn, VennAbers
+from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.prediction import predict_together
 
 
@@ -106,13 +107,18 @@ def test_the_merge_of_an_instance_holds_unless_another_is_asked_for():
     for method, merge, expected in (
         (VennAbers("log"), "auto", "log"),
         (VennAbers("log"), "brier", "brier"),
-        ("venn-abers", "auto", "smooth"),
+        ("venn-abers", "smooth", "smooth"),
         ("venn", "auto", "midpoint"),
         (Venn(merge="brier"), "auto", "brier"),
         ("venn", "smooth", "smooth"),
     ):
         model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=2).fit(X, y)
         assert [one.merge for one in model.calibrators_] == [expected] * 2
+        assert not hasattr(model, "point_calibrators_")
+    for method in ("venn-abers", "venn", Venn()):
+        merge = "auto" if method == "venn-abers" else "pooled"
+        model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=2).fit(X, y)
+        assert [type(one) for one in model.point_calibrators_] == [PooledCalibration] * 2
     model = CalibratedClassifier(GaussianNB(), method="platt", merge="log").fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
 

@@ -31,6 +31,7 @@ from vennforest import (
     Venn,
     VennAbers,
 )
+from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.sources import Folds, Holdout
 
 ALL_METHODS = [
@@ -177,8 +178,10 @@ def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
 def test_pooled_folds_calibrate_one_model_trained_on_everybody(method, k):
     X, y, new = data(k)
     splitter = KFold(5, shuffle=True, random_state=1)
-    model = CalibratedClassifier(GaussianNB(), method=method, cv=splitter, ensemble=False)
-    model.fit(X, y)
+    merge = "smooth" if method == "venn-abers" else "auto"
+    model = CalibratedClassifier(
+        GaussianNB(), method=method, merge=merge, cv=splitter, ensemble=False
+    ).fit(X, y)
     scores = np.empty(len(y)) if k == 2 else np.empty((len(y), k))
     for train, test in splitter.split(X):
         scores[test] = score(GaussianNB().fit(X[train], y[train]), X[test])
@@ -445,3 +448,62 @@ def test_bagging_over_any_base_by_hand(base, settings, votes):
     p = exchangeable.predict_proba(new)
     alone = [exchangeable.predict_proba(new[i : i + 1])[0] for i in range(8)]
     assert_array_equal(p[:8], alone)
+
+
+# --- one answer: the point and its bounds -------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("subforest", ["all", "exchangeable"])
+def test_the_point_is_a_pool_of_all_trees_and_the_bounds_hold_it(subforest, k):
+    X, y, new = data(k)
+    forest = RandomForestClassifier(60, random_state=0)
+    model = CalibratedClassifier(forest, subforest=subforest, random_state=0).fit(X, y)
+    by_hand = PooledCalibration().fit(model.calibration_scores_, y)
+    whole = model.estimator_.predict_proba(new)
+    expected = by_hand.predict_proba(whole[:, 1] if k == 2 else whole)
+    p = model.predict_proba(new)
+    assert_allclose(p, expected, rtol=0, atol=1e-12)
+    assert model.point_calibrator_.weights_ == by_hand.weights_
+    m = model.predict_multiprobability(new)
+    plain = model.recalibrate("venn-abers", merge="log").predict_multiprobability(new)
+    assert_allclose(m.lower, np.minimum(plain.lower, p), rtol=0, atol=1e-15)
+    assert_allclose(m.upper, np.maximum(plain.upper, p), rtol=0, atol=1e-15)
+    outside = ((p < plain.lower) | (p > plain.upper)).any(axis=1)
+    assert_array_equal(m.widened, outside)
+    assert 0 < outside.mean() < 1
+    assert_array_equal(m[outside].widened, np.ones(outside.sum(), bool))
+    assert plain.widened is None
+
+
+def test_no_seed_of_a_draw_moves_the_answer():
+    X, y, new = data()
+    forest = RandomForestClassifier(60, random_state=0)
+    answers = []
+    for seed in range(5):
+        model = CalibratedClassifier(forest, random_state=seed).fit(X, y)
+        m = model.predict_multiprobability(new)
+        answers.append([model.predict_proba(new)[:, 1], m.p0, m.p1])
+    assert_array_equal(np.ptp(answers, axis=0), 0)
+    draws = [
+        CalibratedClassifier(forest, subforest="exchangeable", merge="log", random_state=seed)
+        .fit(X, y)
+        .predict_proba(new)[:, 1]
+        for seed in range(5)
+    ]
+    assert np.ptp(draws, axis=0).mean() > 0.05
+
+
+def test_over_folds_the_point_is_the_mean_of_their_pools():
+    X, y, new = data()
+    model = CalibratedClassifier(GaussianNB(), cv=3, random_state=0).fit(X, y)
+    each = [
+        PooledCalibration()
+        .fit(part.scores, part.codes, classes=[0, 1])
+        .predict_proba(score(part.estimator, new))
+        for part in model._parts
+    ]
+    p = model.predict_proba(new)
+    assert_allclose(p, np.mean(each, axis=0), rtol=0, atol=1e-12)
+    m = model.predict_multiprobability(new)
+    assert ((m.lower <= p) & (p <= m.upper)).all()
