@@ -81,6 +81,7 @@ def forest(n=12):
     [
         {},
         {"subforest": "random"},
+        {"subforest": "joined", "n_draws": 2},
         {"subforest": "all", "votes": "hard"},
         {"n_draws": 3, "merge": "log"},
         {"n_draws": "all", "method": "venn"},
