@@ -170,7 +170,7 @@ def objects(rng, n, k=2):
 @pytest.mark.parametrize("votes", ["soft", "hard"])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.filterwarnings("ignore:.*out of bag")
+@pytest.mark.filterwarnings("ignore:.*(out of bag|more than once)")
 def test_honest_forests_are_the_four_steps_with_poisson_bags(k, votes, weighted):
     rng = np.random.default_rng(k)
     for case in range(4):
@@ -235,7 +235,7 @@ def test_the_poisson_counts_of_an_object_are_those_of_an_example():
     assert_allclose(shares, poisson, rtol=0, atol=1e-15)
 
 
-@pytest.mark.filterwarnings("ignore:.*out of bag")
+@pytest.mark.filterwarnings("ignore:.*(out of bag|more than once)")
 def test_honest_bounds_hold_where_neighbours_are_few():
     """One feature of many levels and labels of coin tosses, 30 examples, 12 trees."""
     rng = np.random.default_rng(20261122)

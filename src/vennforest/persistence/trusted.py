@@ -9,6 +9,7 @@ _OWN = {
     "forest.membership": ["Membership"],
     "sources.base": ["ModelScorer", "Part"],
     "sources.ensembles": ["BaggingAnswers", "ForestAnswers"],
+    "sources.honest": ["HonestForest"],
     "sources.joined": ["JoinedScorer"],
     "sources.out_of_bag": ["OutOfBagScorer"],
     "tables.columns": ["TableColumns"],
