@@ -48,7 +48,7 @@ def fitted(forest, X, y, **parameters):
         warnings.filterwarnings("ignore", ".*out of bag for no tree")
         warnings.filterwarnings("ignore", ".*occur more than once")
         weight = parameters.pop("sample_weight", None)
-        options = {"subforest": "joined", "calibrate_on": "oob", **parameters}
+        options = {"subforest": "joined", "calibrate_on": "oob", "merge": "log", **parameters}
         model = CalibratedClassifier(forest, **options)
         try:
             return model.fit(X, y, sample_weight=weight)

@@ -24,6 +24,8 @@ from vennforest import CalibratedClassifier
 from vennforest.sources import HonestForest
 from vennforest.sources.draws import hash_rows
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*(out of bag|more than once)")
+
 SHARES = {
     2: {0: (Fraction(3, 4), Fraction(1, 4)), 1: (Fraction(1, 3), Fraction(2, 3))},
     3: {
@@ -170,7 +172,6 @@ def objects(rng, n, k=2):
 @pytest.mark.parametrize("votes", ["soft", "hard"])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.filterwarnings("ignore:.*(out of bag|more than once)")
 def test_honest_forests_are_the_four_steps_with_poisson_bags(k, votes, weighted):
     rng = np.random.default_rng(k)
     for case in range(4):
@@ -180,7 +181,7 @@ def test_honest_forests_are_the_four_steps_with_poisson_bags(k, votes, weighted)
         kind = [RandomForestClassifier, ExtraTreesClassifier][case % 2]
         forest = kind(5, bootstrap=True, max_leaf_nodes=7, class_weight="balanced", random_state=1)
         source = HonestForest(votes=votes)
-        model = CalibratedClassifier(forest, calibrate_on=source, random_state=case)
+        model = CalibratedClassifier(forest, calibrate_on=source, merge="log", random_state=case)
         model.fit(X, y, sample_weight=weight)
         # What the source draws, drawn again.
         state = np.random.RandomState(case)
@@ -235,7 +236,6 @@ def test_the_poisson_counts_of_an_object_are_those_of_an_example():
     assert_allclose(shares, poisson, rtol=0, atol=1e-15)
 
 
-@pytest.mark.filterwarnings("ignore:.*(out of bag|more than once)")
 def test_honest_bounds_hold_where_neighbours_are_few():
     """One feature of many levels and labels of coin tosses, 30 examples, 12 trees."""
     rng = np.random.default_rng(20261122)
@@ -246,6 +246,7 @@ def test_honest_bounds_hold_where_neighbours_are_few():
         model = CalibratedClassifier(
             RandomForestClassifier(12, random_state=repetition),
             calibrate_on=HonestForest(),
+            merge="log",
             random_state=repetition,
         ).fit(X[:60], y[:60])
         m = model.predict_multiprobability(X[60:])
