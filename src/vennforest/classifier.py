@@ -86,12 +86,15 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         time are given, or a step before the ensemble sees labels or resamples; else ``"cv"``. With
         a ``FrozenEstimator`` ``"oob"`` calibrates a fitted forest on its own training data. An
         object with the method of `vennforest.sources.Source` is a source of one's own.
-    subforest : {"all", "exchangeable", "random"}, default="all"
+    subforest : {"all", "exchangeable", "random", "joined"}, default="all"
         With ``"oob"``, which trees score a new object for its bounds: every tree; the out-of-bag
         trees of a random calibration example, which then leaves the calibration set (Johansson et
         al. 2018); or as many trees picked at random. ``"all"`` draws nothing, so that bounds are
         the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
-        trees and .02 with 100 (``docs/validity.md``).
+        trees and .02 with 100 (``docs/validity.md``). ``"joined"``, for forests with Venn or
+        Venn–Abers: bags are drawn for the object as for any example; once for each label it might
+        have it joins the leaves of the trees whose bags hold it, which changes scores of
+        calibration examples, and the other trees score it (``docs/joined.md``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
@@ -111,7 +114,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ``"pooled"`` for Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
     n_draws : int or "all", default=1
         With ``subforest="exchangeable"``: over how many left-out examples bounds are averaged;
-        ``"all"``: over every one, without randomness. A mean of several draws is unbiased on
+        ``"all"``: over every one, without randomness; with ``"joined"``: over how many draws of the
+        object's bags (``"all"`` counts as 1). A mean of several draws is unbiased on
         average as each draw is, steadier, and more cautious than the single draw that the theorem
         speaks of.
     n_jobs : int, default=None
@@ -351,6 +355,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 )
             if wanted == "oob":
                 return "oob", "it was asked for"
+            if self.subforest == "joined":
+                raise ValueError(
+                    'calibrate_on must be "oob" for subforest="joined" with a FrozenEstimator, and '
+                    "X and y what the model was trained on, since the new object joins the bags of "
+                    f'its trees, got {wanted!r}: or use subforest="exchangeable"'
+                )
             return "frozen", "the model is frozen: the data given to fit calibrates it"
         if wanted == "auto":
             return choose(estimator, data, self.cv)

@@ -156,7 +156,8 @@ def report(
     subforest: Annotated[
         str,
         typer.Option(
-            help="Which trees score a new object: exchangeable (valid bounds), random or all."
+            help="Which trees score a new object: exchangeable or joined (valid bounds), random "
+            "or all."
         ),
     ] = "exchangeable",
     seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.")] = 0,

@@ -9,10 +9,10 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._validation import FloatArray
-from vennforest.calibrators.bounded import has_bounds, merged
+from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.bounded import has_bounds, merged, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
-from vennforest.sources import Draw, Part
+from vennforest.sources import Draw, Joined, Part
 
 Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
@@ -77,15 +77,11 @@ def _predict_part(
     total = 0
     sums: list[FloatArray] = []
     scores: FloatArray = np.empty(0)
-    for scores, left_out, draws in part.scorer.draws(X):
+    for scores, left_out, draws, joined in part.scorer.draws(X):
         if point is not None and not bounds:
             break
         if has_bounds(calibrator):
-            # A calibrator of a user's own need not know how to leave out examples or groups.
-            given = {} if left_out is None else {"left_out": left_out}
-            if given and part.groups is not None:
-                given["groups"] = part.groups
-            found = calibrator.predict_multiprobability(scores, **given)
+            found = _bounds(calibrator, scores, left_out, joined, part.groups, classes)
             answer = [found.lower, found.upper]
             if point is None:
                 answer.append(merged(calibrator, found, scores))
@@ -102,6 +98,28 @@ def _predict_part(
     else:
         p = means.pop()
     return (Multiprobability(means[0], means[1], classes) if means else None), p
+
+
+def _bounds(
+    calibrator: Any,
+    scores: FloatArray,
+    left_out: IntArray | None,
+    joined: Joined | None,
+    groups: IntArray | None,
+    classes: NDArray[Any],
+) -> Multiprobability:
+    """Return the bounds of one draw."""
+    if joined is None or not takes_joined(calibrator):
+        # A calibrator of a user's own need not know how to leave out examples or groups.
+        given = {} if left_out is None else {"left_out": left_out}
+        if given and groups is not None:
+            given["groups"] = groups
+        bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
+        return bounds
+    blocks = joined.map(lambda block: calibrator.predict_joined(*block))
+    lower = np.concatenate([block.lower for block in blocks])
+    upper = np.concatenate([block.upper for block in blocks])
+    return Multiprobability(lower, upper, classes)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ from vennforest import (
 from vennforest._validation import InputError
 from vennforest.calibrators.venn import taxonomies
 from vennforest.persistence.model_file import FORMAT, HEADER, SCHEMA, read_header
+from vennforest.sources import HonestForest
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
 
@@ -81,6 +82,8 @@ def forest(n=12):
     [
         {},
         {"subforest": "random"},
+        {"subforest": "joined", "n_draws": 2},
+        {"calibrate_on": HonestForest()},
         {"subforest": "all", "votes": "hard"},
         {"n_draws": 3, "merge": "log"},
         {"n_draws": "all", "method": "venn"},
@@ -391,6 +394,32 @@ def test_step_tables_and_bit_sets_are_checked(tmp_path):
     model = CalibratedClassifier(forest()).fit(X, y)
     object.__setattr__(model._parts[0].scorer.membership, "n", 10**6)
     with pytest.raises(InputError, match="Membership"):
+        check_structure(model, "model")
+
+
+@pytest.mark.parametrize(
+    ("where", "change"),
+    [
+        ("examples", lambda a: np.where(a == a.max(), a.max() + 1, a)),
+        ("examples", lambda a: -a - 1),
+        ("begins", lambda a: a[::-1].copy()),
+        ("begins", lambda a: a[:-1]),
+        ("begins", lambda a: a + 1),
+        ("totals", lambda a: a[:-1]),
+        ("thresholds", lambda a: a[:, :0]),
+        ("thresholds", lambda a: np.vstack([a, a, a])),
+        ("units", lambda a: a[:-1]),
+    ],
+)
+def test_an_index_of_leaves_is_checked(where, change):
+    from vennforest.persistence.integrity import check_structure
+
+    model = CalibratedClassifier(forest(), subforest="joined").fit(*CANCER)
+    check_structure(model, "model")
+    scorer = model._parts[0].scorer
+    holder = scorer if hasattr(scorer, where) else scorer.index
+    object.__setattr__(holder, where, change(getattr(holder, where)))
+    with pytest.raises(InputError, match="JoinedScorer in it points outside itself"):
         check_structure(model, "model")
 
 

@@ -476,7 +476,12 @@ def test_percentages_never_round_to_certainty():
 
 def test_no_guarantee_is_claimed_where_there_is_none():
     X, y = nasty_frame(60)
-    for subforest, claimed in (("all", False), ("random", False), ("exchangeable", True)):
+    for subforest, claimed in (
+        ("all", False),
+        ("random", False),
+        ("exchangeable", True),
+        ("joined", True),
+    ):
         evaluation = evaluate(
             X, y, n_folds=2, n_trees=10, subforest=subforest, methods=["venn-abers"]
         )

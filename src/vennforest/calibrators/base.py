@@ -27,6 +27,15 @@ class LeftOut(NamedTuple):
     groups: IntArray | None  # (n,) the group, from 0, of each row given to ``_fit``
 
 
+class JoinedScores(NamedTuple):
+    """Scores of new objects that change those of calibration examples: see ``predict_joined``."""
+
+    scores: FloatArray
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    changed: FloatArray
+
+
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     """Base of all calibrators: from scores and labels to class probabilities.
 
@@ -174,6 +183,42 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if self._row_of is not None:
             rows = np.where(rows < 0, -1, self._row_of[rows])
         return LeftOut(rows, None)
+
+    def _check_joined(
+        self, scores: ArrayLike, offsets: ArrayLike, rows: ArrayLike, changed: ArrayLike
+    ) -> JoinedScores:
+        """Return what ``predict_joined`` is given as plain arrays, examples as ``_fit`` knows them.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit, a score is not finite, or an example does not exist.
+        """
+        check_is_fitted(self, "classes_")
+        k = len(self.classes_)
+        own = np.require(scores, np.float64, ["C", "W"])
+        then = np.require(changed, np.float64, ["C", "W"])
+        who, ends = np.asarray(rows), np.asarray(offsets)
+        m, shape = len(own), () if k == 2 else (k,)
+        if own.shape != (m, k, *shape):
+            raise ValueError(f"scores must have shape {('m', k, *shape)}, got {own.shape}")
+        if who.ndim != 1 or then.shape != (len(who), *shape):
+            raise ValueError(f"changed must have shape {(len(who), *shape)}, got {then.shape}")
+        if ends.shape != (m * k + 1,) or ends[0] != 0 or ends[-1] != len(who):
+            raise ValueError(f"offsets must be {m * k + 1} numbers from 0 to {len(who)}")
+        if (np.diff(ends) < 0).any():
+            raise ValueError("offsets must not decrease")
+        if not np.isfinite(own).all() or not np.isfinite(then).all():
+            raise ValueError("scores and changed must be finite, got NaN or inf")
+        if ((who < 0) | (who >= self._n_given)).any():
+            raise ValueError(f"rows must lie between 0 and {self._n_given - 1}")
+        who, ends = who.astype(np.int32, copy=False), ends.astype(np.int64, copy=False)
+        if self._row_of is not None:
+            who = self._row_of[who].astype(np.int32)
+            there = who >= 0
+            ends = np.append(0, np.cumsum(there))[ends]
+            who, then = who[there], then[there]
+        return JoinedScores(own, ends, who, then)
 
     def __sklearn_tags__(self) -> Tags:
         """Describe to scikit-learn an estimator whose input is one column of scores."""

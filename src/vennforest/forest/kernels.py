@@ -231,7 +231,7 @@ def score_rows(
     means: Floats,
     leaves: Words,
 ) -> None:
-    """Walk rows through their trees; write the means of the leaves' values, or the leaves.
+    """Walk rows through their trees; write the means of the leaves' values, or leaves' places.
 
     Parameters
     ----------
@@ -250,8 +250,8 @@ def score_rows(
     means : float64 array of shape (m, c)
         Zeros; becomes the mean over a row's trees, summed in their order, NaN without a tree.
     leaves : uint32 array of shape (m, n_trees) or (m, 0)
-        Unless it has no columns, becomes the row of the table for each tree that scores a row,
-        and ``means`` is left alone.
+        Unless it has no columns, becomes the place in ``nodes`` of the leaf that a row falls into
+        in each tree, and ``means`` is left alone.
     """
     m, n_features = bits.shape
     keys = np.empty((m, n_features), np.uint32)
@@ -277,7 +277,7 @@ def score_rows(
                 tree = (
                     first + np.int64(w) // m
                 )  # leaves are asked for with every tree for every row
-                leaves[row[np.uint64(w)], tree] = nodes[np.uint64(at[np.uint64(w)]) + THREE]
+                leaves[row[np.uint64(w)], tree] = at[np.uint64(w)]
             continue
         for w in range(n):
             i = np.uint64(row[np.uint64(w)])

@@ -232,13 +232,41 @@ class PackedForest:
             If the forest refuses ``X``.
         """
         table = self._table(votes)
-        rows = self.check_rows(X).table
-        leaves = np.empty((rows.shape[0], len(self)), dtype=np.uint32)
-        chosen = np.full(rows.shape[0], -1)
-        bits = np.zeros((len(self), 1), np.uint64)
-        self._walk(rows, bits, chosen, table, np.empty((0, 0)), leaves, n_jobs)
-        answers: FloatArray = table[leaves]
+        answers: FloatArray = table[self.nodes[self.leaves(X, n_jobs=n_jobs), 3]]
         return answers[:, :, 0] if len(self.classes_) == 2 else answers
+
+    def leaves(
+        self, X: Any, trees: slice = slice(None), *, n_jobs: int | None = None
+    ) -> NDArray[np.uint32]:
+        """Return the leaf that each row falls into in each tree.
+
+        Parameters
+        ----------
+        X, n_jobs
+            As for ``scores``.
+        trees : slice
+            Which of the trees.
+
+        Returns
+        -------
+        ndarray of shape (m, n_trees)
+            Numbers of rows of ``nodes``.
+
+        Raises
+        ------
+        ValueError
+            If the forest refuses ``X``.
+        """
+        rows = self.check_rows(X).table
+        roots = self.roots[trees]
+        places = np.empty((rows.shape[0], len(roots)), dtype=np.uint32)
+        if places.size:
+            chosen = np.full(rows.shape[0], -1)
+            bits = np.zeros((len(roots), 1), np.uint64)
+            nothing = np.empty((0, 0))
+            self._walk(rows, bits, chosen, nothing, nothing, places, n_jobs, roots)
+        places >>= np.uint32(2)  # four words a node
+        return places
 
     def _walk(
         self,
@@ -249,11 +277,13 @@ class PackedForest:
         means: FloatArray,
         leaves: NDArray[np.uint32],
         n_jobs: int | None,
+        roots: NDArray[np.uint32] | None = None,
     ) -> None:
         """Fill ``means`` or ``leaves``, whichever is not empty, block by block."""
         size = min(ROWS, max(FEWEST_ROWS, CELLS // rows.shape[1]))
         nodes = self.nodes.reshape(-1)
         steps = min(FIRST_STEPS, self.depth)
+        roots = self.roots if roots is None else roots
         sparse: bool = issparse(rows)
 
         def work(start: int, stop: int) -> None:
@@ -263,7 +293,7 @@ class PackedForest:
                 numbers = np.require(dense, np.float32, ["C", "W"]).view(np.uint32)
                 kernels.score_rows(
                     nodes,
-                    self.roots,
+                    roots,
                     numbers,
                     bits,
                     examples[part],
@@ -273,7 +303,7 @@ class PackedForest:
                     leaves[part],
                 )
 
-        run_in_blocks(work, rows.shape[0], n_jobs, max(1, WALKS_A_THREAD // len(self)))
+        run_in_blocks(work, rows.shape[0], n_jobs, max(1, WALKS_A_THREAD // len(roots)))
 
     def _table(self, votes: Votes) -> FloatArray:
         """Return what each distribution answers, shape (n_distinct, 1) or (n_distinct, k)."""

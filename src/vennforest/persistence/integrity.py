@@ -11,7 +11,8 @@ from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.tree._tree import Tree
 
 from vennforest._validation import InputError
-from vennforest.forest import Membership
+from vennforest.forest import LeafIndex, Membership
+from vennforest.sources.joined import JoinedScorer
 
 LEAF = -1
 PLAIN = (str, bytes, int, float, bool, type(None), type, np.generic, np.dtype)
@@ -33,7 +34,8 @@ def check_structure(model: Any, name: str) -> None:
     Raises
     ------
     InputError
-        If a tree's child, feature or class, or a bit set's example, does not exist.
+        If a tree's child, feature or class, a bit set's example, or an example in an index of
+        leaves does not exist.
     """
     for thing in _parts(model):
         if isinstance(thing, Tree):
@@ -42,6 +44,8 @@ def check_structure(model: Any, name: str) -> None:
             sound = _predictor_is_sound(thing)
         elif isinstance(thing, Membership):
             sound = _membership_is_sound(thing)
+        elif isinstance(thing, JoinedScorer):
+            sound = _joined_is_sound(thing)
         else:
             continue
         if not sound:
@@ -119,4 +123,21 @@ def _membership_is_sound(membership: Membership) -> bool:
         and bits.ndim == 2
         and isinstance(membership.n, int)
         and 0 <= membership.n <= 64 * bits.shape[1]
+    )
+
+
+def _joined_is_sound(scorer: JoinedScorer) -> bool:
+    forest = getattr(scorer.answers, "forest", None)
+    index, thresholds, units = scorer.index, scorer.thresholds, scorer.units
+    if forest is None or not isinstance(index, LeafIndex) or not scorer.n_calibration > 0:
+        return False
+    k, trees = len(forest.classes_), [tree.tree_ for tree in forest.estimators_]
+    return (
+        index.is_sound(sum(tree.node_count for tree in trees), scorer.n_calibration)
+        and thresholds.dtype == np.uint64
+        and thresholds.ndim == 2
+        and len(thresholds) in (1, k)
+        and thresholds.shape[1] > 0
+        and units.dtype == np.float64
+        and units.shape == (len(trees), k)
     )

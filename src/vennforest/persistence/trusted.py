@@ -5,9 +5,12 @@ from vennforest.calibrators import METHODS
 # Types of vennforest besides its calibrators, which the registry names.
 _OWN = {
     "classifier": ["CalibratedClassifier"],
+    "forest.leaves": ["LeafIndex"],
     "forest.membership": ["Membership"],
     "sources.base": ["ModelScorer", "Part"],
     "sources.ensembles": ["BaggingAnswers", "ForestAnswers"],
+    "sources.honest": ["HonestForest"],
+    "sources.joined": ["JoinedScorer"],
     "sources.out_of_bag": ["OutOfBagScorer"],
     "tables.columns": ["TableColumns"],
     "tables.vectorize": ["TableEncoder"],

@@ -54,7 +54,7 @@ def evaluate(
         Number of folds, from 2 on; fewer where no class has as many objects.
     n_trees : int
         Trees of each forest.
-    subforest : {"exchangeable", "random", "all"}
+    subforest : {"exchangeable", "random", "all", "joined"}
         As in ``CalibratedClassifier``.
     positive : label, optional
         Of two classes the one that measures and pictures speak of; by default the second.

@@ -250,7 +250,7 @@ def _meaning(evaluation: Evaluation, method: str) -> str:
 
 def guarantee(evaluation: Evaluation) -> str:
     """Return what theory promises of the bounds, and what it does not."""
-    if evaluation.settings["subforest"] != "exchangeable":
+    if evaluation.settings["subforest"] not in ("exchangeable", "joined"):
         return (
             f"With subforest=“{evaluation.settings['subforest']}” the bounds carry no guarantee: "
             "calibration scores and scores of new objects come from different numbers of trees, "

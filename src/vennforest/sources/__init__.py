@@ -2,6 +2,7 @@
 
 from vennforest.sources.base import (
     Draw,
+    Joined,
     ModelScorer,
     Part,
     Scorer,
@@ -11,6 +12,7 @@ from vennforest.sources.base import (
     with_seed,
 )
 from vennforest.sources.ensembles import is_bagged
+from vennforest.sources.honest import HonestForest
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
 from vennforest.sources.routing import route
 from vennforest.sources.whole_model import Folds, Frozen, Holdout, Training
@@ -20,6 +22,8 @@ __all__ = [
     "Folds",
     "Frozen",
     "Holdout",
+    "HonestForest",
+    "Joined",
     "ModelScorer",
     "OutOfBag",
     "Part",

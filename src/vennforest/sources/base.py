@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +15,45 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from vennforest._validation import CodeArray, FloatArray, IntArray
 
+Result = TypeVar("Result")
+
+
+class JoinedBlock(NamedTuple):
+    """Some new objects in the bags, with each tentative label.
+
+    ``scores`` has shape (m, k) for two classes, (m, k, k) for more: the score (a column a class)
+    of each object with each label. The calibration examples that this changes, of object i and
+    label y, are ``rows[offsets[i * k + y] : offsets[i * k + y + 1]]``; ``changed``, (n_changed,)
+    or (n_changed, k), holds their new scores.
+    """
+
+    scores: FloatArray
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    changed: FloatArray
+
+
+class Joined(Protocol):
+    """New objects in the bags, block by block: all that they change would not fit into memory."""
+
+    def map(self, function: Callable[[JoinedBlock], Result]) -> list[Result]:
+        """Return what a function says of each block of new objects, in their order."""
+        ...
+
 
 class Draw(NamedTuple):
     """Scores of new objects, once or several times each.
 
     ``scores`` has shape (draws * m,) or (draws * m, k), all objects of one draw side by side;
     ``left_out`` of shape (draws * m,) says which calibration example each score leaves out, None
-    that none does.
+    that none does. ``joined`` is given where the objects are in the bags of some trees, so that
+    they change scores of calibration examples.
     """
 
     scores: FloatArray
     left_out: IntArray | None
     draws: int
+    joined: Joined | None = None
 
 
 class Scorer(Protocol):

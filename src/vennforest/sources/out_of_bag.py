@@ -22,11 +22,12 @@ from vennforest.forest import Membership
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Draw, Part, TrainingData
 from vennforest.sources.draws import draw_examples, draw_subsets, mean_over_trees
-from vennforest.sources.ensembles import Answers, is_bagged, kind_of, read_bags
+from vennforest.sources.ensembles import Answers, ForestAnswers, is_bagged, kind_of, read_bags
+from vennforest.sources.joined import check_joins, joined_scorer
 from vennforest.sources.pipelines import obstacle, sees_labels
 from vennforest.sources.verification import BagsError
 
-Subforest = Literal["exchangeable", "random", "all"]
+Subforest = Literal["exchangeable", "random", "all", "joined"]
 """Which trees score a new object."""
 
 
@@ -51,10 +52,11 @@ class OutOfBag:
 
     Parameters
     ----------
-    subforest : {"exchangeable", "random", "all"}
+    subforest : {"exchangeable", "random", "all", "joined"}
         ``"exchangeable"``: a new object is scored by the out-of-bag trees of a random calibration
         example, which leaves the calibration set for it (Johansson et al. 2018, eqs. 10, 11);
-        ``"random"``: by as many trees, picked at random; ``"all"``: by every tree (Boström 2008).
+        ``"random"``: by as many trees, picked at random; ``"all"``: by every tree (Boström 2008);
+        ``"joined"``: by the trees whose bags do not hold it, after it joined the others (forests).
     votes : {"soft", "hard"}
         The mean of the trees' class distributions, or the share of their votes.
     n_draws : int or "all"
@@ -83,6 +85,8 @@ class OutOfBag:
         """
         ready = estimator.estimator if isinstance(estimator, FrozenEstimator) else None
         _refuse(estimator if ready is None else ready)
+        if self.subforest == "joined":
+            check_joins(estimator if ready is None else ready, data)
         if ready is None:
             data = data.present()
             model, transformer, ensemble, seen = _fit_ensemble(estimator, data)
@@ -108,6 +112,13 @@ class OutOfBag:
         kept = _calibrating(membership, data)
         everyone = len(kept) == len(data)
         chosen = data if everyone else data.rows(kept)
+        if self.subforest == "joined":
+            n_draws = 1 if self.n_draws == "all" else self.n_draws
+            assert isinstance(answers, ForestAnswers)
+            joined = joined_scorer(
+                transformer, answers, data, rows, membership, kept, n_draws, seed
+            )
+            return [Part(model, joined.calibration_scores(), chosen.codes, chosen.weight, joined)]
         if not everyone:
             rows = answers.check(_safe_indexing(seen, kept))
         scores = answers.mean(rows, membership, kept)

@@ -176,6 +176,11 @@ class StepTable:
         return self.examples
 
     @cached_property
+    def hulls(self) -> Hulls:
+        """The hulls over blocks of points."""
+        return Hulls(*left_out_kernels.hull_tree(*self.sums))
+
+    @cached_property
     def _removal(self) -> tuple[Hulls, list[tuple[Int32Array, Int32Array]], Int32Array]:
         """What leaving out needs: hulls, each step's reach, each example's place.
 
@@ -184,16 +189,24 @@ class StepTable:
         examples = self._examples()
         weight = examples.weight
         heaviest = float(weight.max()) if len(weight) else 1.0
-        hulls = Hulls(*left_out_kernels.hull_tree(*self.sums))
+        hulls = self.hulls
         reach = [
             left_out_kernels.reach(*self.sums, *hulls, steps.a, steps.b, label, heaviest)
             for label, steps in enumerate((self.zeros, self.ones))
         ]
         return hulls, reach, examples.numbers_in(self.x)
 
+    @cached_property
+    def members(self) -> tuple[IntArray, IntArray]:
+        """The examples by the place of their score, and where each place's begin."""
+        assert self.examples is not None
+        numbers = self.examples.numbers_in(self.x)
+        counts = np.bincount(numbers, minlength=len(self.x))
+        return np.argsort(numbers, kind="stable"), np.append(0, np.cumsum(counts))
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
-        derived = ("_removal", "ones", "zeros")
+        derived = ("hulls", "members", "_removal", "ones", "zeros")
         return {name: value for name, value in self.__dict__.items() if name not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

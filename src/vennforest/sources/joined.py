@@ -1,0 +1,383 @@
+"""Out of bag with the new object in the bags: every example is treated as the object is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.utils.class_weight import compute_class_weight
+
+from vennforest._validation import CodeArray, FloatArray, IntArray
+from vennforest.forest import LeafIndex, Membership
+from vennforest.forest.membership import samples_of
+from vennforest.sources import joined_kernels
+from vennforest.sources.base import Draw, JoinedBlock, Result, TrainingData
+from vennforest.sources.draws import HashArray
+from vennforest.sources.ensembles import ForestAnswers, kind_of
+from vennforest.sources.pipelines import last_step
+from vennforest.sources.verification import BagsError
+
+UNITS = (math.lcm(*range(1, 31)), math.lcm(*range(1, 29)))
+"""Answers of trees are whole multiples of one part in 2.3e12, or in 8e10 with many trees.
+
+So those of leaves with up to 30 (28) observations are exact, and so are their sums: scores that are
+equal as fractions are equal, from whichever leaves they come.
+"""
+
+OBJECTS = 128
+"""New objects that one thread takes at once."""
+
+ROOM = 1 << 18
+"""Changed scores that are held at once, at least those of one object."""
+
+
+@dataclass(frozen=True)
+class JoinedDraw:
+    """One draw of how often each tree's bag holds each of the new objects.
+
+    Nothing is computed before it is asked for, block by block: all that changes would not fit
+    into memory.
+    """
+
+    scorer: JoinedScorer
+    rows: Any
+    hashes: HashArray
+    number: int
+
+    def scores(self) -> FloatArray:
+        """Return the scores of the objects, (m,) or (m, k).
+
+        Where weights of classes decide how often an object is drawn, so do the tentative labels:
+        then it is the mean over these.
+        """
+        means = self.map(lambda block: block.scores.mean(axis=1), alone=True)
+        return np.concatenate(means)
+
+    def map(self, function: Callable[[JoinedBlock], Result], alone: bool = False) -> list[Result]:
+        """Return what a function says of each block of new objects, in their order.
+
+        ``alone``: the blocks hold the scores of the objects and nothing that they change.
+        """
+        starts = range(0, len(self.hashes), OBJECTS)
+        work = joblib.delayed(self._map_part)
+        n_jobs = min(joblib.effective_n_jobs(self.scorer.answers.n_jobs), len(starts))
+        if n_jobs <= 1:
+            parts = [self._map_part(function, start, alone) for start in starts]
+        else:
+            parts = joblib.Parallel(n_jobs=n_jobs, require="sharedmem")(
+                work(function, start, alone) for start in starts
+            )
+        return [result for part in parts for result in part]
+
+    def _map_part(
+        self, function: Callable[[JoinedBlock], Result], start: int, alone: bool
+    ) -> list[Result]:
+        part = slice(start, start + OBJECTS)
+        rows = type(self.rows)(self.rows.table[part])
+        blocks = self.scorer.blocks(rows, self.hashes[part], self.number, alone)
+        return [function(block) for block in blocks]
+
+
+@dataclass(frozen=True)
+class JoinedScorer:
+    """Scores new objects that are in the bags of some trees, as every calibration example is.
+
+    Attributes
+    ----------
+    transformer : Pipeline or None
+        What comes before the forest.
+    answers : ForestAnswers
+    index : LeafIndex
+    thresholds : ndarray of shape (1, n) or (k, n), uint64
+        2**64 times the probability that a bag holds an object at most 0, 1, ... times; for all
+        labels, or for each.
+    units : ndarray of shape (n_trees, k)
+        What an object of each label weighs in a tree's leaf, for each time that it was drawn.
+    n_calibration : int
+    n_draws, seed : int
+    """
+
+    transformer: Any
+    answers: ForestAnswers
+    index: LeafIndex
+    thresholds: NDArray[np.uint64]
+    units: FloatArray
+    n_calibration: int
+    n_draws: int
+    seed: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        return {name: value for name, value in self.__dict__.items() if name[0] != "_"}
+
+    @cached_property
+    def _unit(self) -> float:
+        trees = self.answers.n_trees
+        return float(UNITS[0] if UNITS[0] * trees < 2**53 else UNITS[1])
+
+    @cached_property
+    def _table(self) -> FloatArray:
+        """What each distribution answers, (n_distinct, c), in units."""
+        packed = self.answers.packed
+        n, k = packed.distributions.shape
+        table = np.empty((n, 1 if k == 2 else k))
+        joined_kernels.tabulate(packed.distributions, self._hard, self._unit, table)
+        return table
+
+    @property
+    def _hard(self) -> bool:
+        return bool(self.answers.votes == "hard")
+
+    @cached_property
+    def _sums(self) -> tuple[FloatArray, FloatArray]:
+        """Sums of out-of-bag answers (n, c) of the calibration examples, and their number (n,)."""
+        table, n = self._table, self.n_calibration
+        sums, counts = np.zeros((n, table.shape[1])), np.zeros(n)
+        joined_kernels.sum_answers(
+            self.answers.packed.nodes,
+            table,
+            self.index.begins,
+            self.index.examples,
+            sums,
+            counts,
+        )
+        return sums, counts
+
+    partial = True
+    """Its draws are scores by some of the trees."""
+
+    def whole(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X by every tree, (m,) or (m, k)."""
+        if self.transformer is not None:
+            X = self.transformer.transform(X)
+        return self.answers.mean(self.answers.check(X))
+
+    def calibration_scores(self) -> FloatArray:
+        """Return the out-of-bag scores of the calibration examples, (n,) or (n, k)."""
+        sums, counts = self._sums
+        scores: FloatArray = sums / (counts * self._unit)[:, None]
+        return scores[:, 0].copy() if scores.shape[1] == 1 else scores
+
+    def draws(self, X: Any) -> Iterator[Draw]:
+        """Yield the scores of the rows of X; every draw counts the same."""
+        if self.transformer is not None:
+            X = self.transformer.transform(X)
+        rows = self.answers.check(X)
+        hashes = self.answers.hashes(rows)
+        for number in range(self.n_draws):
+            joined = JoinedDraw(self, rows, hashes, number)
+            yield Draw(joined.scores(), None, 1, joined)
+
+    def blocks(
+        self, rows: Any, hashes: HashArray, draw: int, alone: bool = False
+    ) -> Iterator[JoinedBlock]:
+        """Yield the rows, all together or in pieces, with what their joining changes."""
+        packed, index, table = self.answers.packed, self.index, self._table
+        leaves = packed.leaves(rows, n_jobs=1)
+        m, k, c = len(leaves), len(packed.classes_), table.shape[1]
+        sums, counts = self._sums
+        capacity = 0 if alone else max(ROOM, k * self.n_calibration)
+        slots = np.full(self.n_calibration, -1, np.int64)
+        start = 0
+        while start < m:
+            scores, offsets = np.empty((m * k, c)), np.empty(m * k + 1, np.int64)
+            examples, changed = np.empty(capacity, np.int32), np.empty((capacity, c))
+            stop = joined_kernels.join(
+                leaves,
+                hashes,
+                np.uint64(self.seed),
+                draw,
+                self.thresholds,
+                self.units,
+                packed.nodes,
+                packed.distributions,
+                table,
+                index.totals,
+                index.begins,
+                index.examples,
+                sums,
+                counts,
+                self._hard,
+                self._unit,
+                alone,
+                start,
+                slots,
+                scores,
+                offsets,
+                examples,
+                changed,
+            )
+            used = offsets[stop * k]
+            own = scores[start * k : stop * k].reshape(stop - start, k, c)
+            yield JoinedBlock(
+                own[:, :, 0].copy() if c == 1 else own,
+                offsets[start * k : stop * k + 1],
+                examples[:used].copy(),
+                changed[:used, 0].copy() if c == 1 else changed[:used].copy(),
+            )
+            start = stop
+
+
+@dataclass(frozen=True)
+class Bags:
+    """What the bags of a forest hold, and what a further object's would.
+
+    Attributes
+    ----------
+    forest : RandomForestClassifier or ExtraTreesClassifier
+        Fitted.
+    codes : ndarray of shape (n,)
+    example_weight : ndarray of shape (n,) or None
+        What one draw of an example weighs in every tree's leaves; None: 1.
+    units : ndarray of shape (n_trees, k)
+        What one draw of a further object weighs, by its label.
+    rates : ndarray of shape (k,)
+        The probability that a draw takes the object, by its label.
+    n_drawn : int
+        Draws of a bag.
+    """
+
+    forest: Any
+    codes: CodeArray
+    example_weight: FloatArray | None
+    units: FloatArray
+    rates: FloatArray
+    n_drawn: int
+
+    @classmethod
+    def read(cls, forest: Any, data: TrainingData) -> Bags:
+        """Read the bags of a forest that was fitted to the data.
+
+        scikit-learn draws in proportion to sample and class weights from version 1.9 on; before,
+        every example is drawn alike, and the leaves hold the weights.
+        """
+        n, k = len(data), len(data.classes)
+        subsample = forest.class_weight == "balanced_subsample"
+        units = np.ones((len(forest.estimators_), k))
+        drawn, n_drawn = True, 0
+        for t, samples in enumerate(samples_of(forest, n)):
+            counts = np.bincount(samples, minlength=n)
+            n_drawn = len(samples)
+            if subsample:
+                units[t] = _balanced(counts, data.codes, k)
+            tree = forest.estimators_[t].tree_
+            held = tree.weighted_n_node_samples[0] * tree.value[0, 0]
+            of_draws = np.bincount(data.codes, counts, k) * units[t]
+            drawn = drawn and bool(np.allclose(held, of_draws, rtol=1e-6))
+        of_object = _class_weights(forest, data, data.weight if drawn else None)
+        weight = of_object[data.codes]
+        weight = weight if data.weight is None else weight * data.weight
+        if drawn:
+            # As any example of its weight is drawn: n + 1 places for n draws would be farther off.
+            return cls(forest, data.codes, None, units, of_object / weight.sum(), n_drawn)
+        return cls(forest, data.codes, weight, units * of_object, np.full(k, 1 / n), n_drawn)
+
+    def weights(self) -> Iterator[FloatArray]:
+        """Yield for each tree what each example weighs in its leaves, (n,)."""
+        n = len(self.codes)
+        subsample = self.forest.class_weight == "balanced_subsample"
+        for samples in samples_of(self.forest, n):
+            counts = np.bincount(samples, minlength=n)
+            weight = counts.astype(np.float64)
+            if self.example_weight is not None:
+                weight *= self.example_weight
+            if subsample:
+                weight *= _balanced(counts, self.codes, self.units.shape[1])[self.codes]
+            yield weight
+
+    def thresholds(self) -> NDArray[np.uint64]:
+        """Return the distribution of an object's draws, as ``draw_bag`` wants it."""
+        rates = self.rates[:1] if (self.rates == self.rates[0]).all() else self.rates
+        return binomial_thresholds(self.n_drawn, rates)
+
+
+def binomial_thresholds(n: int, rates: FloatArray) -> NDArray[np.uint64]:
+    """Return 2**64 times the probabilities of at most 0, 1, ... successes, (len(rates), m)."""
+    mean = n * rates.max()
+    most = min(n, int(mean + 12 * np.sqrt(mean)) + 40)
+    below: FloatArray = np.asarray(stats.binom.cdf(np.arange(most + 1), n, rates[:, None]))
+    return thresholds_of(below)
+
+
+def thresholds_of(below: FloatArray) -> NDArray[np.uint64]:
+    """Return probabilities of at most 0, 1, ... as ``draw_bag`` wants them."""
+    below = below[:, : int((below < 1).any(axis=0).sum())] if (below < 1).any() else below[:, :1]
+    return (np.minimum(below, 1 - 2.0**-53) * 2.0**64).astype(np.uint64)
+
+
+def _class_weights(forest: Any, data: TrainingData, weight: FloatArray | None) -> FloatArray:
+    """Return the weight of each class, (k,), as far as it is the same for all trees."""
+    kind = None if forest.class_weight == "balanced_subsample" else forest.class_weight
+    counted = {} if weight is None else {"sample_weight": weight}
+    weights: FloatArray = compute_class_weight(kind, classes=data.classes, y=data.y, **counted)
+    return weights
+
+
+def _balanced(counts: IntArray, codes: CodeArray, k: int) -> FloatArray:
+    """Return the class weights of ``balanced_subsample`` for a bag of these counts.
+
+    A class that is not in the bag gets what it would have if it were, once.
+    """
+    drawn = np.bincount(codes, weights=counts, minlength=k)
+    weights: FloatArray = counts.sum() / ((drawn > 0).sum() * np.maximum(drawn, 1))
+    return weights
+
+
+def check_joins(estimator: Any, data: TrainingData) -> None:
+    """Refuse what new objects cannot join.
+
+    Raises
+    ------
+    ValueError
+        If the estimator is no forest of scikit-learn, or has values in its leaves that are no
+        class frequencies, or there are groups.
+    """
+    last, way_out = last_step(estimator), 'use subforest="exchangeable"'
+    kind = kind_of(last)
+    if kind is None or kind.answers is not ForestAnswers or kind.samples is not samples_of:
+        raise ValueError(
+            'estimator must be a random forest or extra trees for subforest="joined", since the '
+            f"new object joins the leaves of their trees, got {type(last).__name__}: {way_out}"
+        )
+    if last.monotonic_cst is not None:
+        raise ValueError(
+            'estimator must have no monotonic_cst for subforest="joined", since the leaves of such '
+            f"trees do not hold class frequencies, got {last.monotonic_cst!r}: {way_out}"
+        )
+    if data.groups is not None:
+        raise ValueError(
+            'groups must be None for subforest="joined", since the new object joins the bags '
+            f"alone, got an array: {way_out}"
+        )
+
+
+def joined_scorer(
+    transformer: Any,
+    answers: ForestAnswers,
+    data: TrainingData,
+    rows: Any,
+    membership: Membership,
+    kept: IntArray,
+    n_draws: int,
+    seed: int,
+) -> JoinedScorer:
+    """Return the scorer of a forest fitted to data, whose calibration examples are ``kept``."""
+    bags = Bags.read(answers.forest, data)
+    numbers = np.full(len(data), -1, np.intp)
+    numbers[kept] = np.arange(len(kept))
+    try:
+        index = LeafIndex.build(
+            answers.packed, rows, data.codes, bags.weights(), membership, numbers, answers.n_jobs
+        )
+    except ValueError as error:
+        raise BagsError(str(error)) from error
+    return JoinedScorer(
+        transformer, answers, index, bags.thresholds(), bags.units, len(kept), n_draws, seed
+    )
