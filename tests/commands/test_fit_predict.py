@@ -222,7 +222,7 @@ def test_fit_says_what_it_learnt(folder, tmp_path, capsys):
     assert len(X) == 400
     assert run(*command, *options, "--method", "platt", "--calibrate-on", "holdout") == 0
     out, err = capsys.readouterr()
-    assert out == "" and "Learnt from 400 rows" in err and f"Wrote {tmp_path / 'm.skops'}" in err
+    assert out == "" and "Trained on 400 rows" in err and f"Wrote {tmp_path / 'm.skops'}" in err
     output = tmp_path / "o.csv"
     assert run("predict", tmp_path / "m.skops", folder / "new.csv", "-o", output) == 0
     assert list(pd.read_csv(output).columns) == [c for c in COLUMNS if c not in ("lower", "upper")]

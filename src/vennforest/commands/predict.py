@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from vennforest import persistence
 from vennforest._files import check_output, one_line, written_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
+from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.prediction import predict_once
 from vennforest.tables.columns import TableColumns, unknown_names
 from vennforest.tables.stream import Batch, TableFile
@@ -54,6 +56,32 @@ class Predicted:
     ignored: list[str]
     mean_width: float | None
     seconds: float
+
+
+def run(model: Path, data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
+    """Predict, write the predictions, and say how many.
+
+    Parameters
+    ----------
+    model, data, output, **options
+        Of `predict_file`.
+    as_json : bool
+        Print a summary.
+
+    Raises
+    ------
+    InputError
+        If a file or option is not what it should be.
+    """
+    notes: list[str] = []
+    with progress_bar("Rows") as progress:
+        done = predict_file(model, data, output, note=notes.append, progress=progress, **options)
+    for note in notes:
+        say(f"Note: {note}")
+    if as_json:
+        print_json({**asdict(done), "output": str(output), "notes": notes})
+    elif sys.stderr.isatty():
+        say(f"Wrote {output}: {done.n_rows:,} rows ({done.seconds:.0f} s)")
 
 
 def predict_file(
