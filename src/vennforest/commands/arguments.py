@@ -1,4 +1,4 @@
-"""Every command as it is typed: its arguments and options, and what its help says of them."""
+"""The signatures of all commands: arguments, options and their help."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ app = typer.Typer(
 
 @dataclass
 class Run:
-    """What was asked of one run, whatever its command."""
+    """Options that hold for every command."""
 
     debug: bool = False
 
@@ -44,11 +44,11 @@ Debug = Annotated[
         "--debug",
         callback=_note_debug,
         is_eager=True,
-        help="Show where in the code an error came up.",
+        help="Show the traceback of an error.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print a summary for machines, as JSON.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of all that is random.")]
+Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Jobs = Annotated[int, typer.Option(help="Processors to use; -1: all.")]
 Trees = Annotated[int, typer.Option(min=1, help="Trees of each forest.")]
 Drop = Annotated[
@@ -125,13 +125,14 @@ def fit(
 @app.command()
 def predict(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that fit wrote.")
+        Path,
+        typer.Argument(metavar="MODEL", show_default=False, help="A model file written by fit."),
     ],
     data: Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="What to write: .csv, .parquet or .arrow."
+            "--output", "-o", metavar="FILE", help="The table to write: .csv, .parquet or .arrow."
         ),
     ] = Path("predictions.csv"),
     carried: Annotated[
@@ -147,8 +148,8 @@ def predict(
         typer.Option(
             "--trust",
             metavar="TYPE",
-            help="Let the model hold objects of this type, such as xgboost.sklearn.XGBClassifier; "
-            "only from a file you know. May be given several times.",
+            help="Accept objects of this type in the model, such as "
+            "xgboost.sklearn.XGBClassifier; only in files you trust. May be given several times.",
         ),
     ] = None,
     rows_at_once: Annotated[
@@ -160,7 +161,7 @@ def predict(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Predict the rows of a table with a model that fit wrote.
+    """Predict the rows of a table with a model written by fit.
 
     The output has, in the order of DATA, the most probable label, its probability with lower and
     upper bound, and the probability p(c) of each class c. DATA may be larger than memory.
@@ -193,7 +194,8 @@ def report(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Instead of DATA, a data set of scikit-learn: breast-cancer, digits, iris, wine.",
+            help="A data set shipped with scikit-learn, instead of DATA: breast-cancer, digits, "
+            "iris or wine.",
         ),
     ] = None,
     positive: Annotated[
@@ -207,7 +209,7 @@ def report(
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help="Compare these with the raw forest only: platt, isotonic, beta, temperature, "
+            help="Compare only these with the raw forest: platt, isotonic, beta, temperature, "
             "bostrom, venn, venn-abers.  [default: all]",
         ),
     ] = None,
@@ -268,7 +270,7 @@ def reproduce(
     data_dir: DataDir = None,
     datasets: Annotated[
         str | None,
-        typer.Option(metavar="A,B,…", help="These data sets only, named as in the paper."),
+        typer.Option(metavar="A,B,…", help="Only these data sets, named as in the paper."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -276,7 +278,7 @@ def reproduce(
             "--output",
             "-o",
             metavar="DIR",
-            help="Folder for the results; a stopped run that has one goes on where it was.",
+            help="Folder for the results; a run that was stopped resumes from there.",
         ),
     ] = None,
     repeats: Annotated[
@@ -290,14 +292,14 @@ def reproduce(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Another setting of the experiment, such as trees=100; several times if need be.",
+            help="Another setting, such as trees=100; may be given several times.",
         ),
     ] = None,
     seed: Seed = 0,
     jobs: Annotated[int, typer.Option(help="Processes to use; -1: one a processor.")] = -1,
     debug: Debug = False,
 ) -> None:
-    """Run a paper's experiment and print its tables, with the printed numbers beside ours."""
+    """Run a paper's experiment and print its tables, with the published numbers beside ours."""
     from vennforest.commands.reproduce import run
 
     run(
@@ -316,7 +318,7 @@ def reproduce(
 @app.command()
 def datasets(
     data_dir: DataDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print them for machines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
     debug: Debug = False,
 ) -> None:
     """List the named data sets: sizes, papers, source, licence, and where each is found."""

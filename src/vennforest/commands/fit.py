@@ -30,7 +30,7 @@ from vennforest.tables.target import LabelledTable, split_target
 
 @dataclass(frozen=True)
 class Fitted:
-    """What ``fit_file`` did.
+    """Summary of what ``fit_file`` did.
 
     Attributes
     ----------
@@ -41,8 +41,8 @@ class Fitted:
     kinds : dict of str to int
         How many columns there are of each kind.
     measures : dict of str to float
-        How good the probabilities of the training rows are, each without its own label and with
-        trees that did not see it; empty where only refitting would tell.
+        Accuracy, Brier score and mean width for the calibration rows, each predicted without its
+        own label and by trees that did not see it; empty where only refitting would tell.
     seconds : float
     """
 
@@ -54,7 +54,7 @@ class Fitted:
 
 
 def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any) -> None:
-    """Train, write the model file, and say what was learnt.
+    """Train, write the model file, and print a summary.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def _columns_of(model: CalibratedClassifier) -> TableColumns:
 
 
 def _measures(model: CalibratedClassifier) -> dict[str, float]:
-    """Judge the training rows by predictions that leave each of them out."""
+    """Evaluate predictions of the calibration rows that leave each of them out."""
     calibrators = model.calibrators_
     if len(calibrators) > 1 or not has_bounds(calibrators[0]):
         return {}

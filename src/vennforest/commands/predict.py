@@ -27,14 +27,14 @@ from vennforest.tables.stream import Batch, TableFile
 from vennforest.tables.write import output_format, table_writer
 
 ROWS_AT_ONCE = 20_000
-"""Rows that are predicted together; what they are told does not depend on it."""
+"""Rows that are predicted together; the predictions do not depend on it."""
 
 Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """What ``predict_file`` did.
+    """Summary of what ``predict_file`` did.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def predict_file(
     Parameters
     ----------
     model_path, data, output : Path
-        The output is written whole or not at all; its format is told from how its name ends.
+        The output is written whole or not at all; its suffix decides the format.
     carried : sequence of str
         Columns of the table that the output begins with.
     trusted : sequence of str
@@ -148,7 +148,7 @@ def predict_file(
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         what = "The column" if len(others) == 1 else "The columns"
         was = "was" if len(others) == 1 else "were"
-        note(f"{what} {shown}{more} {was} not there in training: left aside.")
+        note(f"{what} {shown}{more} {was} not in the training data: ignored.")
     answers = _Answers(model, list(zip(carried, table.types(carried), strict=True)))
     done = 0
     with written_whole(output) as part, table_writer(part, how, answers.schema) as writer:
@@ -171,7 +171,7 @@ def _check_different(output: Path, model_path: Path, data: Path) -> None:
 
 
 class _Answers:
-    """What a model says of rows, as a table.
+    """A model's predictions for rows, as a table.
 
     Columns: those carried along, ``label``, ``probability``, ``lower`` and ``upper`` (of that
     label, where the method has bounds), then ``p(c)`` for each class c.
@@ -226,7 +226,7 @@ class _Answers:
 
 
 class _Reader:
-    """Which columns a model takes, and how rows are given to it."""
+    """The columns a model takes, and how rows are passed to it."""
 
     def __init__(
         self,

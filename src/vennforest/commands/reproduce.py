@@ -58,7 +58,7 @@ def run(
         if output is None:
             raise
         raise Stopped(
-            f"Stopped: what is finished is kept in {output}; the same command goes on from there."
+            f"Stopped: what is finished is kept in {output}; the same command resumes from there."
         ) from None
     print(found.to_markdown())  # noqa: T201
     if output is not None:

@@ -228,8 +228,7 @@ def _without_singles(
         return np.arange(len(codes)), codes, classes
     if (~single).sum() < 2:
         raise InputError(
-            "y must hold at least two classes with two rows each, got "
-            f"{int((~single).sum())} such"
+            f"y must hold at least two classes with two rows each, got {int((~single).sum())} such"
         )
     names = _listed(classes[single])
     one = int(single.sum()) == 1

@@ -145,7 +145,12 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
     if bounds is not None and m.size is not None:
         open_ones = 1 - float(settled_labels(bounds).mean())
         shown.append((f"{_number(m.size)} points", "mean width of its intervals"))
-        shown.append((percent(open_ones), "of its labels depend on where in the interval the probability lies"))
+        shown.append(
+            (
+                percent(open_ones),
+                "of its labels depend on where in the interval the probability lies",
+            )
+        )
     return shown
 
 
