@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -121,7 +122,7 @@ def test_our_errors_ask_for_a_report(table, tmp_path, capsys, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("by\nnought")
 
-    monkeypatch.setattr("vennforest.report.evaluate", broken)
+    monkeypatch.setattr("vennforest.commands.report.evaluate", broken)
     monkeypatch.chdir(tmp_path)
     assert run("report", table, "-t", "y") == 1
     said = capsys.readouterr().err
@@ -131,6 +132,25 @@ def test_our_errors_ask_for_a_report(table, tmp_path, capsys, monkeypatch):
     assert run("report", table, "-t", "y", "--debug") == 1
     assert "Traceback" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["data.csv"]
+
+
+@pytest.mark.parametrize("arguments", [("--debug", "report"), ("report", "--debug")])
+def test_debug_is_what_was_parsed(table, arguments, capsys, monkeypatch):
+    """Before or after the command, and not where the same letters are another option's value."""
+    monkeypatch.setattr("vennforest.commands.report.evaluate", lambda *_, **__: 1 / 0)
+    assert run(*arguments, table, "-t", "y") == 1
+    assert "Traceback" in capsys.readouterr().err
+    assert run("report", table, "-t=--debug") == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_help_names_every_method(capsys):
+    from vennforest.calibrators import METHODS
+
+    for command in ("fit", "report"):
+        assert run(command, "--help") == 0
+        words = set(re.findall(r"[\w-]+", capsys.readouterr().out))
+        assert set(METHODS) - {"none"} <= words
 
 
 def test_missing_extras_are_named(table, capsys, monkeypatch):

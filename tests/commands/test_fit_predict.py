@@ -20,6 +20,7 @@ import vennforest
 from vennforest.cli import main
 from vennforest.persistence.model_file import read_header
 from vennforest.tables.stream import TableFile
+from vennforest.transductive import classifier as transductive
 
 TARGET = "what happened"
 COLUMNS = ["label", "probability", "lower", "upper", "p(1e3)", "p(lower)", "p(no way)", "p(yes )"]
@@ -200,7 +201,7 @@ def test_json_and_quiet(folder, tmp_path, capsys):
     table = pd.read_csv(output)
     width = (table["upper"] - table["lower"]).mean()
     assert summary["mean_width"] == pytest.approx(width, abs=1e-12)
-    assert err == "Note: The columns 'id', 'more' were not there in training: left aside.\n"
+    assert err == "Note: The columns 'id', 'more' were not in the training data: ignored.\n"
     assert run("predict", folder / "m.skops", folder / "new.csv", "-o", output, "--id", "id") == 0
     assert capsys.readouterr() == ("", "")
 
@@ -222,7 +223,7 @@ def test_fit_says_what_it_learnt(folder, tmp_path, capsys):
     assert len(X) == 400
     assert run(*command, *options, "--method", "platt", "--calibrate-on", "holdout") == 0
     out, err = capsys.readouterr()
-    assert out == "" and "Learnt from 400 rows" in err and f"Wrote {tmp_path / 'm.skops'}" in err
+    assert out == "" and "Trained on 400 rows" in err and f"Wrote {tmp_path / 'm.skops'}" in err
     output = tmp_path / "o.csv"
     assert run("predict", tmp_path / "m.skops", folder / "new.csv", "-o", output) == 0
     assert list(pd.read_csv(output).columns) == [c for c in COLUMNS if c not in ("lower", "upper")]
@@ -311,7 +312,7 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
         ((train, "-t", TARGET, "-o", train), "must not be the table itself"),
         ((train, "-t", TARGET, "-o", skops, "--method", "magic"), "--method must be one of"),
         ((train, "-t", TARGET, "-o", skops, "--merge", "magic"), "--merge must be one of"),
-        ((train, "-t", "const", "-o", skops), "one class only"),
+        ((train, "-t", "const", "-o", skops), "only one class"),
         ((train, "-t", TARGET, "-o", tmp_path / "no" / "x.skops"), "there is no folder"),
         ((empty, "-t", TARGET, "-o", skops), "is empty"),
     ]:
@@ -384,6 +385,24 @@ def test_models_saved_in_python(tmp_path, capsys):
     assert "3 columns without names" in refused(capsys, *command)
     vennforest.save(vennforest.VennAbers().fit([0.1, 0.9], [0, 1]), model)
     assert "takes scores and no table" in refused(capsys, *command)
+
+
+def test_a_transductive_model_is_trained_once_for_each_row_and_label(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    fitted = vennforest.TransductiveClassifier(random_state=0).fit(X, y)
+    vennforest.save(fitted, tmp_path / "m.skops")
+    pd.DataFrame(X[:10], columns=["a", "b"]).to_csv(tmp_path / "n.csv", index=False)
+    trained = []
+    real = transductive._train
+    monkeypatch.setattr(transductive, "_train", lambda *a: trained.append(1) or real(*a))
+    output = tmp_path / "o.parquet"
+    assert run("predict", tmp_path / "m.skops", tmp_path / "n.csv", "-o", output) == 0
+    assert len(trained) == 20
+    out = pd.read_parquet(output)
+    bounds = fitted.predict_multiprobability(X[:10])
+    np.testing.assert_array_equal(out[["p(0)", "p(1)"]], fitted.predict_proba(X[:10]))
+    np.testing.assert_array_equal(out["lower"], bounds.lower[np.arange(10), out["label"]])
 
 
 class Foreign(GaussianNB):

@@ -306,7 +306,7 @@ def test_rare_classes():
     assert evaluation.folds.classes.tolist() == ["a", "b", "rare"]
     assert evaluation.folds.n_folds == 5 and len(evaluation.folds.codes) == 42
     single, rare = (note for note in evaluation.notes if "Class" in note)
-    assert "'single' has one object and is left out" in single
+    assert "'single' has one row and is left out" in single
     assert "rare (3)" in rare and "kept" in rare
     few = evaluate(X[:6], ["a", "b"] * 3, n_folds=10, n_trees=20)
     assert few.folds.n_folds == 3
@@ -437,7 +437,7 @@ def test_the_page_says_what_the_numbers_say(cancer):
     assert f"{100 * m['none'].calibration_error:.1f} percentage points" in text
     assert "vennforest report --example breast-cancer" in text
     assert f'method="{cancer.verdict.method}"' in text
-    assert "operate" in text and "Decisions the same over the whole interval" in text
+    assert "operate" in text and "Decisions that are the same across the interval" in text
     infinite = [name for name in m if np.isinf(m[name].log_loss)]
     assert text.count("log loss infinite") == len(infinite)
     assert ("∞" in text) == bool(infinite)
@@ -457,9 +457,9 @@ BASE = Measures(
         ({"pvalue": 0.001}, "No", "That alone could be chance, but more sensitive tests"),
         ({"pvalue": 0.001, "calibration_error": 0.1}, "No", "Tests of calibration reject it"),
         ({"calibration_error": 0.1}, "Perhaps", "more than chance explains"),
-        ({"impossible": 2, "log_loss": np.inf}, "No", "For 2 objects it gave probability 0"),
-        ({"overconfidence": 0.05}, "As far as", "more sure than right"),
-        ({"overconfidence": -0.05}, "As far as", "right more often than it is sure"),
+        ({"impossible": 2, "log_loss": np.inf}, "No", "For 2 rows it gave probability 0"),
+        ({"overconfidence": 0.05}, "As far as", "overconfident"),
+        ({"overconfidence": -0.05}, "As far as", "underconfident"),
     ],
 )
 def test_words_follow_the_numbers(cancer, changes, begins, holds):

@@ -159,7 +159,7 @@ def test_labels_of_every_type(labels, kept, kind):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["a"] * 60, "one class only, 'a'"),
+        (["a"] * 60, "only one class, 'a'"),
         (np.linspace(0, 1, 60), "60 distinct numbers with a fraction, a quantity"),
         ([f"name {i}" for i in range(60)], "60 distinct values in 60 rows"),
         ([np.inf, 1.0] * 30, "infinite"),

@@ -1,1 +1,1 @@
-"""What the commands ``fit`` and ``predict`` do."""
+"""The commands, each in a file of its own; what is typed for them is in arguments."""

@@ -1,37 +1,34 @@
-"""``vennforest datasets``: the named data sets, and which of them are here."""
+"""The command ``datasets``: the named data sets, and which of them are here."""
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
 from vennforest._validation import InputError
+from vennforest.commands.terminal import print_json
+from vennforest.datasets import available
 
 HERE = {"folder": "folder", "cache": "cache", "openml": "OpenML", None: "–"}
 
 
-def datasets(
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of data sets.  [default: $VENNFOREST_DATA]"),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print them for machines.")] = False,
-) -> None:
-    """List the named data sets: sizes, papers, source, licence, and where each is found."""
-    from vennforest.datasets import available
+def run(data_dir: Path | None, *, as_json: bool) -> None:
+    """List the named data sets.
 
+    Raises
+    ------
+    InputError
+        If there is no such folder.
+    """
     if data_dir is not None and not data_dir.is_dir():
         raise InputError(f"--data-dir must be a folder, got {data_dir}")
     listed = available(data_dir)
     if as_json:
-        print(json.dumps([asdict(one) for one in listed], indent=2, ensure_ascii=False))  # noqa: T201
+        print_json([asdict(one) for one in listed])
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("name", "rows", "columns", "classes", "found in", "papers", "source", "licence"):

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from vennforest._validation import InputError, check_option
 from vennforest.calibrators.bounded import has_bounds, merged
 from vennforest.calibrators.methods import check_method
 from vennforest.classifier import CalibratedClassifier, CalibrateOn
+from vennforest.commands.terminal import busy, print_json, say
 from vennforest.multiprobability import Merge
 from vennforest.persistence.model_file import write_model
 from vennforest.tables import TableColumns, table_pipeline
@@ -29,7 +30,7 @@ from vennforest.tables.target import LabelledTable, split_target
 
 @dataclass(frozen=True)
 class Fitted:
-    """What ``fit_file`` did.
+    """Summary of what ``fit_file`` did.
 
     Attributes
     ----------
@@ -40,8 +41,8 @@ class Fitted:
     kinds : dict of str to int
         How many columns there are of each kind.
     measures : dict of str to float
-        How good the probabilities of the training rows are, each without its own label and with
-        trees that did not see it; empty where only refitting would tell.
+        Accuracy, Brier score and mean width for the calibration rows, each predicted without its
+        own label and by trees that did not see it; empty where only refitting would tell.
     seconds : float
     """
 
@@ -50,6 +51,43 @@ class Fitted:
     kinds: dict[str, int]
     measures: dict[str, float]
     seconds: float
+
+
+def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any) -> None:
+    """Train, write the model file, and print a summary.
+
+    Parameters
+    ----------
+    data, target, output, **options
+        Of `fit_file`.
+    as_json : bool
+        Print a summary.
+
+    Raises
+    ------
+    InputError
+        If a file or option is not what it should be.
+    """
+    notes: list[str] = []
+    with busy(f"Training {options['trees']} trees"):
+        done = fit_file(data, target, output, note=notes.append, **options)
+    for note in notes:
+        say(f"Note: {note}")
+    if as_json:
+        print_json({**asdict(done), "model": str(output), "notes": notes})
+        return
+    kinds = ", ".join(f"{count} of {kind}" for kind, count in done.kinds.items())
+    say(f"Trained on {done.n_rows:,} rows; columns: {kinds}.")
+    classes = sorted(done.classes.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{label!r} {count / done.n_rows:.1%}" for label, count in classes[:8])
+    more = f" and {len(classes) - 8} more" if len(classes) > 8 else ""
+    say(f"Classes of {target!r}: {shown}{more}.")
+    if done.measures:
+        say(
+            "Out of sample: accuracy {accuracy:.1%}, Brier score {brier_score:.4f}; bounds are "
+            "{mean_width:.4f} wide on average.".format(**done.measures)
+        )
+    say(f"Wrote {output} ({done.seconds:.0f} s)")
 
 
 def fit_file(
@@ -163,7 +201,7 @@ def _columns_of(model: CalibratedClassifier) -> TableColumns:
 
 
 def _measures(model: CalibratedClassifier) -> dict[str, float]:
-    """Judge the training rows by predictions that leave each of them out."""
+    """Evaluate predictions of the calibration rows that leave each of them out."""
     calibrators = model.calibrators_
     if len(calibrators) > 1 or not has_bounds(calibrators[0]):
         return {}

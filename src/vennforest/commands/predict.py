@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -19,20 +20,21 @@ from vennforest import persistence
 from vennforest._files import check_output, one_line, written_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
+from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.prediction import predict_once
 from vennforest.tables.columns import TableColumns, unknown_names
 from vennforest.tables.stream import Batch, TableFile
 from vennforest.tables.write import output_format, table_writer
 
 ROWS_AT_ONCE = 20_000
-"""Rows that are predicted together; what they are told does not depend on it."""
+"""Rows that are predicted together; the predictions do not depend on it."""
 
 Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """What ``predict_file`` did.
+    """Summary of what ``predict_file`` did.
 
     Attributes
     ----------
@@ -56,6 +58,32 @@ class Predicted:
     seconds: float
 
 
+def run(model: Path, data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
+    """Predict, write the predictions, and say how many.
+
+    Parameters
+    ----------
+    model, data, output, **options
+        Of `predict_file`.
+    as_json : bool
+        Print a summary.
+
+    Raises
+    ------
+    InputError
+        If a file or option is not what it should be.
+    """
+    notes: list[str] = []
+    with progress_bar("Rows") as progress:
+        done = predict_file(model, data, output, note=notes.append, progress=progress, **options)
+    for note in notes:
+        say(f"Note: {note}")
+    if as_json:
+        print_json({**asdict(done), "output": str(output), "notes": notes})
+    elif sys.stderr.isatty():
+        say(f"Wrote {output}: {done.n_rows:,} rows ({done.seconds:.0f} s)")
+
+
 def predict_file(
     model_path: Path,
     data: Path,
@@ -72,7 +100,7 @@ def predict_file(
     Parameters
     ----------
     model_path, data, output : Path
-        The output is written whole or not at all; its format is told from how its name ends.
+        The output is written whole or not at all; its suffix decides the format.
     carried : sequence of str
         Columns of the table that the output begins with.
     trusted : sequence of str
@@ -120,7 +148,7 @@ def predict_file(
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         what = "The column" if len(others) == 1 else "The columns"
         was = "was" if len(others) == 1 else "were"
-        note(f"{what} {shown}{more} {was} not there in training: left aside.")
+        note(f"{what} {shown}{more} {was} not in the training data: ignored.")
     answers = _Answers(model, list(zip(carried, table.types(carried), strict=True)))
     done = 0
     with written_whole(output) as part, table_writer(part, how, answers.schema) as writer:
@@ -143,7 +171,7 @@ def _check_different(output: Path, model_path: Path, data: Path) -> None:
 
 
 class _Answers:
-    """What a model says of rows, as a table.
+    """A model's predictions for rows, as a table.
 
     Columns: those carried along, ``label``, ``probability``, ``lower`` and ``upper`` (of that
     label, where the method has bounds), then ``p(c)`` for each class c.
@@ -198,7 +226,7 @@ class _Answers:
 
 
 class _Reader:
-    """Which columns a model takes, and how rows are given to it."""
+    """The columns a model takes, and how rows are passed to it."""
 
     def __init__(
         self,

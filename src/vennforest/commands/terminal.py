@@ -1,7 +1,8 @@
-"""What commands show people on stderr."""
+"""What commands tell people on stderr and programs on stdout."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,9 +20,23 @@ from rich.progress import (
 )
 
 
+class Stopped(Exception):  # noqa: N818
+    """The user stopped a command that has kept something; the message says what and where."""
+
+
 def say(message: str) -> None:
     """Print a line on stderr."""
     print(message, file=sys.stderr)  # noqa: T201
+
+
+def print_json(summary: Any) -> None:
+    """Print a summary for machines on stdout."""
+    print(json.dumps(summary, indent=2, ensure_ascii=False))  # noqa: T201
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names of a list like ``A,B``."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 @contextmanager

@@ -185,7 +185,7 @@ class IntervalDisplay:
             x_label = "Score"
         else:
             taken = "" if len(curve.x) == curve.n else f", {len(curve.x):,} of {curve.n:,} shown"
-            x_label = f"Objects in the order of their probability{taken}"
+            x_label = f"Rows, sorted by probability{taken}"
         ax.set(xlabel=x_label, ylabel=f"Probability of {what}", ylim=(-0.06, 1.06))
         if title is not None:
             ax.set_title(title)

@@ -276,7 +276,7 @@ class ReliabilityDisplay:
                 alpha=0.6 if len(self.curves) == 1 else 1.0,
                 linewidth=1.3,
             )
-        below.set(xlim=self.ax_.get_xlim(), ylim=(0, None), xlabel=label, ylabel="Objects")
+        below.set(xlim=self.ax_.get_xlim(), ylim=(0, None), xlabel=label, ylabel="Rows")
         below.set_xticks(np.linspace(0, 1, 6))
         below.yaxis.set_major_formatter("{x:.0%}")
         below.locator_params(axis="y", nbins=3)

@@ -1,4 +1,4 @@
-"""Decisions at known costs, and which of them are the same wherever the probability lies."""
+"""Decisions at known costs, and which of them are the same across the interval."""
 
 from __future__ import annotations
 

@@ -37,37 +37,38 @@ def evaluate(
 ) -> Evaluation:
     """Cross-validate methods of calibration on one data set, with one forest a fold for all.
 
-    Every object is predicted once, by a forest of the other folds whose out-of-bag scores
+    Every row is predicted once, by a forest of the other folds whose out-of-bag scores
     calibrate every method. All measures are taken over the pooled predictions of all folds.
 
     Parameters
     ----------
     X : data frame, array or sparse matrix of shape (n, d)
-        Columns of a data frame may hold text, dates and missing cells: skrub's
-        ``TableVectorizer`` is fitted inside the folds. Arrays go to the forest as they are.
+        Columns of a data frame may hold text, dates and missing cells: they are read by
+        ``vennforest.tables.table_pipeline``, as in ``vennforest fit``. Arrays go to the forest as
+        they are.
     y : array-like of shape (n,)
         Labels.
     methods : sequence of str, optional
         As in ``CalibratedClassifier``; by default all. The raw forest, ``"none"``, is always among
         them: all its trees and no calibration.
     n_folds : int
-        Number of folds, from 2 on; fewer where no class has as many objects.
+        Number of folds, from 2 on; fewer where no class has as many rows.
     n_trees : int
         Trees of each forest.
     subforest : {"exchangeable", "random", "all", "joined"}
         As in ``CalibratedClassifier``.
     positive : label, optional
-        Of two classes the one that measures and pictures speak of; by default the second.
+        The positive class of two; by default the second.
     costs : CostMatrix, array-like, dict, str or path, optional
         What decisions cost, see ``CostMatrix.read``.
     random_state : int
-        Seeds folds, forests and draws.
+        Seeds folds, forests and draws; the same in every fold.
     n_jobs : int, optional
         Threads.
     name, target : str
-        What the data set and the labels are called.
+        Names of the data set and of the label.
     notes : sequence of str
-        What to say of the data, one sentence each.
+        Remarks on the data, one sentence each.
     progress : callable, optional
         Called after each fold with the number of folds done and of all.
 
@@ -78,7 +79,7 @@ def evaluate(
     Raises
     ------
     ValueError
-        If an argument is not as above, there are fewer than two classes with two objects each, or
+        If an argument is not as above, there are fewer than two classes with two rows each, or
         a column holds numbers that are infinite.
     ImportError
         If X is a data frame and skrub is not installed.

@@ -23,7 +23,7 @@ MOST_CLASSES = 12
 """Of more classes the most frequent have a diagram of their own."""
 
 MOST_SHOWN = 400
-"""Of more objects so many intervals are drawn."""
+"""Of more rows so many intervals are drawn."""
 
 # What matplotlib writes, and the page's variable for it; the page gives each a light and a dark
 # value. The Okabe–Ito colours of the plots keep their order.
@@ -158,7 +158,7 @@ def classes(evaluation: Evaluation, names: dict[str, str]) -> list[tuple[str, st
 
 
 def intervals(evaluation: Evaluation, method: str) -> str:
-    """Return the intervals of one method, object by object in the order of the probability."""
+    """Return the intervals of one method, row by row in the order of the probability."""
     folds = evaluation.folds
     estimates = folds.estimates[method]
     bounds = estimates.bounds
@@ -175,7 +175,7 @@ def intervals(evaluation: Evaluation, method: str) -> str:
             max_points=MOST_SHOWN,
             ax=ax,
         ),
-        "Lower and upper probability of every object, sorted by probability",
+        "Lower and upper probability of every row, sorted by probability",
     )
 
 
@@ -189,7 +189,7 @@ def widths(evaluation: Evaluation, method: str) -> str:
     def paint(ax: Any) -> None:
         width = high - low
         ax.hist(width, bins=30, weights=np.full(len(width), 1 / len(width)), color="#0072b2")
-        ax.set(xlabel="Width of the interval of the predicted label", ylabel="Objects")
+        ax.set(xlabel="Width of the interval of the predicted label", ylabel="Rows")
         ax.yaxis.set_major_formatter("{x:.0%}")
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)

@@ -27,7 +27,7 @@ RAW: str = "none"
 """The forest as it is: all trees, no calibration."""
 
 Progress = Callable[[int, int], None]
-"""Told after each fold how many of how many are done."""
+"""Called after each fold with the number of folds done and of all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,24 +48,26 @@ class MethodEstimates:
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
-    """Estimates of all methods for every object.
+    """Estimates of all methods for every row.
 
     Attributes
     ----------
     classes : ndarray of shape (k,)
         Labels, sorted.
     codes : ndarray of shape (n,)
-        Index of each object's class.
+        Index of each row's class.
     fold : ndarray of shape (n,)
-        In which fold the object was predicted.
+        The fold in which the row was predicted.
     rows : ndarray of shape (n,)
-        Where the object stands in X.
+        The row's position in X.
     estimates : dict of str to MethodEstimates
         By method.
     importances : dict of str to float
         Of each column, the mean decrease of impurity, over all folds; they sum to 1.
     encodings : dict of str to str
         How each column became numbers, where X is a data frame: see ``TableEncoder``.
+    missing : float or None
+        Share of the cells that are missing, where X is a data frame.
     notes : list of str
         What was done about classes and folds that do not fit.
     """
@@ -77,6 +79,7 @@ class OutOfFold:
     estimates: dict[str, MethodEstimates]
     importances: dict[str, float]
     encodings: dict[str, str]
+    missing: float | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -104,9 +107,11 @@ def cross_validate(
     """
     forest = RandomForestClassifier(n_trees, n_jobs=n_jobs, random_state=seed)
     estimator: Any = forest
+    missing = None
     if is_frame(X):
         pipeline = table_pipeline(forest, random_state=seed)
         X, estimator = pipeline[0].fit_transform(as_pandas(X)), pipeline[1:]
+        missing = float(X.isna().to_numpy().mean())
     codes, classes = encode_labels(y)
     if X.shape[0] != len(codes):
         raise InputError(f"y must have a label for each of {X.shape[0]} rows, got {len(codes)}")
@@ -142,6 +147,7 @@ def cross_validate(
         {m: _pooled(m, gathered, classes, len(codes)) for m in gathered[0][1].estimates},
         _importances([one for _, one in gathered]),
         gathered[-1][1].encodings,
+        missing,
         notes,
     )
 
@@ -222,13 +228,12 @@ def _without_singles(
         return np.arange(len(codes)), codes, classes
     if (~single).sum() < 2:
         raise InputError(
-            "y must hold at least two classes with two objects each, got "
-            f"{int((~single).sum())} such"
+            f"y must hold at least two classes with two rows each, got {int((~single).sum())} such"
         )
     names = _listed(classes[single])
     one = int(single.sum()) == 1
     notes.append(
-        f"{'Class' if one else 'Classes'} {names} {'has' if one else 'have'} one object "
+        f"{'Class' if one else 'Classes'} {names} {'has' if one else 'have'} one row "
         f"{'' if one else 'each '}and {'is' if one else 'are'} left out: "
         "it cannot both train a forest and be predicted."
     )
@@ -243,7 +248,7 @@ def _fitting_folds(codes: IntArray, classes: NDArray[Any], n_folds: int, notes: 
     most = int(counts.max())
     if most < n_folds:
         notes.append(
-            f"No class has {n_folds} objects, the largest has {most}: "
+            f"No class has {n_folds} rows, the largest has {most}: "
             f"{most} folds instead of {n_folds}."
         )
         n_folds = most
@@ -254,9 +259,9 @@ def _fitting_folds(codes: IntArray, classes: NDArray[Any], n_folds: int, notes: 
             f"{label} ({count})" for label, count in zip(classes[rare], counts[rare], strict=True)
         ]
         notes.append(
-            f"{'Class' if one else 'Classes'} with fewer objects than the {n_folds} folds: "
+            f"{'Class' if one else 'Classes'} with fewer rows than the {n_folds} folds: "
             f"{_listed(np.array(shown, dtype=object), quote=False)}. "
-            f"{'It is' if one else 'They are'} kept: each object is predicted once, by a forest "
+            f"{'It is' if one else 'They are'} kept: each row is predicted once, by a forest "
             "trained on the others, and all measures are taken over the pooled predictions, so "
             "that no fold needs every class."
         )

@@ -1,4 +1,4 @@
-"""What is measured of every method, over the pooled out-of-fold predictions."""
+"""The measures of every method, over the pooled out-of-fold predictions."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Measures:
     log_loss_clipped : float
         The same with p clipped at 2.2e-16, as scikit-learn does.
     impossible : int
-        For how many objects what was observed had probability 0.
+        Number of rows whose observed class had probability 0.
     brier : float
         With two classes the mean squared error of the positive one's probability, in [0, 1]; with
         more the mean squared distance of vectors, in [0, 2].
     auc : float
         Area under the ROC curve; with many classes each against the rest, weighted by shares.
     accuracy : float
-        Share of objects whose most probable class is the observed one.
+        Share of rows whose most probable class is the observed one.
     reliability, resolution, sharpness : float
         Murphy's, over 100 bins of equal width, and the variance of the estimates; with many
         classes the sums over the classes.
@@ -63,7 +63,7 @@ class Measures:
         Mean and 95 % quantile of that error if the estimates were perfectly calibrated.
     pvalue : float
         Of the hypothesis that the estimates are calibrated: the smaller of Spiegelhalter's test
-        and Kuiper's, doubled, with objects taken as independent.
+        and Kuiper's, doubled, with rows taken as independent.
     overconfidence : float
         Mean confidence in the predicted label minus accuracy.
     low, high, size, observed : float or None
@@ -95,19 +95,19 @@ class Measures:
 
 
 def of_observed(p: FloatArray, codes: IntArray) -> FloatArray:
-    """Return the probability that each object's observed class was given, (n,)."""
+    """Return the probability given to each row's observed class, (n,)."""
     return np.take_along_axis(p, codes[:, None], axis=1)[:, 0]
 
 
 def log_losses(p: FloatArray, codes: IntArray) -> FloatArray:
-    """Return −ln p of each object's observed class, (n,); infinite where p is 0."""
+    """Return −ln p of each row's observed class, (n,); infinite where p is 0."""
     with np.errstate(divide="ignore"):
         losses: FloatArray = -np.log(of_observed(p, codes))
     return np.maximum(losses, 0.0)
 
 
 def squared_losses(p: FloatArray, codes: IntArray) -> FloatArray:
-    """Return each object's squared distance of vectors, (n,); halved for two classes."""
+    """Return each row's squared distance of vectors, (n,); halved for two classes."""
     right = of_observed(p, codes)
     losses: FloatArray = np.einsum("ij,ij->i", p, p) - 2 * right + 1
     return losses / 2 if p.shape[1] == 2 else losses
@@ -125,9 +125,9 @@ def measure(
     Parameters
     ----------
     estimates : MethodEstimates
-        Of n objects.
+        Of n rows.
     codes : ndarray of shape (n,)
-        Index of each object's class.
+        Index of each row's class.
     classes : ndarray of shape (k,)
         The labels.
     positive : int or None
@@ -181,7 +181,7 @@ def _chance_errors(p: FloatArray, positive: int | None, seed: int) -> FloatArray
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean difference of two methods' losses, and what folds differ by.
+    """The mean difference of two methods' losses, and its confidence interval.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class Difference:
 
 
 def mean_difference(first: FloatArray, second: FloatArray, folds: OutOfFold) -> Difference:
-    """Compare the losses (n,) of two methods, fold by fold.
+    """Return the mean difference of two methods' losses (n,), compared fold by fold.
 
     The corrected resampled t-test (Nadeau & Bengio 2003, section 3): training sets of different
     folds overlap, so that the variance of the mean is (1/K + n_test/n_train) times that of the K

@@ -15,8 +15,8 @@ import numpy as np
 from vennforest._files import written_whole
 from vennforest.report import figures, words
 from vennforest.report.folds import RAW
-from vennforest.report.objects import uncertain_objects, wrong_objects
 from vennforest.report.recipe import recipe
+from vennforest.report.rows import uncertain_rows, wrong_rows
 from vennforest.report.words import NAMES
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def columns(n_classes: int) -> list[Column]:
     )
     event = "the positive class" if binary else "the confidence in the predicted label"
     auc = (
-        "chance that a random positive object is ranked above a random negative one"
+        "chance that a random positive row is ranked above a random negative one"
         if binary
         else "area under the ROC curve of each class against the rest, weighted by its share"
     )
@@ -87,7 +87,7 @@ def columns(n_classes: int) -> list[Column]:
         Column("log_loss", "Log loss", "mean of −ln of the observed class's probability", -1),
         Column("brier", "Brier score", brier, -1),
         Column("auc", "AUC", auc, 1),
-        Column("accuracy", "Accuracy", "share of objects whose most probable class is right", 1),
+        Column("accuracy", "Accuracy", "share of rows whose most probable class is right", 1),
         Column(
             "calibration_error",
             "Calibration error",
@@ -138,7 +138,7 @@ def comparison(evaluation: Evaluation) -> list[dict[str, Any]]:
                     Cell(
                         "∞",
                         "1e999",
-                        title=f"{words.objects(measures.impossible)} had probability 0; clipped "
+                        title=f"{words.rows(measures.impossible)} had probability 0; clipped "
                         f"as scikit-learn does: {measures.log_loss_clipped:.3f}",
                     )
                 )
@@ -256,8 +256,8 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
         if len(evaluation.folds.classes) > 2
         else [],
         most_classes=figures.MOST_CLASSES,
-        uncertain=uncertain_objects(evaluation),
-        wrong=wrong_objects(evaluation),
+        uncertain=uncertain_rows(evaluation),
+        wrong=wrong_rows(evaluation),
         decisions=words.decisions(evaluation),
         versions=words.versions(),
     )

@@ -46,7 +46,7 @@ def judge(measures: dict[str, Measures], folds: OutOfFold) -> Verdict:
     """Choose a method by the rule, and compare every other one with it.
 
     Of the methods that give bounds (of all, if none does) those count whose log loss differs from
-    the lowest by no more than chance, and of these the one that ranks objects best is chosen:
+    the lowest by no more than chance, and of these the one that ranks rows best is chosen:
     with calibration equal, what is left to differ in is how well classes are told apart.
 
     Parameters
@@ -94,7 +94,7 @@ def compare_losses(
 
 
 def settled_labels(bounds: Multiprobability) -> NDArray[np.bool_]:
-    """Tell for which objects (n,) one class is the most probable wherever between the bounds.
+    """Tell for which rows (n,) one class is the most probable wherever between the bounds.
 
     That is so where its lower bound is at least every other class's upper bound.
     """

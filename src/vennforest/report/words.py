@@ -36,9 +36,9 @@ __all__ = [
     "guarantee",
     "key_figures",
     "levels",
-    "objects",
     "percent",
     "points",
+    "rows",
     "summary",
     "versions",
 ]
@@ -60,9 +60,9 @@ def points(gap: float) -> str:
     return f"{100 * abs(gap):.1f} percentage points"
 
 
-def objects(n: int) -> str:
-    """Return a number of objects."""
-    return f"{n:,} object{'' if n == 1 else 's'}"
+def rows(n: int) -> str:
+    """Return a number of rows."""
+    return f"{n:,} row{'' if n == 1 else 's'}"
 
 
 def bounded_method(evaluation: Evaluation) -> str | None:
@@ -98,13 +98,13 @@ def _calibrated(evaluation: Evaluation, method: str) -> list[str]:
     elif beyond:
         sentences = ["Perhaps: the evidence is mixed."]
     else:
-        sentences = [f"As far as {objects(n)} can tell, yes."]
+        sentences = [f"As far as {rows(n)} can tell, yes."]
         if n < FEW:
             sentences.append("With so few, only large errors would show.")
     sentences.append(
         f"On average its probabilities lie {points(m.calibration_error)} from what was observed, "
         f"where {_number(m.chance_error)} would be expected by chance even if they were perfectly "
-        f"calibrated, and more than {_number(m.chance_limit)} in one case of twenty."
+        f"calibrated, and more than {_number(m.chance_limit)} one time in twenty."
     )
     tests = (
         f"tests of calibration {'reject' if rejected else 'do not reject'} it (p {_p(m.pvalue)})"
@@ -118,13 +118,13 @@ def _calibrated(evaluation: Evaluation, method: str) -> list[str]:
     sentences.append(_confidence(m))
     if m.impossible:
         sentences.append(
-            f"For {objects(m.impossible)} it gave probability 0 to what was then observed."
+            f"For {rows(m.impossible)} it gave probability 0 to the class that was then observed."
         )
     return sentences
 
 
 def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return the few numbers to see first, each with what it is."""
+    """Return the few numbers to see first, each with its meaning."""
     method = evaluation.verdict.method
     raw, m = evaluation.measures[RAW], evaluation.measures[method]
     shown = [
@@ -140,12 +140,17 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
                 f"calibration error of {NAMES[method]} (chance alone: {_number(m.chance_error)})",
             )
         )
-    shown.append((percent(m.accuracy), f"of the labels by {NAMES[method]} are right"))
+    shown.append((percent(m.accuracy), f"of the labels predicted by {NAMES[method]} are right"))
     bounds = evaluation.folds.estimates[method].bounds
     if bounds is not None and m.size is not None:
         open_ones = 1 - float(settled_labels(bounds).mean())
         shown.append((f"{_number(m.size)} points", "mean width of its intervals"))
-        shown.append((percent(open_ones), "of the labels depend on where in the interval"))
+        shown.append(
+            (
+                percent(open_ones),
+                "of its labels depend on where in the interval the probability lies",
+            )
+        )
     return shown
 
 
@@ -153,10 +158,10 @@ def _confidence(m: Measures) -> str:
     mean = m.accuracy + m.overconfidence
     if abs(m.overconfidence) < 0.005:
         return (
-            f"It is as sure of its labels ({percent(mean)} on average) as it is right "
+            f"Its mean confidence in its labels ({percent(mean)}) matches its accuracy "
             f"({percent(m.accuracy)})."
         )
-    how = "more sure than right" if m.overconfidence > 0 else "right more often than it is sure"
+    how = "overconfident" if m.overconfidence > 0 else "underconfident"
     return (
         f"It is {how}: its mean confidence is {percent(mean)}, its accuracy {percent(m.accuracy)}."
     )
@@ -191,7 +196,7 @@ def _use(evaluation: Evaluation) -> str:
         )
         sentences.append(f"If you need no bounds, better by more than chance: {gaps}.")
     elif len(verdict.against) > 1:
-        sentences.append("No other method is better by more than the folds differ by chance.")
+        sentences.append("No other method is better by more than chance.")
     return " ".join(sentences)
 
 
@@ -223,20 +228,20 @@ def _meaning(evaluation: Evaluation, method: str) -> str:
     at = int(np.argsort(width, kind="stable")[len(width) // 2])
     sentences = [
         f"Every probability comes with a lower and an upper bound, on average "
-        f"{points(float(width.mean()))} apart and in half of the cases less than "
+        f"{points(float(width.mean()))} apart and for half of the rows less than "
         f"{_number(float(np.median(width)))}: "
-        f"the typical object's label is given between {low[at]:.3f} and {high[at]:.3f}.",
+        f"for the typical row, that of its label lies between {low[at]:.3f} and {high[at]:.3f}.",
         "A decision is safe where it is the same at both bounds.",
     ]
     if settled.all():
         sentences.append(
-            f"The most probable class is the same at both for all {objects(len(settled))}; "
+            f"The most probable class is the same at both for all {rows(len(settled))}; "
             f"{percent(float(right.mean()))} of these labels are right."
         )
     else:
         n = int((~settled).sum())
         sentences.append(
-            f"For {objects(n)} of {len(settled):,} ({percent(n / len(settled))}) the most probable "
+            f"For {rows(n)} of {len(settled):,} ({percent(n / len(settled))}) the most probable "
             f"class depends on where in the interval the probability lies: "
             f"{percent(float(right[~settled].mean()))} of their labels are right."
         )
@@ -249,20 +254,20 @@ def _meaning(evaluation: Evaluation, method: str) -> str:
 
 
 def guarantee(evaluation: Evaluation) -> str:
-    """Return what theory promises of the bounds, and what it does not."""
+    """Return what theory guarantees about the bounds, and what it does not."""
     if evaluation.settings["subforest"] not in ("exchangeable", "joined"):
         return (
             f"With subforest=“{evaluation.settings['subforest']}” the bounds carry no guarantee: "
-            "calibration scores and scores of new objects come from different numbers of trees, "
+            "calibration scores and scores of new rows come from different numbers of trees, "
             "or from trees chosen in a different way. Judge them by the table below."
         )
     each = "" if len(evaluation.folds.classes) == 2 else " of each class against the rest"
     return (
-        f"The two bounds{each} are what the calibrated probability would be if the new object "
-        "turned out to be of the class, and if it did not. One of them is therefore perfectly "
-        "calibrated on average, whatever the data, as long as new objects come from the same "
-        "source as the data; which of the two is not known beforehand. This is no promise "
-        "for a single object, and none for data that have drifted."
+        f"The two bounds{each} are what the calibrated probability would be if the new row "
+        "turned out to belong to the class, and if it did not. One of them is therefore perfectly "
+        "calibrated on average, whatever the distribution, as long as new rows are drawn from the "
+        "same one as the data; which of the two is not known beforehand. This promises nothing "
+        "about a single row, and nothing where the data have drifted."
     )
 
 
@@ -287,12 +292,9 @@ def against(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def data(evaluation: Evaluation) -> dict[str, Any]:
-    """Return what the data are."""
+    """Return a description of the data."""
     folds, X = evaluation.folds, evaluation.X
-    missing = None
     kinds: dict[str, int] = {}
-    if is_frame(X) and hasattr(X, "isna"):
-        missing = float(X.isna().to_numpy().mean())
     for encoding in folds.encodings.values():
         if encoding != "empty":
             word = ENCODINGS[encoding]
@@ -302,7 +304,7 @@ def data(evaluation: Evaluation) -> dict[str, Any]:
         "columns": int(X.shape[1]),
         "kinds": sorted(kinds.items(), key=lambda item: -item[1]),
         "empty": int(X.shape[1]) - sum(kinds.values()) if kinds else 0,
-        "missing": missing,
+        "missing": folds.missing,
         "important": [(name, share) for name, share in list(folds.importances.items())[:8]]
         if is_frame(X)
         else [],

@@ -1,4 +1,4 @@
-"""Cells of a table: what a column of them holds, and each of them read as that."""
+"""Cells of a column: inferring what they hold, and reading each of them as that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Kind = Literal["number", "boolean", "date", "duration", "text", "empty"]
-"""What the cells of a column are."""
+"""What the cells of a column hold."""
 
 PLURAL: dict[str, str] = {
     "number": "numbers",
@@ -29,22 +29,22 @@ LARGEST = float(np.finfo(np.float32).max)
 
 # pandas's own list without "None", which is a category more often than a missing cell.
 MISSING = ["", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "-NaN", "-nan"]
-"""Text that stands for a missing cell, with or without blanks around it."""
+"""Text that stands for a missing cell, with or without white space around it."""
 
 WORDS = {"true": 1.0, "false": 0.0}
-"""Text of a column of booleans."""
+"""What every cell of a text column of booleans says."""
 
 BOOLEANS = {**WORDS, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
-"""Text that such a column is read from."""
+"""What is read as a boolean once a column is known to hold booleans."""
 
 FIRST = 1000
-"""Cells that are looked at one by one before all are."""
+"""Cells that are tried one by one before all are converted at once."""
 
 NEEDS_SKRUB = "tables with text or dates need skrub: install it with pip install 'vennforest[all]'"
 
 
 class Column:
-    """A column whose cells are to be read.
+    """The cells of a column, with the missing ones marked.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Column:
             ) from None
 
     def learn(self) -> tuple[Kind, str | None]:
-        """Return what the cells are, and how dates are written; None: as dates, or no dates."""
+        """Return what the cells hold, and the format of dates written as text (else None)."""
         kind = self._learn_kind()
         if kind != "text" or self.categorical or not self._is_text():
             return kind, None
@@ -112,7 +112,7 @@ class Column:
         return ("text", None) if written is None else ("date", written)
 
     def learn_from_text(self) -> Literal["number", "boolean", "text", "empty"]:
-        """Return what a column of text holds; dates count as text."""
+        """Return what a column of text holds; dates are text here."""
         cells = self.present.tolist()
         if not cells:
             return "empty"
@@ -128,7 +128,7 @@ class Column:
         return bool(pd.api.types.infer_dtype(self.present, skipna=True) == "string")
 
     def _learn_kind(self) -> Kind:
-        """Return what the type of the column, and of its objects, says."""
+        """Return the kind that the dtype, or the type of the objects, implies."""
         import pandas as pd
 
         if not self.there.any():
@@ -168,14 +168,14 @@ class Column:
         Parameters
         ----------
         kind : str
-            What they are to be.
+            What they hold.
         written : str, optional
-            How dates are written as text.
+            The format of dates written as text.
 
         Raises
         ------
         InputError
-            If a cell is something else; it is named.
+            If a cell holds something else; the message names it.
         """
         import pandas as pd
 
@@ -305,7 +305,7 @@ def numbers(cells: list[Any]) -> NDArray[np.float64] | None:
 
 
 def _arrow_numbers(cells: list[Any]) -> NDArray[np.float64] | None:
-    """Return what pyarrow reads at once, ten times as fast; None where it does not read all."""
+    """Return what pyarrow converts at once, ten times as fast; None if it refuses a cell."""
     try:
         import pyarrow as pa
         from pyarrow import compute

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class TableColumns(TransformerMixin, BaseEstimator):
-    """Reads every cell by what its column held in training, whatever else is in the same table.
+    """Reads every cell as what its column held in training.
 
-    A cell means the same in every part of a table, so that a file can be read in parts: nothing
-    is guessed from the rows at hand. Columns that training did not know are left out.
+    A cell is read the same way whatever else the table holds, so that a file can be read in parts:
+    nothing is inferred from the rows at hand. Columns that were not in training are left out.
 
-    A column of text is one of numbers, of booleans or of dates in one format if every cell is
-    such; cells that are blank or say NA, N/A, NaN, n/a, nan, null or NULL are missing. A column of
-    categories is text.
+    A column of text holds numbers, booleans, or dates if every cell is a number, is true or false,
+    or is a date in one common format; cells that are blank or say NA, N/A, NaN, n/a, nan, null or
+    NULL are missing. A column of categories is text.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return type(X)(columns, index=X.index)
 
     def check_names(self, names: Iterable[str]) -> list[str]:
-        """Return the names that training did not know.
+        """Return the names that were not in training.
 
         Raises
         ------

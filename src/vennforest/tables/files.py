@@ -1,4 +1,4 @@
-"""Files that may hold tables: opened, and told apart by how they begin."""
+"""Files that may hold tables: opened, and their format detected from the first bytes."""
 
 from __future__ import annotations
 

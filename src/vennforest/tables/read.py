@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read a table from CSV or TSV (also gzipped), Parquet, or Arrow (Feather, IPC).
 
-    The format is told from the content. Of a text file the first line names the columns; the
+    The format is detected from the content. Of a text file the first line names the columns; the
     delimiter is the one of comma, semicolon, tab and bar that splits the lines most alike, and
     with semicolons a decimal comma is understood.
 

@@ -34,7 +34,7 @@ class TableFile:
     Parameters
     ----------
     path : Path
-        CSV or TSV (also gzipped), Parquet, or Arrow; told from the content.
+        CSV or TSV (also gzipped), Parquet, or Arrow; the format is detected from the content.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class TableFile:
     ) -> Iterator[Batch]:
         """Yield up to ``size`` rows after another, in the order of the file.
 
-        Cells of text files stay text, so that no part is taken for something else than another.
+        Cells of text files stay text, so that no part is read differently from another.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class TableFile:
         size : int
             Above zero.
         numbers : sequence of str
-            Those of the columns in which a comma may be a decimal comma.
+            The columns in which a comma may be a decimal comma.
 
         Raises
         ------

@@ -37,7 +37,7 @@ class LabelledTable:
     name : str
         What the table is called.
     notes : list of str
-        What was left out or looks doubtful, one sentence each.
+        Remarks on what was left out or looks doubtful, one sentence each.
     """
 
     X: pd.DataFrame
@@ -66,8 +66,8 @@ def split_target(
     Raises
     ------
     InputError
-        If there is no such column, no other column, no label or one class only, or the labels are
-        numbers on a scale or as many as there are rows.
+        If there is no such column, no other column, no label or only one class, or the labels are
+        a quantity or nearly as many as there are rows.
     """
     target = find_column(table, target)
     unwanted = [find_column(table, name) for name in drop or []]
@@ -144,16 +144,16 @@ def _labels(column: pd.Series[Any], target: str) -> NDArray[Any]:
         elif len(np.unique(values)) > FEW_FRACTIONS:
             raise InputError(
                 f"the target {target!r} holds {len(np.unique(values)):,} distinct numbers with a "
-                "fraction, a quantity and no classes: choose a column of classes, or cut the "
-                "numbers into some"
+                "fraction, a quantity rather than classes: choose a column of classes, or bin "
+                "the numbers"
             )
     if kind not in "biu":
         values = np.asarray([str(value) for value in values])
     n_classes = len(np.unique(values))
     if n_classes == 1:
         raise InputError(
-            f"the target {target!r} holds one class only, {str(values[0])!r}: "
-            "two at least are needed"
+            f"the target {target!r} holds only one class, {str(values[0])!r}: "
+            "at least two are needed"
         )
     if n_classes > 2 and 2 * n_classes > len(values):
         raise InputError(
@@ -163,7 +163,7 @@ def _labels(column: pd.Series[Any], target: str) -> NDArray[Any]:
     if n_classes > MOST_CLASSES:
         raise InputError(
             f"the target {target!r} holds {n_classes:,} distinct values: "
-            f"at most {MOST_CLASSES:,} classes are worked with"
+            f"at most {MOST_CLASSES:,} classes are supported"
         )
     labels: NDArray[Any] = values
     return labels
@@ -187,7 +187,7 @@ def _doubtful(X: pd.DataFrame) -> list[str]:
         return []
     shown = ", ".join(map(repr, suspects[:5])) + (" and others" if len(suspects) > 5 else "")
     return [
-        f"{shown} differs in every row, as a row number or name does: "
+        f"{shown} differs in every row, like a row number or an identifier: "
         "leave it out with --drop unless it carries information."
     ]
 

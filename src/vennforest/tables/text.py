@@ -1,4 +1,4 @@
-"""Tables written as text: how they are written is told once, for whoever reads them."""
+"""Tables written as text: one detection of the format, one parser."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from vennforest.tables.files import opened, refuse_duplicates
 
 DELIMITERS = (",", ";", "\t", "|")
 SNIFFED = 1 << 18
-"""Bytes that the delimiter is judged by."""
+"""Bytes from which encoding and delimiter are detected."""
 
 JUDGED = 200
-"""Lines that it is judged by."""
+"""Lines from which the delimiter is detected."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class TextFormat:
 
 
 def text_format(path: Path) -> TextFormat:
-    """Tell from the first lines of a text file how its table is written.
+    """Detect the format of a text file from its first lines.
 
     Raises
     ------

@@ -59,18 +59,21 @@ def table_pipeline(classifier: Any, random_state: Any = None) -> Pipeline:
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turns the columns that `TableColumns` returns into numbers.
 
-    What skrub's ``TableVectorizer`` does, with its encoders and their settings, for columns whose
-    kinds are known: nothing is guessed a second time, and numbers are passed on together, so that
-    a table may have tens of thousands of them. Numbers stay as they are; dates become year, month,
-    day, hour and seconds since 1970; text of few distinct values a column of 0 and 1 for each (one
-    column for two of them), where a value not met in training is none of these; text of many
-    values 30 numbers by latent semantic analysis of its pieces of three and four letters. Columns
-    without any value in training are left out.
+    Does what skrub's ``TableVectorizer`` does by default, with the same encoders, for columns whose
+    kinds are known: nothing is inferred a second time, and all numbers are passed on as one block,
+    so that a table may have tens of thousands of them.
+
+    - Numbers stay as they are.
+    - Dates become year, month, day, hour and seconds since 1970.
+    - Text of few distinct values is one-hot encoded (one column if there are two values); a value
+      not seen in training is all zeros.
+    - Text of many values becomes 30 numbers by latent semantic analysis of character n-grams.
+    - Columns without any value in training are left out.
 
     Parameters
     ----------
     cardinality_threshold : int, default=40
-        From so many distinct values on, text is no category.
+        Text with fewer distinct values is one-hot encoded.
     random_state : int, RandomState instance or None, default=None
         Of the analysis of text.
 
@@ -133,7 +136,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
-        """Return the numbers, shape (m, n_outputs), in the order of the columns.
+        """Return the numbers, shape (m, n_outputs), in the order of the columns, as float32.
 
         Parameters
         ----------

@@ -24,12 +24,12 @@ SUFFIXES = {
 
 
 def output_format(path: str | os.PathLike[str]) -> str:
-    """Return csv, parquet or arrow, told from how a name ends.
+    """Return csv, parquet or arrow, depending on the suffix of a name.
 
     Raises
     ------
     InputError
-        If it ends otherwise.
+        If the suffix is another.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:

@@ -1,4 +1,4 @@
-"""The objects that a reader should look at: the most uncertain, and the surest mistakes."""
+"""The rows that a reader should look at: the most uncertain, and the most confident mistakes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ COLUMNS = 4
 LONGEST = 40
 
 
-def uncertain_objects(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the objects whose class is least certain, the most uncertain first.
+def uncertain_rows(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the rows whose class is least certain, the most uncertain first.
 
     With bounds those of the widest interval of the predicted label; without, those of the lowest
     confidence.
@@ -28,8 +28,8 @@ def uncertain_objects(evaluation: Evaluation) -> dict[str, Any]:
     return _listing(evaluation, order)
 
 
-def wrong_objects(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the objects that were predicted wrongly with the most confidence."""
+def wrong_rows(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the rows that were predicted wrongly with the most confidence."""
     code, low, _, p = _of_predicted(evaluation)
     wrong = np.flatnonzero(code != evaluation.folds.codes)
     sure = p if low is None else low
