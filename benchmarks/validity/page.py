@@ -25,12 +25,9 @@ SIZE = 100
 """Trees of the forests that every process is shown for."""
 
 BY_SIZE = (("normals", 200), ("levels", 200))
-MAIN = {
-    f"{kind}, {setting}"
-    for kind in ("Venn–Abers",)
-    for setting in ("one draw", "20 draws", "20 draws, widened", "all trees", "all trees, widened", "default",
-                    "joined", "5 folds", "holdout")
-}  # fmt: skip
+SETTINGS = ("one draw", "20 draws", "20 draws, widened", "all trees", "all trees, widened",
+            "default", "joined", "5 folds", "holdout")  # fmt: skip
+MAIN = {f"Venn–Abers, {setting}" for setting in SETTINGS}
 
 TEXT = """# How far the bounds are off, measured
 
