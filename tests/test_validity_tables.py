@@ -173,7 +173,7 @@ def test_the_settings_are_what_the_classifier_does(method):
     }
     kind = {"venn-abers": "Venn–Abers", "venn": "Venn"}[method]
     model = CalibratedClassifier(
-        RandomForestClassifier(25, random_state=5), method=method, subforest="all"
+        RandomForestClassifier(25, random_state=5), method=method, subforest="all", merge="log"
     ).fit(sample.X, sample.y)
     for name in ("all trees", "all draws"):
         if name == "all draws":

@@ -8,7 +8,7 @@ from benchmarks.validity.processes import PROCESSES
 from benchmarks.validity.run import Job, compact, run
 from benchmarks.validity.settings import FAMILIES
 
-USUAL = ["oob", "frozen", "holdout", "folds"]
+USUAL = ["oob", "default", "frozen", "holdout", "folds"]
 
 
 def main():

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 from benchmarks.validity.forests import first_trees, grow
@@ -109,6 +110,17 @@ def out_of_bag(sample, sizes, rng):
 def moved(one, other):
     """Return the variance of a bound over seeds, from two seeds' (2, m, k): shape (m,)."""
     return ((one - other) ** 2 / 2).mean(axis=(0, 2))
+
+
+def default(sample, sizes, rng):
+    """Yield what a forest gives with no option set: bounds of all trees, widened to hold a pool."""
+    forest, _ = grow(sample.X, sample.y, max(sizes), new_seed(rng))
+    for size in sizes:
+        fitted = FrozenEstimator(first_trees(forest, size))
+        model = CalibratedClassifier(fitted, calibrate_on="oob", n_jobs=1, random_state=0)
+        model.fit(sample.X, sample.y)
+        m, p = model.predict_multiprobability(sample.new), model.predict_proba(sample.new)
+        yield "Venn–Abers, default", size, Answer(m.lower, m.upper, p, widened=m.widened)
 
 
 def frozen(sample, sizes, rng):
@@ -262,6 +274,7 @@ def joined(sample, sizes, rng):
 
 FAMILIES = {
     "oob": out_of_bag,
+    "default": default,
     "frozen": frozen,
     "holdout": holdout,
     "folds": folds,
