@@ -59,6 +59,17 @@ DataDir = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder of data sets.  [default: $VENNFOREST_DATA]"),
 ]
+Subforest = Annotated[
+    str,
+    typer.Option(
+        help="Which trees score a new row for its bounds: all (no draw), exchangeable (those that "
+        "did not see a calibration row drawn at random), joined (the row joins the bags) or random."
+    ),
+]
+Draws = Annotated[
+    int,
+    typer.Option(min=1, help="Draws over which bounds are averaged, with exchangeable or joined."),
+]
 TABLE = "A table: CSV or TSV, Parquet, or Arrow."
 TARGET = "The column to predict."
 
@@ -85,16 +96,25 @@ def fit(
     ] = Path("model.skops"),
     method: Annotated[
         str,
-        typer.Option(help="venn-abers, venn, platt, isotonic, bostrom, beta, temperature or none."),
+        typer.Option(
+            help="venn-abers, venn, platt, isotonic, bostrom, beta, temperature, matrix, "
+            "quadratic, spline, pooled or none."
+        ),
     ] = "venn-abers",
     trees: Trees = 300,
     calibrate_on: Annotated[
-        str, typer.Option(help="oob, holdout, cv or training; auto: oob.")
+        str,
+        typer.Option(help="oob, holdout, cv, cv-forest or training; auto: oob where it is honest."),
     ] = "auto",
     merge: Annotated[
         str,
-        typer.Option(help="How bounds become one probability: log, brier, midpoint or smooth."),
+        typer.Option(
+            help="Where the probability comes from: pooled (maps of all trees' score), or the "
+            "bounds by log, brier, midpoint or smooth."
+        ),
     ] = "auto",
+    subforest: Subforest = "all",
+    n_draws: Draws = 1,
     drop: Drop = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -116,6 +136,8 @@ def fit(
         trees=trees,
         calibrate_on=calibrate_on,
         merge=merge,
+        subforest=subforest,
+        n_draws=n_draws,
         drop=drop or [],
         seed=seed,
         jobs=jobs,
@@ -223,12 +245,8 @@ def report(
     ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
     trees: Trees = 300,
-    subforest: Annotated[
-        str,
-        typer.Option(
-            help="Which trees score a new row: exchangeable (valid bounds), random or all."
-        ),
-    ] = "exchangeable",
+    subforest: Subforest = "all",
+    n_draws: Draws = 1,
     seed: Seed = 0,
     jobs: Jobs = -1,
     as_json: Json = False,
@@ -254,6 +272,7 @@ def report(
         folds=folds,
         trees=trees,
         subforest=subforest,
+        n_draws=n_draws,
         seed=seed,
         jobs=jobs,
     )

@@ -18,10 +18,10 @@ from vennforest._files import check_output, one_line
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators.bounded import has_bounds, merged
 from vennforest.calibrators.methods import check_method
-from vennforest.classifier import CalibratedClassifier, CalibrateOn
+from vennforest.classifier import CalibratedClassifier, CalibrateOn, ClassifierMerge
 from vennforest.commands.terminal import busy, print_json, say
-from vennforest.multiprobability import Merge
 from vennforest.persistence.model_file import write_model
+from vennforest.sources import Subforest
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.cells import PLURAL
 from vennforest.tables.read import read_table
@@ -99,6 +99,8 @@ def fit_file(
     trees: int = 300,
     calibrate_on: str = "auto",
     merge: str = "auto",
+    subforest: str = "all",
+    n_draws: int = 1,
     drop: Sequence[str] = (),
     seed: int = 0,
     jobs: int | None = None,
@@ -113,7 +115,7 @@ def fit_file(
         The column to predict.
     output : Path
         Written whole or not at all.
-    method, calibrate_on, merge
+    method, calibrate_on, merge, subforest, n_draws
         See ``CalibratedClassifier``.
     trees, seed, jobs : int
         Of the forest.
@@ -128,14 +130,14 @@ def fit_file(
         If a file or option is not what it should be.
     """
     start = time.perf_counter()
-    _check_options(method, calibrate_on, merge)
+    options = _check_options(method, calibrate_on, merge, subforest, n_draws)
     check_output(output)
     if output.exists() and data.exists() and output.samefile(data):
         raise InputError(f"the output must not be the table itself, got {output} for both")
     table = split_target(read_table(data), target, list(drop), name=data.name)
     for sentence in table.notes:
         note(sentence)
-    model = _fit(table, method, trees, calibrate_on, merge, seed, jobs, note)
+    model = _fit(table, options, trees, seed, jobs, note)
     columns = _columns_of(model)
     write_model(
         model,
@@ -152,30 +154,37 @@ def fit_file(
     return Fitted(len(table.y), classes, kinds, _measures(model), time.perf_counter() - start)
 
 
-def _check_options(method: str, calibrate_on: str, merge: str) -> None:
+def _check_options(
+    method: str, calibrate_on: str, merge: str, subforest: str, n_draws: int
+) -> dict[str, Any]:
+    """Return checked parameters of the classifier."""
     check_method(method, "--method")
     check_option(calibrate_on, CalibrateOn, "--calibrate-on")
-    if merge != "auto":
-        check_option(merge, Merge, "--merge")
+    check_option(merge, ClassifierMerge, "--merge")
+    check_option(subforest, Subforest, "--subforest")
+    return {
+        "method": method,
+        "calibrate_on": calibrate_on,
+        "merge": merge,
+        "subforest": subforest,
+        "n_draws": n_draws,
+    }
 
 
 def _fit(
     table: LabelledTable,
-    method: Any,
+    options: dict[str, Any],
     trees: int,
-    calibrate_on: Any,
-    merge: Any,
     seed: int,
     jobs: int | None,
     note: Callable[[str], None],
 ) -> CalibratedClassifier:
     forest = RandomForestClassifier(n_estimators=trees, random_state=seed, n_jobs=jobs)
+    folds = options["calibrate_on"] in ("cv", "cv-forest")
     model = CalibratedClassifier(
         table_pipeline(forest, random_state=seed),
-        method=method,
-        calibrate_on=calibrate_on,
-        merge=merge,
-        n_jobs=jobs if calibrate_on != "cv" else None,
+        **options,
+        n_jobs=None if folds else jobs,
         random_state=seed,
     )
     with warnings.catch_warnings(record=True) as caught:

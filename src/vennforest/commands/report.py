@@ -87,6 +87,7 @@ def _evaluated(
     folds: int,
     trees: int,
     subforest: Any,
+    n_draws: int,
     seed: int,
     jobs: int,
 ) -> Evaluation:
@@ -98,6 +99,7 @@ def _evaluated(
             n_folds=folds,
             n_trees=trees,
             subforest=subforest,
+            n_draws=n_draws,
             positive=positive,
             costs=costs,
             random_state=seed,

@@ -25,7 +25,8 @@ def evaluate(
     methods: Sequence[str] | None = None,
     n_folds: int = 10,
     n_trees: int = 300,
-    subforest: Subforest = "exchangeable",
+    subforest: Subforest = "all",
+    n_draws: int = 1,
     positive: Any = None,
     costs: Any = None,
     random_state: int = 0,
@@ -55,7 +56,8 @@ def evaluate(
         Number of folds, from 2 on; fewer where no class has as many rows.
     n_trees : int
         Trees of each forest.
-    subforest : {"exchangeable", "random", "all", "joined"}
+    subforest : {"all", "exchangeable", "random", "joined"}
+    n_draws : int
         As in ``CalibratedClassifier``.
     positive : label, optional
         The positive class of two; by default the second.
@@ -96,6 +98,7 @@ def evaluate(
     chosen = _check_methods(methods)
     check_count(n_folds, "n_folds", least=2)
     check_count(n_trees, "n_trees")
+    check_count(n_draws, "n_draws")
     check_count(random_state, "random_state", least=0)
     if n_jobs == 0:
         raise InputError("n_jobs must be a number of processors, or -1 for all, got 0")
@@ -111,6 +114,7 @@ def evaluate(
         n_folds=int(n_folds),
         n_trees=int(n_trees),
         subforest=subforest,
+        n_draws=int(n_draws),
         seed=int(random_state),
         n_jobs=n_jobs,
         progress=progress,
@@ -140,6 +144,7 @@ def evaluate(
             "n_folds": folds.n_folds,
             "n_trees": int(n_trees),
             "subforest": subforest,
+            "n_draws": int(n_draws),
             "random_state": int(random_state),
             "methods": list(folds.estimates),
         },

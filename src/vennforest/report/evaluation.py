@@ -23,7 +23,8 @@ NAMES: dict[str, str] = {name: method.title for name, method in METHODS.items()}
 NAMES[RAW] = "Raw forest"
 """What a reader calls each method; all trees without calibration are the forest as it is."""
 
-ALL_METHODS = tuple(NAMES)
+# "pooled" alone gives the probability that "venn-abers" gives with bounds.
+ALL_METHODS = tuple(name for name in NAMES if name != "pooled")
 
 LIBRARIES = ("vennforest", "scikit-learn", "numpy", "scipy", "numba", "pandas", "skrub")
 

@@ -96,6 +96,7 @@ def cross_validate(
     n_folds: int,
     n_trees: int,
     subforest: Subforest,
+    n_draws: int,
     seed: int,
     n_jobs: int | None,
     progress: Progress | None,
@@ -131,6 +132,7 @@ def cross_validate(
                 method=next((method for method in methods if method != RAW), RAW),
                 calibrate_on="oob",
                 subforest=subforest,
+                n_draws=n_draws,
                 n_jobs=n_jobs,
                 random_state=seed,
             ).fit(_safe_indexing(X, train), y[train])

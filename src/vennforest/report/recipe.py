@@ -29,7 +29,9 @@ def recipe(evaluation: Evaluation) -> str:
     if method == RAW:
         return "\n".join([*lines, "", f"model = {forest}.fit(X, y)", "model.predict_proba(X_new)"])
     options = f'method="{method}", random_state={seed}'
-    if settings["subforest"] != "exchangeable":
+    if settings["n_draws"] != 1:
+        options = f"n_draws={settings['n_draws']}, {options}"
+    if settings["subforest"] != "all":
         options = f'subforest="{settings["subforest"]}", {options}'
     lines += [
         "",
