@@ -143,7 +143,7 @@ class Vovk2014(Experiment):
         else:
             rest, raw = fitted.estimator_.predict_proba(X_new).T
         direct = fitted.recalibrate(IsotonicCalibration(between="nearest")).predict_proba(X_new)
-        simplified = fitted.recalibrate("venn-abers").predict_multiprobability(X_new)
+        simplified = fitted.recalibrate("venn-abers", merge="log").predict_multiprobability(X_new)
         return {
             "W": (raw, raw, rest),
             "SVA": (simplified.merge("log")[:, 1], simplified.merge("brier")[:, 1]),

@@ -87,7 +87,8 @@ def simplified(scorer: Any, draw: Draw, n: int, repetitions: int, seed: int) -> 
         X, y = draw(rng, n + 1)
         while len(np.unique(y[:-1])) < 2:
             X, y = draw(rng, n + 1)
-        model = CalibratedClassifier(clone(scorer), calibrate_on="training").fit(X[:-1], y[:-1])
+        model = CalibratedClassifier(clone(scorer), calibrate_on="training", merge="log")
+        model.fit(X[:-1], y[:-1])
         bounds = model.predict_multiprobability(X[-1:])
         found.append((y[-1], bounds.p0[0], bounds.p1[0]))
     return _outcome(found)
