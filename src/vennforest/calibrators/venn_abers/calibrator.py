@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,7 +90,7 @@ class VennAbers(BoundedCalibrator):
     """
 
     tables_: list[StepTable]
-    smooth_: SmoothEstimate | None
+    _has_smooth: bool
 
     def __init__(self, merge: Merge = "smooth") -> None:
         self.merge = merge
@@ -104,14 +104,30 @@ class VennAbers(BoundedCalibrator):
             else [(np.ascontiguousarray(scores[:, j]), codes == j) for j in range(scores.shape[1])]
         )
         self.tables_ = [StepTable.from_examples(s, positive, weight) for s, positive in columns]
-        self._fit_smooth()
+        self._plan_smooth()
 
-    def _fit_smooth(self) -> None:
-        self.smooth_ = None
-        if self.merge == "smooth":
-            self.smooth_ = SmoothEstimate.fit(
-                [(table.x, *table.sums.counts()) for table in self.tables_]
-            )
+    def _plan_smooth(self) -> None:
+        self._has_smooth = self.merge == "smooth"
+        self.__dict__.pop("_smooth", None)
+
+    @property
+    def smooth_(self) -> SmoothEstimate | None:
+        """The smooth estimates; None unless fitted with ``merge="smooth"``.
+
+        Bounds do not need them, so they are fitted at the first use; that threads may both do so
+        changes nothing.
+        """
+        if not self._has_smooth:
+            return None
+        if (smooth := self.__dict__.get("_smooth")) is None:
+            columns = [(table.x, *table.sums.counts()) for table in self.tables_]
+            smooth = self._smooth = SmoothEstimate.fit(columns)
+        return smooth
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_smooth"}
 
     def fit_counts(
         self,
@@ -167,7 +183,7 @@ class VennAbers(BoundedCalibrator):
         self.classes_ = labels
         self._n_given, self._row_of = 0, None
         self.tables_ = [StepTable.from_counts(np.tile(score, 2)[there], counts[there], positive)]
-        self._fit_smooth()
+        self._plan_smooth()
         return self
 
     def predict_multiprobability(
@@ -207,10 +223,7 @@ class VennAbers(BoundedCalibrator):
         absent = self._left_out(left_out, groups, len(new))
         if new.ndim == 1:
             p0, p1 = self.tables_[0].read(new, absent)
-            lower, upper = np.empty((len(new), 2)), np.empty((len(new), 2))
-            lower[:, 1], upper[:, 1] = p0, p1
-            np.subtract(1, p1, out=lower[:, 0])
-            np.subtract(1, p0, out=upper[:, 0])
+            lower, upper = np.array([1 - p1, p0]).T, np.array([1 - p0, p1]).T
             return Multiprobability(lower, upper, self.classes_)
         both = [
             table.read(np.ascontiguousarray(new[:, j]), absent)
