@@ -15,29 +15,13 @@ from vennforest._validation import (
     check_weights,
 )
 from vennforest.calibrators.bounded import BoundedCalibrator
+from vennforest.calibrators.confidence import ConfidenceIntervals, ScoreConfidence, intervals_of
 from vennforest.calibrators.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn_abers.joined import read_joined
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
 from vennforest.calibrators.venn_abers.step_table import StepTable
+from vennforest.calibrators.venn_abers.sums import check_total
 from vennforest.multiprobability import Merge, Multiprobability
-
-MOST_WEIGHT = 1e18
-"""Sum of weights up to which the new object's weight of 1 is exact to 13 digits."""
-
-
-def check_total(weight: FloatArray | None, name: str = "sample_weight") -> None:
-    """Refuse weights beside which the new object's weight of 1 is lost.
-
-    Raises
-    ------
-    ValueError
-        If they sum to more than 1e18.
-    """
-    if weight is not None and weight.sum() > MOST_WEIGHT:
-        raise ValueError(
-            f"{name} must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
-            f"got {weight.sum():g}: divide them all by one number"
-        )
 
 
 class VennAbers(BoundedCalibrator):
@@ -292,6 +276,46 @@ class VennAbers(BoundedCalibrator):
             ).reshape(m, k)
         lower, upper = normalised_bounds(p.min(axis=1), p.max(axis=1))
         return Multiprobability(lower, upper, self.classes_)
+
+    def predict_confidence(self, scores: ArrayLike, level: float = 0.95) -> ConfidenceIntervals:
+        """Return confidence intervals for the share of every class among objects with new scores.
+
+        The bounds of ``predict_multiprobability`` tell how far one more label would move the fit;
+        these intervals hold the share itself, assuming only that calibration examples are
+        independent and that the share does not decrease with the score: see `ScoreConfidence`.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,) or (m, k)
+            New scores, of the kind given to ``fit``.
+        level : float, default=0.95
+            Probability, in (0, 1), with which each interval holds the share. More than two
+            classes: one against the rest, each class at the level.
+
+        Returns
+        -------
+        ConfidenceIntervals
+            Ends of shape (m, k), in [0, 1].
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If the fit was weighted (weights are no independent examples), scores are NaN or
+            infinite, or the level does not lie between 0 and 1.
+        """
+        new = self._check_new(scores)
+        if any(table.examples is not None and len(table.examples.weight) for table in self.tables_):
+            raise ValueError(
+                "sample_weight must be None at fit for confidence intervals: "
+                "weights are no independent examples"
+            )
+        per_class = [
+            ScoreConfidence.from_counts(table.x, *table.sums.counts()) for table in self.tables_
+        ]
+        columns = new[:, None] if new.ndim == 1 else new
+        return intervals_of(per_class, columns, self.classes_, level)
 
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
         """Return the smooth estimates that ``merge="smooth"`` clips into the bounds.

@@ -212,15 +212,15 @@ def insert(W, Y, W_low, Y_low, after, v):
                 right = n
                 rise, run = between(Y, Y_low, left, right) + v, between(W, W_low, left, right) + 1
                 n = np.int64(after[right])
-            while first < last:
+            # One step only: seen from a right point that lags behind, the next may be too much.
+            if first < last:
                 n = np.int64(queue[first + 1])
                 new_rise = between(Y, Y_low, n, right) + v
                 new_run = between(W, W_low, n, right) + 1
-                if between(Y, Y_low, left, n) * new_run >= new_rise * between(W, W_low, left, n):
-                    break
-                first += 1
-                left, rise, run = n, new_rise, new_run
-                moved = True
+                if between(Y, Y_low, left, n) * new_run < new_rise * between(W, W_low, left, n):
+                    first += 1
+                    left, rise, run = n, new_rise, new_run
+                    moved = True
         if left == before[0] and right == before[1]:
             continue
         before = left, right
