@@ -222,11 +222,12 @@ def test_the_scale_of_decision_values_does_not_matter(method, scale):
             return super().decision_function(X) * factor
 
     factor = 1.0
-    model = CalibratedClassifier(Scaled(), method=method).fit(X, y)
+    model = CalibratedClassifier(Scaled(), method=method, random_state=0).fit(X, y)
     assert not hasattr(model.estimators_[0], "predict_proba")
     expected = model.predict_proba(new)
     factor = scale
-    found = CalibratedClassifier(Scaled(), method=method).fit(X, y).predict_proba(new)
+    model = CalibratedClassifier(Scaled(), method=method, random_state=0).fit(X, y)
+    found = model.predict_proba(new)
     assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 

@@ -142,6 +142,11 @@ class Multiprobability:
         are multiplied by the one factor a row for which they sum to 1 once clipped into the bounds.
         """
         low, up = self.lower, self.upper
+        two = len(self.classes) == 2
+        if two:
+            # Every formula gives 1 - p for the first class; one subtraction makes sums exact.
+            low, up = low[:, 1], up[:, 1]
+            smooth = None if smooth is None else smooth[:, 1]
         if how == "log":
             p = up / (1 - low + up)
         elif how == "brier":
@@ -154,9 +159,8 @@ class Multiprobability:
             p = np.clip(smooth, low, up)
         else:
             raise ValueError(f"merge must be one of {list(get_args(Merge))}, got {how!r}")
-        if len(self.classes) == 2:
-            # The formulas agree on 1 - p for the first class; one subtraction makes sums exact.
-            return np.column_stack([1 - p[:, 1], p[:, 1]])
+        if two:
+            return np.column_stack([1 - p, p])
         return scale_into_bounds(p, low, up)
 
 

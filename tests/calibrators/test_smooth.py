@@ -1,5 +1,9 @@
 """The smooth merge: Platt scaling of the same calibration scores, clipped into the bounds."""
 
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -76,3 +80,35 @@ def test_without_smooth_merge_there_is_none():
     scores, y = drawn(30, "uniform")
     with pytest.raises(ValueError, match=r'merge must be "smooth" for smooth estimates, got'):
         VennAbers("log").fit(scores, y).predict_smooth(scores)
+
+
+def test_it_is_fitted_when_it_is_needed_and_anew_with_every_fit():
+    scores, y = drawn(300, "uniform")
+    model = VennAbers().fit(scores, y)
+    before = pickle.dumps(model)
+    model.predict_multiprobability(scores)
+    assert "_smooth" not in vars(model)
+    expected = model.predict_proba(scores)
+    assert model.smooth_ is model.smooth_
+    assert pickle.dumps(model) == before  # what can be made again is not kept
+    assert_array_equal(pickle.loads(before).predict_proba(scores), expected)
+    assert_array_equal(copy.deepcopy(model).predict_proba(scores), expected)
+    other = model.smooth_
+    model.fit(scores, 1 - y)
+    assert model.smooth_ != other
+    assert VennAbers("log").fit(scores, y).smooth_ is None
+    counted = VennAbers().fit(scores, y).fit_counts([0.2, 0.7], [3, 1], [1, 3])
+    assert_array_equal(
+        counted.predict_proba([0.4]),
+        VennAbers().fit_counts([0.2, 0.7], [3, 1], [1, 3]).predict_proba([0.4]),
+    )
+
+
+def test_threads_that_need_it_at_once_get_the_same():
+    scores, y = drawn(2000, "uniform")
+    expected = VennAbers().fit(scores, y).predict_proba(scores)
+    for _ in range(10):
+        model = VennAbers().fit(scores, y)
+        with ThreadPoolExecutor(8) as pool:
+            for p in pool.map(model.predict_proba, [scores] * 8):
+                assert_array_equal(p, expected)

@@ -9,7 +9,7 @@ from scipy.optimize import isotonic_regression
 
 import oracle
 from vennforest.calibrators.base import LeftOut
-from vennforest.calibrators.venn_abers import kernels
+from vennforest.calibrators.venn_abers import kernels, step_table
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 from vennforest.calibrators.venn_abers.step_table import StepTable, _sort
 
@@ -173,17 +173,38 @@ def test_extreme_ranges_are_looked_up_like_any_other(scores):
 @given(
     st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=40, unique=True),
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=90),
-    st.integers(1, 50),
+    st.integers(1, 300),
 )
-def test_reading_through_the_grid_counts_the_values_below(values, new, cells):
+def test_reading_through_the_grid_counts_the_values_below(values, new, parts):
     values = np.unique(np.array(values, float) + 0.0)
     new = np.append(np.array(new), values)
     fits, out = np.arange(len(values) + 1.0), np.empty(len(new))
-    grid = kernels.guide(values, cells)
+    grid = kernels.guide(values)
     kernels.read_steps(new, values, fits, *grid, False, out, 0, len(new))
     assert_array_equal(out, [sum(v < s for v in values) for s in new])
     kernels.read_steps(new, values, fits, *grid, True, out, 0, len(new))
     assert_array_equal(out, [sum(v <= s for v in values) for s in new])
+    # and sorted into parts of the grid first
+    begin = parts % len(new)
+    ordered, numbers = kernels.sort_into_parts(new, *grid[1:], len(grid[0]) - 1, begin, len(new))
+    assert_array_equal(np.sort(numbers), np.arange(len(new) - begin))
+    assert_array_equal(ordered, new[begin:][numbers])
+    kernels.read_steps(ordered, values, fits, *grid, True, ordered, 0, len(ordered))
+    again = np.empty(len(new))
+    kernels.put_back(ordered, numbers, again, begin)
+    assert_array_equal(again[begin:], out[begin:])
+
+
+def test_a_large_table_is_read_like_a_small_one(monkeypatch):
+    rng = np.random.default_rng(0)
+    scores = rng.random(3000)
+    new = np.concatenate([rng.random(3000), scores, [-1, 2, 0.5]])
+    table = StepTable.from_examples(scores, scores > 0.5, None)
+    expected = table.read(new)
+    monkeypatch.setattr(step_table, "LARGE_TABLE", 100)
+    assert len(table.ones.ends) > 1000
+    assert_array_equal(table.read(new), expected)
+    assert_array_equal(table.read(new, None, 2), expected)
 
 
 # --- properties ------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,29 +15,13 @@ from vennforest._validation import (
     check_weights,
 )
 from vennforest.calibrators.bounded import BoundedCalibrator
+from vennforest.calibrators.confidence import ConfidenceIntervals, ScoreConfidence, intervals_of
 from vennforest.calibrators.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn_abers.joined import read_joined
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
 from vennforest.calibrators.venn_abers.step_table import StepTable
+from vennforest.calibrators.venn_abers.sums import check_total
 from vennforest.multiprobability import Merge, Multiprobability
-
-MOST_WEIGHT = 1e18
-"""Sum of weights up to which the new object's weight of 1 is exact to 13 digits."""
-
-
-def check_total(weight: FloatArray | None, name: str = "sample_weight") -> None:
-    """Refuse weights beside which the new object's weight of 1 is lost.
-
-    Raises
-    ------
-    ValueError
-        If they sum to more than 1e18.
-    """
-    if weight is not None and weight.sum() > MOST_WEIGHT:
-        raise ValueError(
-            f"{name} must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
-            f"got {weight.sum():g}: divide them all by one number"
-        )
 
 
 class VennAbers(BoundedCalibrator):
@@ -90,7 +74,7 @@ class VennAbers(BoundedCalibrator):
     """
 
     tables_: list[StepTable]
-    smooth_: SmoothEstimate | None
+    _has_smooth: bool
 
     def __init__(self, merge: Merge = "smooth") -> None:
         self.merge = merge
@@ -104,14 +88,30 @@ class VennAbers(BoundedCalibrator):
             else [(np.ascontiguousarray(scores[:, j]), codes == j) for j in range(scores.shape[1])]
         )
         self.tables_ = [StepTable.from_examples(s, positive, weight) for s, positive in columns]
-        self._fit_smooth()
+        self._plan_smooth()
 
-    def _fit_smooth(self) -> None:
-        self.smooth_ = None
-        if self.merge == "smooth":
-            self.smooth_ = SmoothEstimate.fit(
-                [(table.x, *table.sums.counts()) for table in self.tables_]
-            )
+    def _plan_smooth(self) -> None:
+        self._has_smooth = self.merge == "smooth"
+        self.__dict__.pop("_smooth", None)
+
+    @property
+    def smooth_(self) -> SmoothEstimate | None:
+        """The smooth estimates; None unless fitted with ``merge="smooth"``.
+
+        Bounds do not need them, so they are fitted at the first use; that threads may both do so
+        changes nothing.
+        """
+        if not self._has_smooth:
+            return None
+        if (smooth := self.__dict__.get("_smooth")) is None:
+            columns = [(table.x, *table.sums.counts()) for table in self.tables_]
+            smooth = self._smooth = SmoothEstimate.fit(columns)
+        return smooth
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_smooth"}
 
     def fit_counts(
         self,
@@ -167,7 +167,7 @@ class VennAbers(BoundedCalibrator):
         self.classes_ = labels
         self._n_given, self._row_of = 0, None
         self.tables_ = [StepTable.from_counts(np.tile(score, 2)[there], counts[there], positive)]
-        self._fit_smooth()
+        self._plan_smooth()
         return self
 
     def predict_multiprobability(
@@ -207,10 +207,7 @@ class VennAbers(BoundedCalibrator):
         absent = self._left_out(left_out, groups, len(new))
         if new.ndim == 1:
             p0, p1 = self.tables_[0].read(new, absent)
-            lower, upper = np.empty((len(new), 2)), np.empty((len(new), 2))
-            lower[:, 1], upper[:, 1] = p0, p1
-            np.subtract(1, p1, out=lower[:, 0])
-            np.subtract(1, p0, out=upper[:, 0])
+            lower, upper = np.array([1 - p1, p0]).T, np.array([1 - p0, p1]).T
             return Multiprobability(lower, upper, self.classes_)
         both = [
             table.read(np.ascontiguousarray(new[:, j]), absent)
@@ -279,6 +276,46 @@ class VennAbers(BoundedCalibrator):
             ).reshape(m, k)
         lower, upper = normalised_bounds(p.min(axis=1), p.max(axis=1))
         return Multiprobability(lower, upper, self.classes_)
+
+    def predict_confidence(self, scores: ArrayLike, level: float = 0.95) -> ConfidenceIntervals:
+        """Return confidence intervals for the share of every class among objects with new scores.
+
+        The bounds of ``predict_multiprobability`` tell how far one more label would move the fit;
+        these intervals hold the share itself, assuming only that calibration examples are
+        independent and that the share does not decrease with the score: see `ScoreConfidence`.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,) or (m, k)
+            New scores, of the kind given to ``fit``.
+        level : float, default=0.95
+            Probability, in (0, 1), with which each interval holds the share. More than two
+            classes: one against the rest, each class at the level.
+
+        Returns
+        -------
+        ConfidenceIntervals
+            Ends of shape (m, k), in [0, 1].
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If the fit was weighted (weights are no independent examples), scores are NaN or
+            infinite, or the level does not lie between 0 and 1.
+        """
+        new = self._check_new(scores)
+        if any(table.examples is not None and len(table.examples.weight) for table in self.tables_):
+            raise ValueError(
+                "sample_weight must be None at fit for confidence intervals: "
+                "weights are no independent examples"
+            )
+        per_class = [
+            ScoreConfidence.from_counts(table.x, *table.sums.counts()) for table in self.tables_
+        ]
+        columns = new[:, None] if new.ndim == 1 else new
+        return intervals_of(per_class, columns, self.classes_, level)
 
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
         """Return the smooth estimates that ``merge="smooth"`` clips into the bounds.

@@ -23,8 +23,11 @@ import numpy as np
 
 from vennforest._jit import kernel
 
-LANES = 64
-"""Binary searches that go on side by side, so that their loads overlap."""
+CELLS, LARGEST_GRID = 8, 1 << 20
+"""Cells a value in the grid that shortens searches, and their number from which on one will do."""
+
+PARTS = 256
+"""Parts of the grid into which scores are sorted before they are looked up in a large table."""
 
 DIGIT = 11
 """Bits of one radix pass: six passes for 64, with counters that stay in the first-level cache."""
@@ -151,31 +154,24 @@ def cumulate(numbers, weight, label, m):
 
 
 @kernel
-def mirror(W, Y, W_low, Y_low):
-    """Return the points with the scores turned round and the classes exchanged."""
+def suffix_hulls(W, Y, W_low, Y_low):
+    """Return for every point the corner that follows it on the hull of it and all after it."""
     m = len(W) - 1
-    V = np.empty(m + 1, np.float64)
-    Z = np.empty(m + 1, np.float64)
-    if W_low is None:
-        for i in range(m + 1):
-            V[i] = W[m] - W[m - i]
-            Z[i] = V[i] - (Y[m] - Y[m - i])
-        return V, Z, None, None
-    V_low = np.empty(m + 1, np.float64)
-    Z_low = np.empty(m + 1, np.float64)
-    for i in range(m + 1):
-        v, v_low = two_sum(W[m], -W[m - i])
-        v, v_low = two_sum(v, v_low + (W_low[m] - W_low[m - i]))
-        y, y_low = two_sum(Y[m], -Y[m - i])
-        z, z_low = two_sum(v, -y)
-        z, z_low = two_sum(z, z_low + (v_low - (y_low + (Y_low[m] - Y_low[m - i]))))
-        V[i], V_low[i], Z[i], Z_low[i] = v, v_low, z, z_low
-    return V, Z, V_low, Z_low
+    after = np.empty(m + 1, np.int32)
+    after[m] = -1
+    for i in range(m - 1, -1, -1):
+        j = np.int64(i + 1)
+        n = np.int64(after[j])
+        while n >= 0 and not convex(W, Y, W_low, Y_low, i, j, n):
+            j = n
+            n = np.int64(after[j])
+        after[i] = j
+    return after
 
 
 @kernel
-def insert_ones(W, Y, W_low, Y_low):
-    """Find the isotonic fit of a new observation of label 1 at every place.
+def insert(W, Y, W_low, Y_low, after, v):
+    """Find the isotonic fit of a new observation of label v at every place.
 
     Returns
     -------
@@ -188,65 +184,48 @@ def insert_ones(W, Y, W_low, Y_low):
     -----
     As k grows the fit does not decrease, so neither touching point moves back: one pass over the
     places, with the hull of the points left of the line in a queue and the hull of any suffix as
-    links to the next corner, is linear (the idea of Vovk, Petej & Fedorova 2015, Algorithms 1-2).
+    links to the next corner, is linear (the idea of Vovk, Petej & Fedorova 2015, Algorithms 1-4).
     """
     m = len(W) - 1
-    after = np.empty(m + 1, np.int32)  # the corner that follows P_i on the hull of P_i ... P_m
-    after[m] = -1
-    for i in range(m - 1, -1, -1):
-        j = np.int64(i + 1)
-        n = np.int64(after[j])
-        while n >= 0 and not convex(W, Y, W_low, Y_low, i, j, n):
-            j = n
-            n = np.int64(after[j])
-        after[i] = j
-
     queue = np.empty(m + 1, np.int32)  # corners of the hull of P_a ... P_k, P_a first
     first, last = 0, -1
-    found = np.empty((3, 1024), np.int32)
+    found = np.empty((3, m + 1), np.int32)
     steps = 0
     right = np.int64(0)
     value = -1.0
     before = -1, -1
     for k in range(m + 1):
-        while last > first:
-            if convex(W, Y, W_low, Y_low, queue[last - 1], queue[last], k):
-                break
+        while last > first and not convex(W, Y, W_low, Y_low, queue[last - 1], queue[last], k):
             last -= 1
         last += 1
         queue[last] = k
         right = max(right, k)
         left = np.int64(queue[first])
+        rise, run = between(Y, Y_low, left, right) + v, between(W, W_low, left, right) + 1
         moved = True
         while moved:
             moved = False
-            rise, run = between(Y, Y_low, left, right) + 1, between(W, W_low, left, right) + 1
             n = np.int64(after[right])
             while n >= 0 and between(Y, Y_low, right, n) * run <= rise * between(
                 W, W_low, right, n
             ):
                 right = n
-                rise, run = between(Y, Y_low, left, right) + 1, between(W, W_low, left, right) + 1
+                rise, run = between(Y, Y_low, left, right) + v, between(W, W_low, left, right) + 1
                 n = np.int64(after[right])
-            while first < last:
+            # One step only: seen from a right point that lags behind, the next may be too much.
+            if first < last:
                 n = np.int64(queue[first + 1])
-                rise, run = between(Y, Y_low, n, right) + 1, between(W, W_low, n, right) + 1
-                if between(Y, Y_low, left, n) * run >= rise * between(W, W_low, left, n):
-                    break
-                first += 1
-                left = n
-                moved = True
+                new_rise = between(Y, Y_low, n, right) + v
+                new_run = between(W, W_low, n, right) + 1
+                if between(Y, Y_low, left, n) * new_run < new_rise * between(W, W_low, left, n):
+                    first += 1
+                    left, rise, run = n, new_rise, new_run
+                    moved = True
         if left == before[0] and right == before[1]:
             continue
         before = left, right
-        fit = (between(Y, Y_low, left, right) + 1) / (between(W, W_low, left, right) + 1)
+        fit = rise / run
         if fit != value:
-            if steps == found.shape[1]:
-                longer = np.empty((3, 4 * steps), np.int32)
-                for i in range(3):  # a slice's shape check would take a second to compile
-                    for j in range(steps):
-                        longer[i, j] = found[i, j]
-                found = longer
             found[0, steps], found[1, steps], found[2, steps] = k, left, right
             value = fit
             steps += 1
@@ -274,8 +253,10 @@ def read_fits(x, W, Y, W_low, Y_low, start, a, b, label):
 
 
 @kernel
-def guide(values, cells):
+def guide(values):
     """Lay a grid of equal cells over sorted values, to shorten the search in them.
+
+    There are ``CELLS`` a value, as long as that is no matter of memory.
 
     Returns
     -------
@@ -286,6 +267,7 @@ def guide(values, cells):
         whatever the rounding, so the value that s is searched for lies in the cell of s.
     """
     n = len(values)
+    cells = max(1, n, min(CELLS * n, LARGEST_GRID))
     begins = np.zeros(cells + 1, np.uint32)
     if n == 0:
         return begins, 0.0, 0.0
@@ -312,30 +294,54 @@ def cell_of(s, origin, scale, cells):
 def read_steps(scores, values, fits, begins, origin, scale, equal, out, begin, stop):
     """Look up the fits of scores begin ... stop - 1.
 
-    The fit of s is the one whose number is the count of values below s (``equal``: up to s).
-    ``LANES`` searches go on side by side, as long as the longest of them needs.
+    The fit of s is the one whose number is the count of values below s (``equal``: up to s). The
+    grid leaves few values to a cell; where it leaves many the search begins with halving.
     """
-    n = len(values)
+    one = np.uint32(1)  # unsigned numbers spare the test for a negative index
     cells = len(begins) - 1
-    low = np.empty(LANES, np.uint32)
-    for c in range(begin, stop, LANES):
-        width = min(LANES, stop - c)
-        length = 0
-        for i in range(width):
-            cell = cell_of(scores[c + i], origin, scale, cells)
-            low[i] = begins[cell]
-            length = max(length, np.int64(begins[cell + 1]) - np.int64(begins[cell]))
-        for i in range(width):
-            low[i] = min(np.int64(low[i]), n - length)
-        while length > 1:
-            half = length >> 1
-            for i in range(width):
-                value, score = values[low[i] + half - 1], scores[c + i]
-                low[i] += half if (value < score) | (equal & (value == score)) else 0
-            length -= half
-        if length == 1:
-            for i in range(width):
-                value, score = values[low[i]], scores[c + i]
-                low[i] += 1 if (value < score) | (equal & (value == score)) else 0
-        for i in range(width):
-            out[c + i] = fits[low[i]]
+    for i in range(begin, stop):
+        s = scores[i]
+        cell = np.uint32(cell_of(s, origin, scale, cells))
+        low, high = begins[cell], begins[cell + one]
+        while high - low > np.uint32(4):
+            middle = (low + high) >> one
+            value = values[middle]
+            if (value < s) | (equal & (value == s)):
+                low = middle + one
+            else:
+                high = middle
+        while low < high:
+            value = values[low]
+            if not (value < s) | (equal & (value == s)):
+                break
+            low += one
+        out[i] = fits[low]
+
+
+@kernel
+def sort_into_parts(scores, origin, scale, cells, begin, stop):
+    """Return scores begin ... stop - 1 and their numbers, in the order of their part of the grid.
+
+    Look-ups in a table that no cache holds find what they need there when neighbours come in turn.
+    """
+    counts = np.zeros(PARTS + 1, np.int64)
+    share = PARTS / cells
+    for i in range(begin, stop):
+        counts[int(cell_of(scores[i], origin, scale, cells) * share) + 1] += 1
+    for part in range(PARTS):
+        counts[part + 1] += counts[part]
+    ordered = np.empty(stop - begin, np.float64)
+    numbers = np.empty(stop - begin, np.uint32)
+    for i in range(begin, stop):
+        part = int(cell_of(scores[i], origin, scale, cells) * share)
+        ordered[counts[part]] = scores[i]
+        numbers[counts[part]] = i - begin
+        counts[part] += 1
+    return ordered, numbers
+
+
+@kernel
+def put_back(values, numbers, out, begin):
+    """Write values to where their scores were taken from."""
+    for i in range(len(values)):
+        out[begin + numbers[i]] = values[i]

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from vennforest._validation import FloatArray
-from vennforest.calibrators._counts import FINEST, group
+from vennforest.calibrators._counts import FINEST, group_ascending
 from vennforest.calibrators.one_vs_rest import normalise
 from vennforest.calibrators.platt import PlattMap, fit_platt
 
@@ -26,7 +26,7 @@ class SmoothEstimate:
 
     @classmethod
     def fit(cls, columns: Iterable[tuple[FloatArray, FloatArray, FloatArray]]) -> Self:
-        """Fit a map to each column: scores (m,), their weights and their positive weights (m,)."""
+        """Fit a map to each column: increasing scores, weights and positive weights, each (m,)."""
         return cls(tuple(_fit_map(*column) for column in columns))
 
     def predict(self, scores: FloatArray) -> FloatArray:
@@ -39,9 +39,9 @@ class SmoothEstimate:
 
 
 def _fit_map(x: FloatArray, weight: FloatArray, positive: FloatArray) -> PlattMap:
-    probabilities = bool(x.min() >= 0 and x.max() <= 1)
+    probabilities = bool(x[0] >= 0 and x[-1] <= 1)
     if len(x) > FINEST:
-        x, weight, positive = group(x, weight, positive)
+        x, weight, positive = group_ascending(x, weight, positive)
     counts = np.concatenate([weight - positive, positive])
     used = counts > 0
     return fit_platt(

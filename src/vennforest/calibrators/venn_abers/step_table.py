@@ -22,6 +22,9 @@ SMALLEST_BLOCK = 20_000
 SMALLEST_RADIX_SORT = 2_000
 """From here on the radix sort beats numpy's."""
 
+LARGE_TABLE = 1 << 16
+"""Steps that no fast cache holds, and new scores that are worth sorting for them."""
+
 SEARCH_COST = 25
 """A search without a group takes, for each of its examples, as long as a fit of so many."""
 
@@ -114,23 +117,18 @@ class StepTable:
     ) -> None:
         self.x, self.W, self.Y, self.examples = x, W, Y, examples
         self.W_low, self.Y_low = W_low, Y_low
-        m = len(x)
-        start, a, b = kernels.insert_ones(*self.sums)
-        self.ones = self._steps(start, a, b, 1)
-        # A label 0 is a label 1 seen in the mirror: scores turned round, classes exchanged.
-        start, a, b = kernels.insert_ones(*kernels.mirror(*self.sums))
-        first = np.append(start[1:], m + 1)[::-1]  # seen from there, where each run's left end is
-        self.zeros = self._steps(m + 1 - first, m - b[::-1], m - a[::-1], 0)
+        after = kernels.suffix_hulls(*self.sums)
+        self.zeros, self.ones = self._steps(after, 0), self._steps(after, 1)
 
     @property
     def sums(self) -> Sums:
         """The cumulative points."""
         return Sums(self.W, self.Y, self.W_low, self.Y_low)
 
-    def _steps(self, start: Int32Array, a: Int32Array, b: Int32Array, label: int) -> Steps:
-        start, a, b = (np.ascontiguousarray(part, np.int32) for part in (start, a, b))
+    def _steps(self, after: Int32Array, label: int) -> Steps:
+        start, a, b = kernels.insert(*self.sums, after, label)
         ends, fits = kernels.read_fits(self.x, *self.sums, start, a, b, label)
-        return Steps(ends, fits, a, b, *kernels.guide(ends, max(1, len(ends))))
+        return Steps(ends, fits, a, b, *kernels.guide(ends))
 
     @classmethod
     def from_examples(
@@ -250,18 +248,16 @@ class StepTable:
     ) -> None:
         def work(begin: int, stop: int) -> None:
             for equal, steps, out in ((True, self.zeros, p0), (False, self.ones, p1)):
-                kernels.read_steps(
-                    scores,
-                    steps.ends,
-                    steps.fits,
-                    steps.begins,
-                    steps.origin,
-                    steps.scale,
-                    equal,
-                    out,
-                    begin,
-                    stop,
+                ends, fits, _, _, *grid = steps
+                if len(ends) < LARGE_TABLE or stop - begin < LARGE_TABLE:
+                    kernels.read_steps(scores, ends, fits, *grid, equal, out, begin, stop)
+                    continue
+                cells = len(steps.begins) - 1
+                ordered, numbers = kernels.sort_into_parts(
+                    scores, steps.origin, steps.scale, cells, begin, stop
                 )
+                kernels.read_steps(ordered, ends, fits, *grid, equal, ordered, 0, len(ordered))
+                kernels.put_back(ordered, numbers, out, begin)
 
         _run(work, len(scores), n_jobs)
 

@@ -16,6 +16,25 @@ LARGEST_COUNT = 1 << 26
 """Sums of counts up to here are compared without rounding."""
 
 
+MOST_WEIGHT = 1e18
+"""Sum of weights up to which the new object's weight of 1 is exact to 13 digits."""
+
+
+def check_total(weight: FloatArray | None, name: str = "sample_weight") -> None:
+    """Refuse weights beside which the new object's weight of 1 is lost.
+
+    Raises
+    ------
+    ValueError
+        If they sum to more than 1e18.
+    """
+    if weight is not None and weight.sum() > MOST_WEIGHT:
+        raise ValueError(
+            f"{name} must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
+            f"got {weight.sum():g}: divide them all by one number"
+        )
+
+
 class Sums(NamedTuple):
     """The cumulative points P_0, ..., P_m (``kernels``), each sum perhaps a pair of numbers."""
 

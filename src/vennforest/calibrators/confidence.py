@@ -1,0 +1,330 @@
+"""Confidence intervals for the share of a class at a score, assuming only that it rises with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainccinv, betaincinv
+from sklearn.utils.validation import check_consistent_length
+
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_scores,
+    encode_labels,
+)
+
+SHORTEST = 4
+"""Examples of the shortest stretch: fewer bound nothing at the usual levels."""
+
+OVERLAP = 4
+"""Stretches of the simultaneous band begin so many times in each one's length."""
+
+ROUNDING = 0.02
+"""Counts are rounded outwards by so many times the root of the length, to save evaluations."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConfidenceIntervals:
+    """Confidence intervals for the share of every class among objects with the given scores.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n, k)
+        Ends of the intervals, in [0, 1].
+    classes : ndarray of shape (k,)
+        The label of each column.
+    level : float
+        The probability, in (0, 1), with which each interval holds the share.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    classes: NDArray[Any]
+    level: float
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    @property
+    def width(self) -> FloatArray:
+        """Upper minus lower, shape (n, k), in [0, 1]."""
+        return self.upper - self.lower
+
+
+class ConfidenceBand(NamedTuple):
+    """A band that holds the whole curve at once: of scores from ``x[i]`` up to below ``x[i + 1]``.
+
+    At a calibration score itself both ends are as good as the neighbouring ones allow: see
+    `ScoreConfidence.simultaneous`.
+    """
+
+    x: FloatArray  # (m,) the distinct calibration scores, increasing
+    lower: FloatArray  # (m,) at each of them, in [0, 1], not decreasing
+    upper: FloatArray  # (m,)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreConfidence:
+    """What calibration scores and labels of two classes say for sure about the curve between them.
+
+    Let f(s) be the share of the positive class among objects with score s, and assume that f does
+    not decrease. Given the scores, labels are independent with P(y_i = 1) = f(s_i). The positives
+    S of any stretch of m consecutive examples from score a to score b lie in stochastic order
+    between Binomial(m, f(a)) and Binomial(m, f(b)). So the exact upper binomial bound (Clopper &
+    Pearson 1934) of S, at level 1 - alpha, is at least f(a) with probability 1 - alpha or more,
+    and with it f(s) for every s <= a; the lower bound of S likewise is at most f(s) for s >= b.
+    Which stretches are looked at follows from the scores alone, so alpha may be divided among them
+    and the best taken (Yang & Barber 2019; Dimitriadis, Duembgen, Henzi, Puke & Ziegel 2023).
+    Stretches are of 4, 8, 16, ... examples, or the first number from there on at which a score
+    ends, since examples of equal score have no order; hence n log n.
+
+    Parameters
+    ----------
+    x : ndarray of shape (m,)
+        Distinct calibration scores, increasing.
+    total, positive : ndarray of int of shape (m + 1,)
+        Cumulative numbers of examples, and of positive ones, from 0.
+
+    Notes
+    -----
+    *Pointwise* intervals look at the stretches that begin with the first calibration score from s
+    on, and at those that end with the last one up to s: one of each length. With D lengths each
+    has the error (1 - level) / (2 D), and the interval of any one score s, chosen without a look at
+    the labels, holds f(s) with the level's probability or more, whatever n and f are.
+
+    *The simultaneous band* holds the whole curve. Each length has the same share of the error, and
+    divides it among its stretches, which begin four times in each length.
+
+    Where the two ends cross, the examples refute at the level that f does not decrease; there the
+    interval reaches from one to the other.
+    """
+
+    x: FloatArray
+    total: IntArray
+    positive: IntArray
+
+    @classmethod
+    def from_examples(cls, scores: FloatArray, positive: NDArray[np.bool_]) -> Self:
+        """Count the examples of scores (n,) at each distinct score."""
+        x, number = np.unique(scores, return_inverse=True)
+        return cls.from_counts(
+            x, np.bincount(number, minlength=len(x)), np.bincount(number, positive, len(x))
+        )
+
+    @classmethod
+    def from_counts(cls, x: FloatArray, total: ArrayLike, positive: ArrayLike) -> Self:
+        """Cumulate whole numbers of examples, and of positive ones, at increasing scores (m,).
+
+        Raises
+        ------
+        ValueError
+            If a number is not whole: weighted examples are not so many independent ones.
+        """
+        sums = []
+        for given in (total, positive):
+            counts = np.asarray(given, np.float64)
+            if (counts != np.rint(counts)).any():
+                raise ValueError(
+                    "counts must be whole numbers for confidence intervals, got "
+                    f"{counts[counts != np.rint(counts)][0]}: weights are no independent examples"
+                )
+            sums.append(np.append(0, np.cumsum(counts)).astype(np.intp))
+        return cls(x, *sums)
+
+    def pointwise(self, scores: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return for scores (n,) the ends of intervals that hold f at each with the level.
+
+        Raises
+        ------
+        InputError
+            If the level does not lie between 0 and 1.
+        """
+        lengths = self._lengths()
+        error = _error(level) / max(1, 2 * len(lengths))
+        # A stretch that begins at number i bounds scores up to x[i], one that ends before number i
+        # those from x[i - 1] on.
+        begin, to_begin = np.unique(np.searchsorted(self.x, scores, "left"), return_inverse=True)
+        end, to_end = np.unique(np.searchsorted(self.x, scores, "right"), return_inverse=True)
+        lower, upper = np.zeros(len(self.x) + 1), np.ones(len(self.x) + 1)
+        for length in lengths:
+            starts, ends = self._stretches(begin, length)
+            upper[starts] = np.minimum(upper[starts], self._bound(starts, ends, error, True))
+            starts, ends = self._stretches_back(end, length)
+            lower[ends] = np.maximum(lower[ends], self._bound(starts, ends, error, False))
+        low, up = lower[end][to_end], upper[begin][to_begin]
+        return np.minimum(low, up), np.maximum(low, up)
+
+    def simultaneous(
+        self, scores: FloatArray, level: float = 0.95
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return for scores (n,) the ends of the band that holds f everywhere with the level.
+
+        Both ends do not decrease in the score.
+
+        Raises
+        ------
+        InputError
+            If the level does not lie between 0 and 1.
+        """
+        lengths = self._lengths()
+        error = _error(level) / max(1, 2 * len(lengths))
+        m = len(self.x)
+        lower, upper = np.zeros(m + 1), np.ones(m + 1)
+        for length in lengths:
+            step = max(1, length // OVERLAP)
+            places = np.arange(0, self.total[-1], step)
+            begin = np.unique(np.searchsorted(self.total, places))
+            starts, ends = self._stretches(begin, length)
+            each = error / max(1, len(starts))
+            np.minimum.at(upper, starts, self._bound(starts, ends, each, True))
+            np.maximum.at(lower, ends, self._bound(starts, ends, each, False))
+        upper = np.minimum.accumulate(upper[::-1])[::-1]
+        lower = np.maximum.accumulate(lower)
+        low = lower[np.searchsorted(self.x, scores, "right")]
+        up = upper[np.searchsorted(self.x, scores, "left")]
+        return np.minimum(low, up), np.maximum(low, up)
+
+    def band(self, level: float = 0.95) -> ConfidenceBand:
+        """Return the simultaneous band at every distinct calibration score, for plots."""
+        return ConfidenceBand(self.x, *self.simultaneous(self.x, level))
+
+    def _lengths(self) -> list[int]:
+        n = int(self.total[-1])
+        return [SHORTEST << d for d in range(max(0, (n // SHORTEST).bit_length()))]
+
+    def _stretches(self, begin: IntArray, length: int) -> tuple[IntArray, IntArray]:
+        """Return starts and ends of the stretches of this length or a little more, where whole."""
+        ends = np.searchsorted(self.total, self.total[begin] + length)
+        whole = ends < len(self.total)
+        return begin[whole], ends[whole].astype(np.intp)
+
+    def _stretches_back(self, end: IntArray, length: int) -> tuple[IntArray, IntArray]:
+        starts = np.searchsorted(self.total, self.total[end] - length, "right") - 1
+        whole = starts >= 0
+        return starts[whole].astype(np.intp), end[whole]
+
+    def _bound(self, starts: IntArray, ends: IntArray, error: float, upper: bool) -> FloatArray:
+        """Return the exact binomial bound of each stretch, with this probability of an error."""
+        m = self.total[ends] - self.total[starts]
+        s = self.positive[ends] - self.positive[starts]
+        if not len(m):
+            return np.empty(0)
+        step = max(1, int(ROUNDING * np.sqrt(m.min())))
+        s = np.minimum(-(-s // step) * step, m) if upper else s // step * step
+        # as many evaluations as there are different pairs of s and m
+        pairs, back = np.unique(s * (m.max() + 1) + m, return_inverse=True)
+        s, m = pairs // (m.max() + 1), pairs % (m.max() + 1)
+        inner = s < m if upper else s > 0
+        bound = np.ones(len(s)) if upper else np.zeros(len(s))
+        s, m = s[inner].astype(np.float64), m[inner].astype(np.float64)
+        bound[inner] = (
+            betainccinv(s + 1, m - s, error) if upper else betaincinv(s, m - s + 1, error)
+        )
+        return bound[back]
+
+
+def confidence_intervals(
+    scores: ArrayLike,
+    y: ArrayLike,
+    new_scores: ArrayLike,
+    *,
+    level: float = 0.95,
+    classes: ArrayLike | None = None,
+    simultaneous: bool = False,
+) -> ConfidenceIntervals:
+    """Return confidence intervals for the share of every class among objects with new scores.
+
+    They assume nothing but independent examples and that the share of a class does not decrease
+    with its score; the bounds of Venn prediction say something else, namely how far one more label
+    would move the estimate. More than two classes: one against the rest, each class at the level.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,) or (n, k)
+        Scores of calibration examples that the model was not trained on: of the second of two
+        classes, or a column a class in sorted order of the labels.
+    y : array-like of shape (n,)
+        Their labels.
+    new_scores : array-like of shape (m,) or (m, k)
+        Where intervals are wanted.
+    level : float, default=0.95
+        Probability, in (0, 1), with which an interval holds the share.
+    classes : array-like of shape (k,), optional
+        Every class, when some may be missing from ``y``.
+    simultaneous : bool, default=False
+        False: each interval for itself. True: all together, wider.
+
+    Returns
+    -------
+    ConfidenceIntervals
+        Ends of shape (m, k).
+
+    Raises
+    ------
+    ValueError
+        If scores are not finite, shapes do not fit, there are fewer than two classes, or the level
+        does not lie between 0 and 1.
+
+    Examples
+    --------
+    >>> scores = np.linspace(0, 1, 200)
+    >>> y = scores + np.tile([0.3, -0.3], 100) > 0.5
+    >>> intervals = confidence_intervals(scores, y, [0.1, 0.9])
+    >>> intervals.lower[:, 1].round(2), intervals.upper[:, 1].round(2)
+    (array([0.  , 0.59]), array([0.41, 1.  ]))
+    """
+    score, new = check_scores(scores), check_scores(new_scores, "new_scores")
+    check_consistent_length(score, y)
+    codes, labels = encode_labels(y, classes)
+    k = len(labels)
+    if k < 2:
+        raise ValueError(f"y must hold at least two classes, got one class: {labels.tolist()[0]!r}")
+    columns = _by_class(score, k, "scores"), _by_class(new, k, "new_scores")
+    per_class = [
+        ScoreConfidence.from_examples(score[:, j], codes == (j if k > 2 else 1))
+        for score in columns[:1]
+        for j in range(score.shape[1])
+    ]
+    return intervals_of(per_class, columns[1], labels, level, simultaneous)
+
+
+def intervals_of(
+    per_class: list[ScoreConfidence],
+    new: FloatArray,
+    labels: NDArray[Any],
+    level: float,
+    simultaneous: bool = False,
+) -> ConfidenceIntervals:
+    """Return the intervals at new scores (m, 1) of the second of two classes, or (m, k)."""
+    ends = [
+        (one.simultaneous if simultaneous else one.pointwise)(
+            np.ascontiguousarray(new[:, j]), level
+        )
+        for j, one in enumerate(per_class)
+    ]
+    if len(labels) == 2:
+        ((low, up),) = ends
+        ends = [(1 - up, 1 - low), (low, up)]
+    lower, upper = (np.column_stack([end[side] for end in ends]) for side in (0, 1))
+    return ConfidenceIntervals(lower, upper, labels, float(level))
+
+
+def _by_class(scores: FloatArray, k: int, name: str) -> FloatArray:
+    """Return scores as (n, 1) for two classes, of the second one, or (n, k)."""
+    if k == 2 and scores.ndim == 1:
+        return scores[:, None]
+    if scores.ndim == 2 and scores.shape[1] == k:
+        return scores[:, 1:] if k == 2 else scores
+    raise ValueError(f"{name} must have a column for each of {k} classes, got {scores.shape}")
+
+
+def _error(level: float) -> float:
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
+        raise InputError(f"level must lie between 0 and 1, got {level!r}")
+    return 1 - float(level)
