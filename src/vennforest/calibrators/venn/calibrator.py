@@ -129,9 +129,6 @@ class Venn(BoundedCalibrator):
         expect_array(self._cell, "_cell", (n,), "i", 0, m * k - 1)
         if weight is not None:
             expect_array(weight, "_weight", (n,), low=SMALLEST)
-            expect_array(self._heaviest, "_heaviest", (m * k,), "i", -1, n - 1)
-            expect_array(self._remainder, "_remainder", (m * k,), low=0)
-            expect((self._remainder <= self.counts_.ravel()).all(), "_remainder must be a part")
         counts = np.bincount(self._cell, weights=weight, minlength=m * k).reshape(-1, k)
         expect(np.array_equal(counts, self.counts_), "counts_ must be those of the examples")
         lower, upper = _bounds(self.counts_)
