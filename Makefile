@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: help install report test test-slow check lint types imports bench bench-large clean
+.PHONY: help install report test test-slow test-lowest test-boosters test-nojit test-sdist fuzz models \
+	check lint types imports bench bench-large clean
 
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(VENV)/.user: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +30,54 @@ test: $(VENV)/.dev  ## run the tests and doctests
 
 test-slow: $(VENV)/.dev  ## run the tests that take minutes
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
+
+# Each of the three has an environment of its own, made anew when pyproject.toml changes.
+$(VENV)-lowest/.made: pyproject.toml scripts/lowest.py
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(PYTHON) scripts/lowest.py > $(VENV)-lowest/constraints.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet --constraint $(VENV)-lowest/constraints.txt \
+		--editable '.[peers,test]'
+	@touch $@
+
+$(VENV)-boosters/.made: pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)-boosters
+	$(VENV)-boosters/bin/python -m pip install --quiet --editable '.[boosters,test]'
+	@touch $@
+
+test-lowest: $(VENV)-lowest/.made  ## run the tests with the lowest declared version of every dependency
+	$(VENV)-lowest/bin/python -m pytest -n $(JOBS)
+
+test-boosters: $(VENV)-boosters/.made  ## run the tests with XGBoost, LightGBM and CatBoost
+	$(VENV)-boosters/bin/python -c 'import catboost, lightgbm, xgboost'
+	$(VENV)-boosters/bin/python -m pytest -n $(JOBS) tests/test_boosters.py tests/persistence -k booster
+
+NOJIT = tests/calibrators tests/forest tests/sources tests/test_multiprobability.py
+
+test-nojit: $(VENV)/.dev  ## run the tests of compiled loops with the loops not compiled
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) -W ignore::RuntimeWarning $(NOJIT)
+
+# Nothing of this folder is read: the tests run where the archive is unpacked, on what it installs.
+test-sdist: $(VENV)/.dev  ## run the tests from the source distribution
+	rm -rf $(VENV)-sdist
+	$(PYTHON) -m venv $(VENV)-sdist
+	$(VENV)-sdist/bin/python -m pip install --quiet build
+	$(VENV)-sdist/bin/python -m build --sdist --outdir $(VENV)-sdist/dist .
+	mkdir $(VENV)-sdist/tree
+	tar -xzf $(VENV)-sdist/dist/vennforest-*.tar.gz -C $(VENV)-sdist/tree --strip-components 1
+	$(VENV)-sdist/bin/python -m pip install --quiet '$(VENV)-sdist/tree[peers,test]'
+	rm -r $(VENV)-sdist/tree/src
+	cd $(VENV)-sdist/tree && ../bin/python -m pytest -n $(JOBS) tests README.md
+
+COUNT ?= 100000
+SECONDS ?= 0
+SEED ?= 0
+
+fuzz: $(VENV)/.dev  ## change model files COUNT times, for SECONDS at most; goes on where it stopped
+	$(BIN)/python tests/fuzzing.py --count $(COUNT) --seconds $(SECONDS) --seed $(SEED) \
+		--state .fuzz-$(SEED).json
+
+models: $(VENV)/.dev  ## write a small model file of every kind for later versions to read
+	$(BIN)/python tests/models/make.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -52,4 +101,4 @@ bench-large: $(VENV)/.dev  ## the same with 10^7 scores and 10^6 rows
 	$(BENCH) --large
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-boosters $(VENV)-sdist .fuzz-*.json .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from vennforest._loaded import expect, expect_labels, same_labels
 from vennforest._validation import FloatArray, check_option, check_weights, encode_labels
 from vennforest.calibrators import Calibrator, Venn
 from vennforest.calibrators.bounded import has_bounds, leaves_out
@@ -449,6 +450,40 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if "classes_" not in self.__dict__:  # the check itself takes as long as scoring a row
             check_is_fitted(self, "classes_")
         return predict_parts(self._parts, self._calibrators, self._points, self.classes_, X, bounds)
+
+    def check_loaded(self) -> None:
+        """Refuse models, calibration examples and calibrators that do not belong together.
+
+        Raises
+        ------
+        ValueError
+            If labels, features or examples are not the same in every part.
+        """
+        self._check_parameters()
+        expect_labels(self.classes_)
+        parts, calibrators = self._parts, self._calibrators
+        expect(isinstance(parts, list | tuple) and parts, "_parts must be a list of one or more")
+        expect(all(isinstance(part, Part) for part in parts), "_parts must be Parts")
+        expect(isinstance(calibrators, list), "_calibrators must be a list")
+        expect(len(parts) == len(calibrators), "_calibrators must be as many as _parts")
+        for part, calibrator in zip(parts, calibrators, strict=True):
+            expect(isinstance(calibrator, Calibrator), "_calibrators must be Calibrators")
+            expect(same_labels(calibrator.classes_, self.classes_), "classes_ must be the same")
+            part.check_classes(len(self.classes_))
+            n = len(part.codes)
+            expect(calibrator._n_given == n, f"_n_given must be {n}, the number of examples")
+            drawn = getattr(part.scorer, "n_examples", n)
+            expect(drawn == n, f"a scorer must leave out one of {n} examples")
+            labels = getattr(part.scorer, "classes", self.classes_)
+            expect(same_labels(labels, self.classes_), "classes must be the same")
+        expect(len(self._points) == len(parts), "_points must be as many as _parts")
+        for point in self._points:
+            expect(point is None or isinstance(point, PooledCalibration), "_points must be pools")
+            expect(point is None or same_labels(point.classes_, self.classes_), "of these classes")
+        known = getattr(self, "n_features_in_", None)
+        for part in parts:
+            own = getattr(part.estimator, "n_features_in_", None)
+            expect(own == known, f"n_features_in_ must be {known} in every part")
 
     def _get_estimator(self) -> Any:
         if self.estimator is None:

@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import vennforest
 from vennforest.cli import main
-from vennforest.persistence.model_file import read_header
+from vennforest.persistence import read_header
 from vennforest.tables.stream import TableFile
 from vennforest.transductive import classifier as transductive
 

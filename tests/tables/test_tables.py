@@ -12,6 +12,7 @@ from pyarrow import feather, ipc, parquet  # noqa: E402
 
 from vennforest._files import check_output, written_whole  # noqa: E402
 from vennforest._validation import InputError  # noqa: E402
+from vennforest.tables import files  # noqa: E402
 from vennforest.tables.read import find_column, read_table  # noqa: E402
 from vennforest.tables.target import load_example, split_target  # noqa: E402
 
@@ -245,3 +246,15 @@ def test_written_files_have_the_usual_mode(tmp_path):
     assert (tmp_path / "usual").read_text() == "through the link"
     assert (tmp_path / "usual").stat().st_mode & 0o777 == 0o640
     assert (tmp_path / "link").is_symlink()
+
+
+def test_gzipped_tables_unpack_up_to_a_limit(tmp_path, monkeypatch):
+    """The size that a gzipped file declares may be anything: what is read is counted."""
+    path = tmp_path / "data.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 500_000))
+    assert len(read_table(path)) == 500_000
+    monkeypatch.setattr(files, "FREE", 1 << 20)
+    with pytest.raises(InputError, match="unpacks to more than 1 MiB, 100 times its own size"):
+        read_table(path)
+    monkeypatch.setattr(files, "MOST_RATIO", 5000)
+    assert len(read_table(path)) == 500_000

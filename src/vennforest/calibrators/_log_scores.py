@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 import numpy as np
 
+from vennforest._loaded import expect, expect_array, expect_number
 from vennforest._validation import FloatArray, InputError, IntArray, check_option
 from vennforest.calibrators._probabilities import (
     Interior,
@@ -82,6 +83,17 @@ class ToProbabilities:
         model = TemperatureScaling(on="logits")
         return cls(model.fit(scores, codes, sample_weight=weight, classes=np.arange(k)))
 
+    def check_loaded(self) -> None:
+        """Refuse what scales with anything else than temperature scaling.
+
+        Raises
+        ------
+        ValueError
+            If it does.
+        """
+        one = self.temperature
+        expect(one is None or isinstance(one, TemperatureScaling), "temperature must scale")
+
     @property
     def on(self) -> Literal["probabilities", "logits"]:
         """What the calibration scores were taken for."""
@@ -130,6 +142,20 @@ class Shrinkage:
         """Return the shrinkage for calibration probabilities p (n,) or (n, k), labels counted."""
         shares = (counts + 1) / (counts.sum() + len(counts))
         return cls(c, shares, Interior.of(p.ravel()))
+
+    def check_loaded(self) -> None:
+        """Refuse shares that are none, or a strength below zero.
+
+        Raises
+        ------
+        ValueError
+            If it is so.
+        """
+        expect_number(self.c, "c", 0)
+        expect_array(self.shares, "shares", (None,), low=0, high=1)
+        expect(len(self.shares) >= 2, "shares must be of two classes or more")
+        expect(abs(self.shares.sum() - 1) < 1e-9, "shares must sum to 1")
+        expect(isinstance(self.interior, Interior), "interior must be an Interior")
 
     def logs(self, p: FloatArray) -> FloatArray:
         """Return ``log(k p)``, (n, k), of probabilities (n,) or (n, k): 0 where all are equal."""

@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from vennforest._loaded import expect_number
 from vennforest._validation import FloatArray
 
 MAX_STEPS = 300
@@ -21,6 +22,10 @@ The method converges quadratically, so the step that is this short leaves an err
 
 PERFECT = 1e-10
 """Mean log loss, relative to the rarer label's share, that cannot be worth improving."""
+
+
+SMALLEST = float(np.nextafter(0, 1))
+"""The smallest number above zero."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,18 @@ class Standard:
         middle = float(away.mean()) if shift else 0.0
         spread = float(np.sqrt(np.square(away - middle).mean()))
         return cls(unit, first + middle, spread or 1.0)
+
+    def check_loaded(self) -> None:
+        """Refuse a scale by which nothing can be divided.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite, or the unit or the spread is not above zero.
+        """
+        expect_number(self.unit, "unit", SMALLEST)
+        expect_number(self.centre, "centre")
+        expect_number(self.spread, "spread", SMALLEST)
 
     def __call__(self, column: FloatArray) -> FloatArray:
         """Return numbers (n,) on the standard scale, cut off far beyond any use."""

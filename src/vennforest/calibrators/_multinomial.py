@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from vennforest._loaded import expect_array
 from vennforest._validation import FloatArray, IntArray
 
 Structure = Literal["shared", "diagonal", "full"]
@@ -35,6 +36,18 @@ class Multinomial:
 
     slopes: FloatArray
     intercepts: FloatArray
+
+    def check_loaded(self) -> None:
+        """Refuse slopes and intercepts of different classes.
+
+        Raises
+        ------
+        ValueError
+            If they are, or are no finite numbers.
+        """
+        k = len(self.intercepts)
+        expect_array(self.intercepts, "intercepts", (k,))
+        expect_array(self.slopes, "slopes", (k, k))
 
     def __call__(self, logs: FloatArray) -> FloatArray:
         """Return probabilities (n, k) for logarithms (n, k)."""

@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from vennforest._loaded import expect, expect_number
 from vennforest._validation import FloatArray
 
 NEAREST, FARTHEST = float(np.finfo(np.float64).eps), 0.01
@@ -92,6 +93,18 @@ class Interior:
         """
         check_unit_interval(scores, way_out)
         return cls(_margin(scores), 1 - _margin(1 - scores))
+
+    def check_loaded(self) -> None:
+        """Refuse what is no interval within (0, 1).
+
+        Raises
+        ------
+        ValueError
+            If an end is 0 or 1 or beyond, or the ends are exchanged.
+        """
+        expect_number(self.low, "low", 0, 1)
+        expect_number(self.high, "high", 0, 1)
+        expect(0 < self.low <= self.high < 1, "low and high must be in (0, 1), in this order")
 
     def clip(self, scores: FloatArray) -> FloatArray:
         """Return scores (n,) clipped into the interval."""

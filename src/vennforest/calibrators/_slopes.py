@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vennforest._loaded import expect, expect_array, expect_increasing, expect_number
 from vennforest._validation import FloatArray
 from vennforest.calibrators._log_scores import Shrinkage
 from vennforest.calibrators._logistic import logistic
@@ -32,6 +33,21 @@ class SlopeMap:
     knots: FloatArray
     slopes: FloatArray
     intercept: float
+
+    def check_loaded(self) -> None:
+        """Refuse slopes at other knots, or knots that do not ascend.
+
+        Raises
+        ------
+        ValueError
+            If it is so, or a number is not finite.
+        """
+        expect(isinstance(self.shrinkage, Shrinkage), "shrinkage must be a Shrinkage")
+        expect_array(self.knots, "knots", (None,))
+        expect(len(self.knots), "knots must hold one or more")
+        expect_increasing(self.knots, "knots")
+        expect_array(self.slopes, "slopes", (len(self.knots),))
+        expect_number(self.intercept, "intercept")
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,) in [0, 1]."""

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from vennforest._loaded import expect, expect_array, expect_labels, expect_number
 from vennforest._validation import (
     FloatArray,
     IntArray,
@@ -139,6 +140,32 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         best = self.predict_proba(scores).argmax(axis=1)  # refuses before fit
         labels: NDArray[Any] = self.classes_[best]
         return labels
+
+    def check_loaded(self) -> None:
+        """Refuse a state that ``fit`` could not have left, as one read from a file may be.
+
+        A calibrator that keeps more than this extends it.
+
+        Raises
+        ------
+        ValueError
+            If classes are not sorted labels, or examples are numbered beyond those given.
+        """
+        expect_labels(self.classes_)
+        expect_number(self._n_given, "_n_given", 0, integer=True)
+        if self._row_of is not None:
+            expect_array(self._row_of, "_row_of", (self._n_given,), "i", -1, self._n_given - 1)
+
+    def _check_rows(self, n: int) -> None:
+        """Refuse examples, as given to ``fit``, that are none of the n that reached ``_fit``."""
+        if self._row_of is None:
+            expect(self._n_given == n, f"_n_given must be {n}, the number of examples")
+        else:
+            kept = self._row_of[self._row_of >= 0]
+            expect(
+                len(kept) == n and (kept == np.arange(n)).all(),
+                f"_row_of must number {n} examples in their order",
+            )
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest

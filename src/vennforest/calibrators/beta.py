@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from vennforest._loaded import expect, expect_number
 from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators._logistic import Standard, fit_logistic, logistic
 from vennforest.calibrators._probabilities import ANY_SCORES, Interior, check_unit_interval
@@ -38,6 +39,19 @@ class BetaMap:
     b: float
     c: float
     interior: Interior
+
+    def check_loaded(self) -> None:
+        """Refuse a map that decreases or is not finite.
+
+        Raises
+        ------
+        ValueError
+            If a or b is below zero, or a parameter is no finite number.
+        """
+        expect_number(self.a, "a", 0)
+        expect_number(self.b, "b", 0)
+        expect_number(self.c, "c")
+        expect(isinstance(self.interior, Interior), "interior must be an Interior")
 
     @np.errstate(under="ignore")
     def __call__(self, scores: FloatArray) -> FloatArray:

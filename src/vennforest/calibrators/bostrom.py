@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vennforest._loaded import expect_number
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators._logistic import logistic
 from vennforest.calibrators._probabilities import ANY_SCORES, check_probabilities
@@ -85,6 +86,18 @@ class BostromScaling(Calibrator):
         scores_of = brier_scores(values, square / w.sum(), linear / w.sum())
         best = int(np.flatnonzero(scores_of.ravel() <= scores_of.min() + EQUAL)[0])
         self.A_, self.B_ = divmod(best, GRID)
+
+    def check_loaded(self) -> None:
+        """Refuse parameters that are none of the grid.
+
+        Raises
+        ------
+        ValueError
+            If one is.
+        """
+        super().check_loaded()
+        expect_number(self.A_, "A_", 0, GRID - 1, integer=True)
+        expect_number(self.B_, "B_", 0, GRID - 1, integer=True)
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         p, winner = _vectors(scores)

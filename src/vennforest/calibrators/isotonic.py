@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from vennforest._loaded import expect, expect_array, expect_increasing
 from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators.one_vs_rest import BinaryMap, OneVsRestCalibrator
 
@@ -22,6 +23,18 @@ class StepMap:
     ends: FloatArray  # (m - 1,) increasing
     values: FloatArray  # (m,) non-decreasing
 
+    def check_loaded(self) -> None:
+        """Refuse what is no non-decreasing function with values in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If it is none.
+        """
+        _check_values(self.values)
+        expect_array(self.ends, "ends", (len(self.values) - 1,))
+        expect_increasing(self.ends, "ends")
+
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,)."""
         p: FloatArray = self.values[np.searchsorted(self.ends, scores, side="left")]
@@ -34,6 +47,18 @@ class LinearMap:
 
     knots: FloatArray  # (m,) increasing
     values: FloatArray  # (m,) non-decreasing
+
+    def check_loaded(self) -> None:
+        """Refuse what is no non-decreasing function with values in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If it is none.
+        """
+        _check_values(self.values)
+        expect_array(self.knots, "knots", (len(self.values),))
+        expect_increasing(self.knots, "knots")
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,)."""
@@ -49,6 +74,13 @@ class LinearMap:
             p = self.values[right - 1] * (1 - share) + self.values[right] * share
         inside: FloatArray = np.clip(p, self.values[right - 1], self.values[right])
         return inside
+
+
+def _check_values(values: FloatArray) -> None:
+    """Refuse what are no probabilities that do not decrease."""
+    expect_array(values, "values", (None,), low=0, high=1)
+    expect(len(values), "values must hold one probability or more")
+    expect((values[1:] >= values[:-1]).all(), "values must not decrease")
 
 
 def fit_isotonic(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vennforest._loaded import expect
 from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators._counts import count_labels
 from vennforest.calibrators._log_scores import (
@@ -121,6 +122,22 @@ class MatrixScaling(Calibrator):
             self._map = fit_multinomial(logs, codes, weight, self.structure, ridge)
         self.coef_ = self._map.slopes.T.copy()
         self.intercept_ = self._map.intercepts.copy()
+
+    def check_loaded(self) -> None:
+        """Refuse a map of other classes.
+
+        Raises
+        ------
+        ValueError
+            If it is.
+        """
+        super().check_loaded()
+        k = len(self.classes_)
+        expect(isinstance(self._to_probabilities, ToProbabilities), "_to_probabilities is none")
+        expect(isinstance(self._shrinkage, Shrinkage), "_shrinkage must be a Shrinkage")
+        expect(len(self._shrinkage.shares) == k, f"_shrinkage must be of {k} classes")
+        expect(isinstance(self._map, Multinomial), "_map must be a Multinomial")
+        expect(len(self._map.intercepts) == k, f"_map must be of {k} classes")
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         return self._map(self._shrinkage.logs(self._to_probabilities(scores)))

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from vennforest._loaded import expect
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.base import Calibrator
 
@@ -50,6 +51,22 @@ class OneVsRestCalibrator(Calibrator):
                 )
                 for j in range(scores.shape[1])
             ]
+
+    def check_loaded(self) -> None:
+        """Refuse another number of maps than there are columns of scores, or none that is a map.
+
+        Raises
+        ------
+        ValueError
+            If it is so.
+        """
+        super().check_loaded()
+        k = len(self.classes_)
+        expect(
+            isinstance(self.maps_, list) and len(self.maps_) == (1 if k == 2 else k),
+            "maps_ must be a list with a map for each column of scores",
+        )
+        expect(all(callable(one) for one in self.maps_), "maps_ must hold maps")
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         if scores.ndim == 1:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from vennforest._loaded import expect, expect_number
 from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators._logistic import Standard, fit_logistic, logistic
 from vennforest.calibrators._probabilities import Interior, check_unit_interval
@@ -39,6 +40,22 @@ class PlattMap:
     slope: float
     intercept: float
     interior: Interior | None = None
+
+    def check_loaded(self) -> None:
+        """Refuse a sigmoid whose parameters are no finite numbers.
+
+        Raises
+        ------
+        ValueError
+            If they are not, or scale and interior are none.
+        """
+        expect(isinstance(self.standard, Standard), "standard must be a Standard")
+        expect_number(self.slope, "slope")
+        expect_number(self.intercept, "intercept")
+        expect(
+            self.interior is None or isinstance(self.interior, Interior),
+            "interior must be an Interior or None",
+        )
 
     @np.errstate(under="ignore")
     def __call__(self, scores: FloatArray) -> FloatArray:

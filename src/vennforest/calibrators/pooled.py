@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from sklearn.base import clone
 
+from vennforest._loaded import expect, expect_number
 from vennforest._validation import FloatArray, InputError, IntArray, check_count
 from vennforest.calibrators._folds import Cells
 from vennforest.calibrators._log_scores import On, ToProbabilities
@@ -120,6 +121,25 @@ class PooledCalibration(Calibrator):
         counts, p = held_out(list(members.values()), cells, k, int(self.n_folds))
         self.weights_ = dict(zip(members, pool_weights(counts, p).tolist(), strict=True))
         self.members_ = {name: _fit_member(one, cells, k) for name, one in members.items()}
+
+    def check_loaded(self) -> None:
+        """Refuse weights that are no shares, or members of other classes.
+
+        Raises
+        ------
+        ValueError
+            If it is so.
+        """
+        super().check_loaded()
+        k = len(self.classes_)
+        expect(isinstance(self._to_probabilities, ToProbabilities), "_to_probabilities is none")
+        expect(self.members_ and self.weights_.keys() == self.members_.keys(), "a weight for each")
+        for weight in self.weights_.values():
+            expect_number(weight, "weights_", 0, 1)
+        expect(abs(sum(self.weights_.values()) - 1) < 1e-9, "weights_ must sum to 1")
+        for member in self.members_.values():
+            expect(isinstance(member, Calibrator), "members_ must be calibrators")
+            expect(len(member.classes_) == k, f"members_ must be of {k} classes")
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         p = self._to_probabilities(scores)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vennforest._loaded import expect
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.calibrators._counts import count_labels
 from vennforest.calibrators._log_scores import (
@@ -32,6 +33,18 @@ class LogOddsCalibrator(OneVsRestCalibrator):
         self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
         self.on_ = self._to_probabilities.on
         super()._fit(self._to_probabilities(scores), codes, weight)
+
+    def check_loaded(self) -> None:
+        """Refuse maps of anything else than log-odds.
+
+        Raises
+        ------
+        ValueError
+            If one is.
+        """
+        super().check_loaded()
+        expect(isinstance(self._to_probabilities, ToProbabilities), "_to_probabilities is none")
+        expect(all(isinstance(one, SlopeMap) for one in self.maps_), "maps_ must be SlopeMaps")
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         return super()._predict_proba(self._to_probabilities(scores))

@@ -7,7 +7,9 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import brentq
 
+from vennforest._loaded import expect, expect_number
 from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest.calibrators._logistic import SMALLEST
 from vennforest.calibrators._probabilities import (
     Interior,
     are_probabilities,
@@ -96,6 +98,21 @@ class TemperatureScaling(Calibrator):
             self._beta = _inverse_temperature(z, codes, weight) / (deviation or 1.0)
         with np.errstate(over="ignore", under="ignore"):
             self.temperature_ = float(2 * np.float64(self._unit) / self._beta)
+
+    def check_loaded(self) -> None:
+        """Refuse a temperature that is none.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite or not above zero, or the kind of scores is unknown.
+        """
+        super().check_loaded()
+        expect(self.on_ in ("probabilities", "logits"), "on_ must be probabilities or logits")
+        if self.on_ == "probabilities":
+            expect(isinstance(self._interior, Interior), "_interior must be an Interior")
+        expect_number(self._unit, "_unit", SMALLEST)
+        expect_number(self._beta, "_beta", SMALLEST)
 
     @np.errstate(under="ignore", over="ignore")
     def _predict_proba(self, scores: FloatArray) -> FloatArray:

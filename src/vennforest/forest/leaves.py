@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._loaded import expect_array
 from vennforest._validation import CodeArray, FloatArray, IntArray
 from vennforest.forest.membership import Membership
 from vennforest.forest.packed import PackedForest
@@ -101,6 +102,18 @@ class LeafIndex:
                 found.append(numbers[out[np.argsort(leaf[out], kind="stable")]].astype(np.int32))
                 begins[start + 1 : stop + 1] = np.bincount(leaf[out], minlength=stop - start)
         return cls(totals, np.cumsum(begins), np.concatenate(found))
+
+    def check_loaded(self) -> None:
+        """Refuse arrays of other types than compiled loops rely on.
+
+        Raises
+        ------
+        ValueError
+            If one is. Its owner knows of how many nodes and examples they must be.
+        """
+        expect_array(self.totals, "totals", (None,), low=0)
+        expect_array(self.begins, "begins", (len(self.totals) + 1,), "i", 0)
+        expect_array(self.examples, "examples", (None,), "i", 0)
 
     def is_sound(self, n_nodes: int, n_examples: int) -> bool:
         """Tell whether it belongs to that many nodes and examples, as compiled loops rely on."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._loaded import expect, expect_array, expect_number
 from vennforest._validation import IntArray
 from vennforest.forest import kernels
 
@@ -130,6 +131,23 @@ class Membership:
                 f"got {dense.dtype} of shape {dense.shape}"
             )
         return cls(_pack(dense), dense.shape[1])
+
+    def check_loaded(self) -> None:
+        """Refuse bits of other examples than n.
+
+        Raises
+        ------
+        ValueError
+            If there are too few or too many words, or bits from n on.
+        """
+        expect_number(self.n, "n", 1, integer=True)
+        words = -(-self.n // 64)
+        expect_array(self.bits, "bits", (None, words), "u")
+        expect(self.bits.dtype == np.uint64, "bits must be of type uint64")
+        expect(len(self.bits), "bits must be of one tree or more")
+        if self.n % 64:
+            beyond = self.bits[:, -1] >> np.uint64(self.n % 64)
+            expect(not beyond.any(), f"bits from {self.n} on must be zero")
 
     def __len__(self) -> int:
         """Return the number of trees."""

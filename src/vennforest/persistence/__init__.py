@@ -1,5 +1,6 @@
 """Models in files: data that is read, never code that runs."""
 
-from vennforest.persistence.model_file import load, read_header, save, write_model
+from vennforest.persistence.archive import read_header
+from vennforest.persistence.model_file import load, save, write_model
 
 __all__ = ["load", "read_header", "save", "write_model"]

@@ -1,28 +1,29 @@
-"""Checks of what was read from a file: numbers that compiled code takes for places in arrays."""
+"""Checks of what was made from a file: that every part is one that ``fit`` could have left."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
-from sklearn.tree._tree import Tree
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
 
+from vennforest._files import one_line
 from vennforest._validation import InputError
-from vennforest.forest import LeafIndex, Membership
-from vennforest.sources.joined import JoinedScorer
+from vennforest.persistence.estimators import RULES
 
-LEAF = -1
 PLAIN = (str, bytes, int, float, bool, type(None), type, np.generic, np.dtype)
 
 
 def check_structure(model: Any, name: str) -> None:
-    """Refuse a model whose trees or bit sets point outside themselves.
+    """Refuse a model that ``fit`` could not have left, and take from it what acts on its own.
 
-    Compiled code follows these places without looking, scikit-learn's as well as ours: a forged
-    file could read memory that is not its own.
+    Compiled code follows places in arrays without looking, scikit-learn's as well as ours: a
+    forged file could read memory that is not its own. And a number that is no probability would
+    be shown as one. What is ours checks itself (``check_loaded``); what is scikit-learn's is
+    checked by the rules of ``vennforest.persistence.estimators``.
 
     Parameters
     ----------
@@ -34,24 +35,79 @@ def check_structure(model: Any, name: str) -> None:
     Raises
     ------
     InputError
-        If a tree's child, feature or class, a bit set's example, or an example in an index of
-        leaves does not exist.
+        If a part is none that ``fit`` could have left: a tree whose child, feature or class does
+        not exist, a step table that falls, bits of other examples.
     """
-    for thing in _parts(model):
-        if isinstance(thing, Tree):
-            sound = _tree_is_sound(thing)
-        elif isinstance(thing, TreePredictor):
-            sound = _predictor_is_sound(thing)
-        elif isinstance(thing, Membership):
-            sound = _membership_is_sound(thing)
-        elif isinstance(thing, JoinedScorer):
-            sound = _joined_is_sound(thing)
-        else:
-            continue
-        if not sound:
-            raise InputError(
-                f"{name} is damaged: a {type(thing).__name__} in it points outside itself"
-            )
+    parts = list(_parts(model))
+    for thing in parts:
+        tame(thing)
+    # First of all parts what compiled code follows, then what may ask a part for something.
+    for last in (False, True):
+        for thing in parts:
+            for kind, rule, after in RULES:
+                if after is last and isinstance(thing, kind):
+                    _check(rule, thing, name)
+    for thing in parts:
+        own = getattr(type(thing), "check_loaded", None)
+        if own is not None:
+            _check(_check_fitted, thing, name)
+
+
+def _check(rule: Any, thing: Any, name: str) -> None:
+    try:
+        rule(thing)
+    except MemoryError:
+        raise
+    except Exception as error:  # a missing attribute, or one of another type
+        raise InputError(
+            f"{name} is damaged: a {type(thing).__name__} in it is no result of fit "
+            f"({one_line(error)})"
+        ) from error
+
+
+def _check_fitted(thing: Any) -> None:
+    """Let a part check itself, unless it is an estimator that is but a parameter of another."""
+    parameter = isinstance(thing, BaseEstimator) and (
+        vars(thing).keys() <= thing.get_params(False).keys()
+    )
+    if not parameter:
+        thing.check_loaded()
+
+
+def tame(thing: Any) -> None:
+    """Take from a part what would write to files or the terminal, or start too many threads.
+
+    None of it has to do with a prediction.
+
+    ``memory`` is a folder that joblib unpickles from, ``verbose`` prints, and ``n_jobs`` is at most
+    the number of processors here. A vectorizer that reads files whose names are in its input
+    is refused.
+
+    Raises
+    ------
+    InputError
+        If it would read files.
+    """
+    own = getattr(thing, "__dict__", None)
+    if not isinstance(own, dict):
+        return
+    if own.get("memory") is not None:
+        own["memory"] = None
+    if own.get("verbose"):
+        own["verbose"] = False if own["verbose"] is True else 0
+    for name in own.keys() & {"n_jobs", "_n_jobs"}:
+        jobs = own[name]
+        if jobs is not None and not (type(jobs) is int and jobs and abs(jobs) <= _processors()):
+            own[name] = None if type(jobs) is not int or not jobs else _processors()
+    if own.get("input", "content") in ("filename", "file"):
+        raise InputError(
+            f"a {type(thing).__name__} must take texts themselves, got one that reads files whose "
+            "names are in its input"
+        )
+
+
+def _processors() -> int:
+    return os.cpu_count() or 1
 
 
 def _parts(model: Any) -> Iterator[Any]:
@@ -72,72 +128,5 @@ def _parts(model: Any) -> Iterator[Any]:
             todo.extend(thing.values())
         elif isinstance(thing, list | tuple | set):
             todo.extend(thing)
-        else:
+        elif not issparse(thing):
             todo.extend(getattr(thing, "__dict__", {}).values())
-
-
-def _tree_is_sound(tree: Any) -> bool:
-    left, right, feature = tree.children_left, tree.children_right, tree.feature
-    n = tree.node_count
-    if not n or not len(left) == len(right) == len(feature) == len(tree.value) == n:
-        return False
-    return _children_are_sound(left, right, left == LEAF, feature, tree.n_features)
-
-
-def _children_are_sound(
-    left: NDArray[Any],
-    right: NDArray[Any],
-    leaf: NDArray[np.bool_],
-    feature: NDArray[Any],
-    n_features: int | None,
-) -> bool:
-    """Tell whether children come after their parent, which rules out circles, and exist."""
-    n, inner = len(left), ~leaf
-    places = np.arange(n)[inner]
-    for child in (left[inner].astype(np.int64), right[inner].astype(np.int64)):
-        if not ((child > places) & (child < n)).all():
-            return False
-    used = feature[inner].astype(np.int64)
-    return bool((used >= 0).all() and (n_features is None or (used < n_features).all()))
-
-
-def _predictor_is_sound(predictor: Any) -> bool:
-    nodes = predictor.nodes
-    if not len(nodes):
-        return False
-    category = nodes["is_categorical"].astype(bool) & ~nodes["is_leaf"].astype(bool)
-    sets = nodes["bitset_idx"][category].astype(np.int64)
-    for bitsets in (predictor.raw_left_cat_bitsets, predictor.binned_left_cat_bitsets):
-        if bitsets.ndim != 2 or bitsets.shape[1] != 8 or (sets >= len(bitsets)).any():
-            return False
-    return _children_are_sound(
-        nodes["left"], nodes["right"], nodes["is_leaf"].astype(bool), nodes["feature_idx"], None
-    )
-
-
-def _membership_is_sound(membership: Membership) -> bool:
-    bits = membership.bits
-    return (
-        isinstance(bits, np.ndarray)
-        and bits.dtype == np.uint64
-        and bits.ndim == 2
-        and isinstance(membership.n, int)
-        and 0 <= membership.n <= 64 * bits.shape[1]
-    )
-
-
-def _joined_is_sound(scorer: JoinedScorer) -> bool:
-    forest = getattr(scorer.answers, "forest", None)
-    index, thresholds, units = scorer.index, scorer.thresholds, scorer.units
-    if forest is None or not isinstance(index, LeafIndex) or not scorer.n_calibration > 0:
-        return False
-    k, trees = len(forest.classes_), [tree.tree_ for tree in forest.estimators_]
-    return (
-        index.is_sound(sum(tree.node_count for tree in trees), scorer.n_calibration)
-        and thresholds.dtype == np.uint64
-        and thresholds.ndim == 2
-        and len(thresholds) in (1, k)
-        and thresholds.shape[1] > 0
-        and units.dtype == np.float64
-        and units.shape == (len(trees), k)
-    )

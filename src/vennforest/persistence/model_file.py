@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import platform
-import sys
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -21,20 +18,28 @@ from vennforest._validation import InputError
 from vennforest._version import __version__
 from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
+from vennforest.persistence.archive import (
+    FORMAT,
+    HEADER,
+    SCHEMA,
+    header_of,
+    opened_archive,
+)
 from vennforest.persistence.integrity import check_structure
-from vennforest.persistence.trusted import TRUSTED
+from vennforest.persistence.nodes import check_nodes
+from vennforest.persistence.states import check_states, forget_folders, named_types, write_once
+from vennforest.persistence.trusted import trusted_among
 from vennforest.transductive.classifier import TransductiveClassifier
 
-FORMAT = 1
-"""Version of the file format; a reader takes its own and all before."""
-
-HEADER, SCHEMA = "vennforest.json", "schema.json"
 MODELS = (CalibratedClassifier, TransductiveClassifier, Calibrator)
 LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
 """Written into every file, with those that the model's own types come from."""
 
 COMPARED = ("scikit-learn", "skrub", "xgboost", "lightgbm", "catboost")
 """A model fitted with one version of these may answer otherwise with another."""
+
+FIRST_PROTOCOL = 2
+"""Of skops: what its lowest supported version writes; nodes of older ones are checked less."""
 
 PACKAGES = {"sklearn": "scikit-learn"}
 
@@ -43,7 +48,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file that holds data alone.
 
     The file is written whole or not at all. Beside the model it says the version of the format
-    and of the libraries, the names of the features and the classes.
+    and of the libraries, the names of the features and the classes. The ``memory`` of a pipeline,
+    a folder of its own, is left out.
 
     Parameters
     ----------
@@ -80,7 +86,10 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     """Read a model from a file, without running anything the file says.
 
     Known are the types of vennforest, scikit-learn, numpy and scipy, and those of skrub that
-    ``vennforest fit`` uses; a file with any other is refused, and the type named.
+    ``vennforest fit`` uses; a file with any other is refused, and the type named. So is one that
+    ``fit`` could not have left: trees, step tables and bit sets that do not belong together. What
+    does not bear on predictions is taken from it: ``memory``, ``verbose``, and an ``n_jobs`` above
+    the number of processors.
 
     Parameters
     ----------
@@ -111,34 +120,59 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
         If it was written with another version of scikit-learn or skrub, or of a library that one
         of its models comes from.
     """
-    io_ = _skops()
-    header = read_header(path)
-    _compare_versions(header, path)
-    names = [t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}" for t in trusted]
-    for name in header.get("libraries", {}):
-        _require(name, path)
-    from skops.io.exceptions import UntrustedTypesFoundException
+    _need_skops()
+    shown = os.fspath(path)
+    extra = [t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}" for t in trusted]
+    with opened_archive(path) as archive:
+        header = header_of(archive, shown)
+        _compare_versions(header, shown)
+        for name in header.get("libraries", {}):
+            _require(name, shown)
+        try:
+            content = _construct(archive, shown, extra)
+        except (InputError, MemoryError):
+            raise
+        except Exception as error:  # whatever a damaged or forged file may lead to
+            raise InputError(
+                f"{shown} is damaged: {one_line(error)}{_other_versions(header)}"
+            ) from error
+    if not isinstance(content, MODELS):
+        raise InputError(f"{shown} must hold a model of vennforest, got {type(content).__name__}")
+    check_structure(content, shown)
+    return content
 
-    try:
-        content = io_.load(path, trusted=[*TRUSTED, *names])
-    except UntrustedTypesFoundException:
-        unknown = sorted(set(io_.get_untrusted_types(file=path)) - {*TRUSTED, *names})
+
+def _construct(archive: zipfile.ZipFile, shown: str, extra: Sequence[str]) -> Any:
+    """Make the object that the archive describes, once its types and sizes are seen to be right.
+
+    What ``skops.io.load`` does, with a look at the nodes between its steps.
+    """
+    from skops.io._audit import get_tree
+    from skops.io._protocol import PROTOCOL
+    from skops.io._utils import read_schema
+
+    schema, context = read_schema(archive)
+    if not FIRST_PROTOCOL <= context.protocol <= PROTOCOL:
+        raise InputError(f"{shown} is damaged: it is of protocol {context.protocol} of skops")
+    named = trusted_among(named_types(schema))
+    root = get_tree(schema, context, trusted=[*named, *extra])
+    unknown = sorted(root.get_unsafe_set() - {*named, *extra})
+    if unknown:
         raise InputError(
-            f"{os.fspath(path)} holds {_listed(unknown)}, which vennforest does not make by "
-            "itself: if you know who wrote the file, and trust these types, load it with "
+            f"{shown} holds {_listed(unknown)}, which vennforest does not make by itself: "
+            "if you know who wrote the file, and trust these types, load it with "
             f"vennforest.load(path, trusted={unknown!r}), or vennforest predict with --trust for "
             "each"
-        ) from None
-    except MemoryError:
-        raise
-    except Exception as error:  # whatever a damaged or forged file may lead to
-        raise InputError(f"{os.fspath(path)} is damaged: {one_line(error)}") from error
-    if not isinstance(content, MODELS):
-        raise InputError(
-            f"{os.fspath(path)} must hold a model of vennforest, got {type(content).__name__}"
         )
-    check_structure(content, os.fspath(path))
-    return content
+    check_nodes(root, shown)
+    return root.construct()
+
+
+def _other_versions(header: Mapping[str, Any]) -> str:
+    """Return what to install where the reason may be another version than at ``save``."""
+    written = header.get("libraries", {})
+    others = [f"{n}=={written[n]}" for n in COMPARED if written.get(n, _version(n)) != _version(n)]
+    return f"; it was written with {' and '.join(others)}, which may read it" if others else ""
 
 
 def write_model(
@@ -156,7 +190,7 @@ def write_model(
             "model must be fitted to an array to be saved, got one fitted to a data frame: a "
             "TransductiveClassifier keeps its training data, and a file holds arrays alone"
         )
-    _skops()
+    _need_skops()
     from skops.io._utils import SaveContext, get_state
 
     with (
@@ -175,7 +209,9 @@ def write_model(
         # What skops.io.dump writes, but for white space: that takes most of its time.
         state["protocol"] = context.protocol
         state["_skops_version"] = version("skops")
-        origins = set(_check_state(state))
+        forget_folders(state)
+        write_once(state)
+        origins = set(check_states(state))
         try:
             file.writestr(SCHEMA, json.dumps(state))
         except TypeError as error:
@@ -184,65 +220,6 @@ def write_model(
             ) from error
         header = {**_header(model, origins), **(about or {})}
         file.writestr(HEADER, json.dumps(header, indent=2, ensure_ascii=False))
-
-
-def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a model file says about itself.
-
-    Parameters
-    ----------
-    path : path-like
-        As ``save`` wrote it.
-
-    Returns
-    -------
-    dict
-        ``format``, ``vennforest``, ``python``, ``libraries`` (versions), ``model`` (its type),
-        ``classes``, ``features`` (names, or None) and ``n_features``; files of ``vennforest fit``
-        also say ``target`` and ``columns``.
-
-    Raises
-    ------
-    InputError
-        If it is no model file, damaged, or of a newer format.
-    FileNotFoundError
-        If there is no such file.
-    """
-    shown = os.fspath(path)
-    with Path(path).open("rb") as file:
-        head = file.read(4)
-    if head[:1] == b"\x80":
-        raise InputError(
-            f"{shown} is a pickle, which runs code when it is loaded, and no model file: "
-            "write the model with vennforest.save"
-        )
-    if not head.startswith(b"PK"):
-        raise InputError(f"{shown} is not a model file: vennforest.save and fit write these")
-    try:
-        with zipfile.ZipFile(path) as file:
-            names = set(file.namelist())
-            text = file.read(HEADER) if HEADER in names else b""
-            header: dict[str, Any] | None = json.loads(text) if text else None
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError) as error:
-        raise InputError(
-            f"{shown} is damaged or was cut short, and holds no whole model: {one_line(error)}"
-        ) from error
-    except Exception as error:  # zlib.error, and what a forged archive may lead to
-        raise InputError(f"{shown} is damaged: {one_line(error)}") from error
-    if header is None and SCHEMA in names:
-        raise InputError(f"{shown} was written by skops alone: write it with vennforest.save")
-    if header is None or SCHEMA not in names:
-        raise InputError(f"{shown} is a zip archive, but not a model file of vennforest")
-    written = header.get("format") if isinstance(header, dict) else None
-    if type(written) is not int or written < 1:
-        raise InputError(f"{shown} is damaged: its header names no format")
-    if written > FORMAT:
-        raise InputError(
-            f"{shown} is of format {written}, written by vennforest "
-            f"{header.get('vennforest', 'of a later version')}, and this is vennforest "
-            f"{__version__}, which reads formats up to {FORMAT}: upgrade vennforest"
-        )
-    return header
 
 
 class _FastNames:
@@ -277,61 +254,23 @@ def _header(model: Any, origins: set[str]) -> dict[str, Any]:
     }
 
 
-def _check_state(state: Any) -> Iterator[str]:
-    """Yield the packages that a model's types come from, refuse what could not be read again."""
-    todo = [state]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, list | tuple):
-            todo.extend(node)
-        elif isinstance(node, dict):
-            loader = node.get("__loader__")
-            if isinstance(loader, str):
-                module, name = node["__module__"], node["__class__"]
-                if loader in ("FunctionNode", "TypeNode", "ObjectNode") and not _found(
-                    module, name
-                ):
-                    raise TypeError(
-                        "model must hold functions and types that can be imported by name, "
-                        f"got {module}.{name}: define it at the top of a module"
-                    )
-                if loader == "DictNode":
-                    _check_keys(node["key_types"]["content"])
-                yield module.split(".")[0]
-            todo.extend(value for value in node.values() if isinstance(value, dict | list | tuple))
-
-
-def _check_keys(types: Sequence[Mapping[str, Any]]) -> None:
-    for key in types:
-        if key["__class__"] in ("bool", "bool_", "NoneType"):
-            raise TypeError(
-                f"model must not hold a dictionary with keys of type {key['__class__']}, "
-                "which a file would give back as others: use numbers or text "
-                "(as in class_weight={0: 1, 1: 5})"
-            )
-
-
-def _found(module: str, name: str) -> bool:
-    return hasattr(sys.modules.get(module), name) or hasattr(importlib.import_module(module), name)
-
-
-def _compare_versions(header: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+def _compare_versions(header: Mapping[str, Any], shown: str) -> None:
     written = header.get("libraries", {})
     for name in COMPARED:
         was, now = written.get(name), _version(name)
         if was and now and was != now:
             warnings.warn(
-                f"{os.fspath(path)} was written with {name} {was} and is read with {now}: its "
+                f"{shown} was written with {name} {was} and is read with {now}: its "
                 f"predictions may differ, or fail; install {name}=={was}, or fit the model again",
                 UserWarning,
                 stacklevel=3,
             )
 
 
-def _require(name: str, path: str | os.PathLike[str]) -> None:
+def _require(name: str, shown: str) -> None:
     if name in COMPARED and _version(name) is None:
         raise ImportError(
-            f"{os.fspath(path)} holds a model made with {name}: install it with pip install {name}"
+            f"{shown} holds a model made with {name}: install it with pip install {name}"
         )
 
 
@@ -342,14 +281,13 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _skops() -> Any:
+def _need_skops() -> None:
     try:
-        import skops.io
+        import skops.io  # noqa: F401
     except ImportError as missing:
         raise ImportError(
             "model files need skops: install it with pip install 'vennforest[all]'"
         ) from missing
-    return skops.io
 
 
 def _listed(names: Sequence[str], most: int = 6) -> str:

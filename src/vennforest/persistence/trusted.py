@@ -1,23 +1,15 @@
 """The types that a model file may hold besides those skops knows to be harmless."""
 
-from vennforest.calibrators import METHODS
+from __future__ import annotations
 
-# Types of vennforest besides its calibrators, which the registry names.
-_OWN = {
-    "classifier": ["CalibratedClassifier"],
-    "forest.leaves": ["LeafIndex"],
-    "forest.membership": ["Membership"],
-    "sources.base": ["ModelScorer", "Part"],
-    "sources.ensembles": ["BaggingAnswers", "ForestAnswers"],
-    "sources.honest": ["HonestForest"],
-    "sources.joined": ["JoinedScorer"],
-    "sources.out_of_bag": ["OutOfBagScorer"],
-    "tables.columns": ["TableColumns"],
-    "tables.vectorize": ["TableEncoder"],
-    "transductive.classifier": ["TransductiveClassifier"],
-}
+import importlib
+import re
+from collections.abc import Iterable
 
-# scikit-learn's own that skops leaves out. The nodes of trees are checked after loading.
+ROOMS = ("calibrators", "classifier", "forest", "sources", "tables", "transductive")
+"""Where our own types come from: every class there that has a method ``check_loaded``."""
+
+# scikit-learn's own that skops leaves out. Trees are checked before and after they are made.
 _SKLEARN = {
     "ensemble._hist_gradient_boosting.predictor": ["TreePredictor"],
     "model_selection._split": [
@@ -41,46 +33,69 @@ _SKLEARN = {
     "tree._tree": ["Tree"],
 }
 
-# What a fitted TableVectorizer with its default encoders consists of.
-_SKRUB = {
-    "_apply_to_each_col": ["ApplyToEachCol"],
-    "_check_input": ["CheckInputDataFrame"],
-    "_clean_categories": ["CleanCategories"],
-    "_clean_null_strings": ["CleanNullStrings"],
-    "_dataframe._common": ["is_any_date", "is_categorical", "is_numeric"],
-    "_datetime_encoder": ["DatetimeEncoder"],
-    "_drop_uninformative": ["DropUninformative"],
-    "_duration_to_float": ["DurationToFloat"],
-    "_string_encoder": ["StringEncoder"],
-    "_table_vectorizer": [
+# What a fitted TableVectorizer with its default encoders consists of. They are known by name,
+# since skrub moves them from one private module to another between its versions.
+_SKRUB = frozenset(
+    {
+        "All",
+        "And",
+        "ApplyToCols",
+        "ApplyToEachCol",
+        "CheckInputDataFrame",
+        "CleanCategories",
+        "CleanNullStrings",
+        "Cols",
+        "DatetimeEncoder",
+        "DropUninformative",
+        "DurationToFloat",
+        "Filter",
         "PassThrough",
         "ShortReprDict",
+        "StringEncoder",
+        "Sub",
         "TableVectorizer",
+        "ToDatetime",
+        "ToFloat",
+        "ToFloat32",
+        "ToStr",
+        "_cardinality_below",
         "_created_by_predicate",
-    ],
-    "_to_datetime": ["ToDatetime"],
-    "_to_float": ["ToFloat"],
-    "_to_str": ["ToStr"],
-    "selectors._base": ["All", "And", "Cols", "Filter", "Sub"],
-    "selectors._selectors": ["_cardinality_below"],
-}
-
-
-def _names(package: str, modules: dict[str, list[str]]) -> list[str]:
-    return [f"{package}.{module}.{name}" for module, names in modules.items() for name in names]
-
-
-_CALIBRATORS = dict.fromkeys(
-    f"{type_.__module__}.{type_.__qualname__}"
-    for method in METHODS.values()
-    for type_ in (method.calibrator, *method.parts)
+        "is_any_date",
+        "is_categorical",
+        "is_numeric",
+    }
 )
 
-TRUSTED = (
-    *_CALIBRATORS,
-    *_names("vennforest", _OWN),
-    *_names("sklearn", _SKLEARN),
-    *_names("skrub", _SKRUB),
+OTHERS = (
+    *(f"sklearn.{module}.{name}" for module, names in _SKLEARN.items() for name in names),
     "collections.OrderedDict",
     "numpy.dtype",
+    *(f"scipy.sparse._{f}.{f}_{kind}" for f in ("csr", "csc") for kind in ("array", "matrix")),
 )
+
+
+def trusted_among(names: Iterable[str]) -> list[str]:
+    """Return those of the types that a file names which vennforest makes by itself.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Types with their modules, such as ``"vennforest.calibrators.platt.PlattMap"``. Of these
+        only modules of vennforest are imported.
+    """
+    return [name for name in names if name in OTHERS or _is_skrubs(name) or _is_own(name)]
+
+
+def _is_skrubs(name: str) -> bool:
+    return name.startswith("skrub.") and name.rpartition(".")[2] in _SKRUB
+
+
+def _is_own(name: str) -> bool:
+    module, _, own = name.rpartition(".")
+    if not re.fullmatch(rf"vennforest\.({'|'.join(ROOMS)})(\.[a-z_0-9]+)*", module):
+        return False
+    try:
+        found = getattr(importlib.import_module(module), own, None)
+    except ImportError:
+        return False
+    return isinstance(found, type) and found.__module__ == module and hasattr(found, "check_loaded")

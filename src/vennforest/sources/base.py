@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from vennforest._loaded import expect, expect_array, expect_labels
 from vennforest._validation import CodeArray, FloatArray, IntArray
 
 Result = TypeVar("Result")
@@ -94,6 +95,38 @@ class Part:
     weight: FloatArray | None
     scorer: Scorer
     groups: IntArray | None = None
+
+    def check_loaded(self) -> None:
+        """Refuse scores, codes and weights of different examples.
+
+        Raises
+        ------
+        ValueError
+            If they are, or are no finite numbers, or there is no scorer.
+        """
+        expect(hasattr(self.estimator, "fit"), "estimator must be a classifier")
+        n = len(self.codes)
+        expect(n, "codes must be of one example or more")
+        expect_array(self.codes, "codes", (n,), "iu", 0)
+        expect_array(self.scores, "scores", (n, None)[: self.scores.ndim])
+        if self.weight is not None:
+            expect_array(self.weight, "weight", (n,), low=0)
+            expect((self.weight > 0).all(), "weight must be above zero")
+        if self.groups is not None:
+            expect_array(self.groups, "groups", (n,), "i", 0)
+        expect(hasattr(self.scorer, "draws"), "scorer must give scores")
+
+    def check_classes(self, k: int) -> None:
+        """Refuse scores or codes of other than k classes.
+
+        Raises
+        ------
+        ValueError
+            If they are.
+        """
+        expect_array(self.codes, "codes", self.codes.shape, "iu", 0, k - 1)
+        columns = 1 if self.scores.ndim == 1 else self.scores.shape[1]
+        expect(columns in ((1, 2) if k == 2 else (k,)), f"scores must be of {k} classes")
 
 
 class Source(Protocol):
@@ -270,6 +303,17 @@ class ModelScorer:
 
     model: Any
     classes: NDArray[Any]
+
+    def check_loaded(self) -> None:
+        """Refuse what has no labels, or no scores to give.
+
+        Raises
+        ------
+        ValueError
+            If it is so.
+        """
+        expect_labels(self.classes, "classes")
+        expect(hasattr(self.model, "fit"), "model must be a classifier")
 
     def draws(self, X: Any) -> Iterator[Draw]:
         """Yield one draw that leaves nobody out."""

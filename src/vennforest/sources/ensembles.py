@@ -18,7 +18,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import validate_data
 
-from vennforest._validation import CodeArray, FloatArray, IntArray
+from vennforest._loaded import expect
+from vennforest._validation import CodeArray, FloatArray, IntArray, check_option
 from vennforest.forest import Membership, PackedForest
 from vennforest.forest.membership import samples_of
 from vennforest.forest.packed import Rows, Votes
@@ -71,6 +72,18 @@ class ForestAnswers:
         """Leave out what can be made again."""
         return {name: value for name, value in self.__dict__.items() if name != "packed"}
 
+    def check_loaded(self) -> None:
+        """Refuse what is no forest, or votes of another name.
+
+        Raises
+        ------
+        ValueError
+            If it is so.
+        """
+        forests = RandomForestClassifier | ExtraTreesClassifier
+        expect(isinstance(self.forest, forests), "forest must be a forest")
+        check_option(self.votes, Votes, "votes")
+
     @property
     def n_trees(self) -> int:
         """Number of trees."""
@@ -101,6 +114,17 @@ class BaggingAnswers:
 
     ensemble: BaggingClassifier
     votes: Votes
+
+    def check_loaded(self) -> None:
+        """Refuse what is no bagging ensemble, or votes of another name.
+
+        Raises
+        ------
+        ValueError
+            If it is so.
+        """
+        expect(isinstance(self.ensemble, BaggingClassifier), "ensemble must be bagged")
+        check_option(self.votes, Votes, "votes")
 
     @property
     def n_trees(self) -> int:

@@ -63,6 +63,9 @@ class HonestForest:
     votes: Votes = "soft"
     n_draws: int = 1
 
+    def check_loaded(self) -> None:
+        """Nothing to check: a source is used by ``fit`` alone."""
+
     def parts(
         self,
         estimator: Any,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.utils.class_weight import compute_class_weight
 
+from vennforest._loaded import expect, expect_array, expect_number
 from vennforest._validation import CodeArray, FloatArray, IntArray
 from vennforest.forest import LeafIndex, Membership
 from vennforest.forest.membership import samples_of
@@ -85,6 +86,10 @@ class JoinedDraw:
         return [function(block) for block in blocks]
 
 
+MOST_DRAWS = 10_000
+"""Draws that a model read from a file may ask for."""
+
+
 @dataclass(frozen=True)
 class JoinedScorer:
     """Scores new objects that are in the bags of some trees, as every calibration example is.
@@ -116,6 +121,44 @@ class JoinedScorer:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
         return {name: value for name, value in self.__dict__.items() if name[0] != "_"}
+
+    def check_loaded(self) -> None:
+        """Refuse leaves, examples and probabilities of another forest.
+
+        Raises
+        ------
+        ValueError
+            If they are.
+        """
+        expect(isinstance(self.answers, ForestAnswers), "answers must be of a forest")
+        expect(
+            self.transformer is None or hasattr(self.transformer, "transform"),
+            "transformer must transform",
+        )
+        expect_number(self.n_calibration, "n_calibration", 1, 2**31 - 1, integer=True)
+        forest, index, n = self.answers.forest, self.index, self.n_calibration
+        trees = [tree.tree_ for tree in forest.estimators_]
+        nodes, k = sum(tree.node_count for tree in trees), len(forest.classes_)
+        expect(isinstance(index, LeafIndex), "index must be a LeafIndex")
+        index.check_loaded()
+        expect(index.is_sound(nodes, n), f"index must be of {nodes} nodes and {n} examples")
+        seen = np.bincount(index.examples, minlength=n)
+        expect(seen.min() > 0, "index must leave a tree to every example")
+        rows = len(self.thresholds)
+        expect(rows in (1, k), f"thresholds must be of {k} labels")
+        expect_array(self.thresholds, "thresholds", (rows, None), "u")
+        expect(self.thresholds.dtype == np.uint64, "thresholds must be of type uint64")
+        expect(self.thresholds.shape[1], "thresholds must hold one or more")
+        ascending = (self.thresholds[:, 1:] >= self.thresholds[:, :-1]).all()
+        expect(ascending, "thresholds must not decrease")
+        expect_array(self.units, "units", (len(trees), k), low=0)
+        expect_number(self.n_draws, "n_draws", 1, MOST_DRAWS, integer=True)
+        expect_number(self.seed, "seed", 0, 2**32, integer=True)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of calibration examples."""
+        return self.n_calibration
 
     @cached_property
     def _unit(self) -> float:

@@ -17,7 +17,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._loaded import expect, expect_array, expect_increasing, expect_number
+from vennforest._validation import FloatArray, InputError, IntArray, check_option
 from vennforest.forest import Membership
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Draw, Part, TrainingData
@@ -41,6 +42,9 @@ class StepsError(InputError):
         )
         self.reason = reason
 
+
+MOST_DRAWS = 10_000
+"""Draws that a model read from a file may ask for; with more examples, as many as these."""
 
 SCORES_AT_ONCE = 1 << 20
 """Scores that ``n_draws="all"`` holds at once."""
@@ -66,6 +70,9 @@ class OutOfBag:
     subforest: Subforest = "all"
     votes: Votes = "soft"
     n_draws: int | Literal["all"] = 1
+
+    def check_loaded(self) -> None:
+        """Nothing to check: a source is used by ``fit`` alone."""
 
     def parts(
         self,
@@ -287,6 +294,40 @@ class OutOfBagScorer:
             X = self.transformer.transform(X)
         return self.answers.mean(self.answers.check(X))
 
+    def check_loaded(self) -> None:
+        """Refuse examples that there are none of, or for whom no tree may answer.
+
+        Raises
+        ------
+        ValueError
+            If it is so, or a setting has no such value.
+        """
+        expect(hasattr(self.answers, "check_loaded"), "answers must be of an ensemble")
+        expect(
+            self.transformer is None or hasattr(self.transformer, "transform"),
+            "transformer must transform",
+        )
+        membership = self.membership
+        expect(isinstance(membership, Membership), "membership must be a Membership")
+        membership.check_loaded()
+        trees = self.answers.n_trees
+        expect(len(membership) == trees, f"membership must be of {trees} trees")
+        counts = membership.counts()
+        if self.kept is not None:
+            expect_array(self.kept, "kept", (None,), "i", 0, membership.n - 1)
+            expect_increasing(self.kept, "kept")
+            counts = counts[self.kept]
+        expect(len(counts) and counts.min() > 0, "membership must leave a tree to every example")
+        check_option(self.subforest, Subforest, "subforest")
+        if self.n_draws != "all":
+            expect_number(self.n_draws, "n_draws", 1, max(MOST_DRAWS, len(counts)), integer=True)
+        expect_number(self.seed, "seed", 0, 2**32, integer=True)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of calibration examples that a score may leave out."""
+        return self.membership.n if self.kept is None else len(self.kept)
+
     def draws(self, X: Any) -> Iterator[Draw]:
         """Yield the scores of the rows of X; every draw counts the same."""
         if self.transformer is not None:
@@ -299,9 +340,9 @@ class OutOfBagScorer:
             yield from self._every_draw(rows)
             return
         n_draws = 1 if self.n_draws == "all" else self.n_draws
-        n = self.membership.n if self.kept is None else len(self.kept)
         hashes = self.answers.hashes(rows)
-        for draw, left_out in enumerate(draw_examples(hashes, self.seed, n_draws, n)):
+        drawn = draw_examples(hashes, self.seed, n_draws, self.n_examples)
+        for draw, left_out in enumerate(drawn):
             examples = left_out if self.kept is None else self.kept[left_out]
             if self.subforest == "exchangeable":
                 yield Draw(self.answers.mean(rows, self.membership, examples), left_out, 1)

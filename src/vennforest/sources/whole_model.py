@@ -47,6 +47,9 @@ class Holdout:
     size: float | int = 1 / 3
     stratify: bool = False
 
+    def check_loaded(self) -> None:
+        """Nothing to check: a source is used by ``fit`` alone."""
+
     def parts(
         self,
         estimator: Any,
@@ -118,6 +121,9 @@ class Training:
     holds (their Proposition 2).
     """
 
+    def check_loaded(self) -> None:
+        """Nothing to check: a source is used by ``fit`` alone."""
+
     def parts(
         self,
         estimator: Any,
@@ -135,6 +141,9 @@ class Training:
 @dataclass(frozen=True)
 class Frozen:
     """Calibrate an already fitted model, which is not touched, on all the data."""
+
+    def check_loaded(self) -> None:
+        """Nothing to check: a source is used by ``fit`` alone."""
 
     def parts(
         self,
@@ -174,6 +183,9 @@ class Folds:
     ensemble: bool = True
     stratify: bool = False
     share_trees: bool = False
+
+    def check_loaded(self) -> None:
+        """Nothing to check: a source is used by ``fit`` alone."""
 
     def parts(
         self,

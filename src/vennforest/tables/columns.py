@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._loaded import expect
 from vennforest._validation import InputError, is_frame
 from vennforest.tables.cells import Column, Kind
 
@@ -103,6 +104,27 @@ class TableColumns(TransformerMixin, BaseEstimator):
             )
         }
         return type(X)(columns, index=X.index)
+
+    def check_loaded(self) -> None:
+        """Refuse kinds of columns that are unknown, or of other columns.
+
+        Raises
+        ------
+        ValueError
+            If it is so.
+        """
+        names = self.feature_names_in_
+        expect(type(names) is np.ndarray and names.ndim == 1, "feature_names_in_ must be a vector")
+        n = len(names)
+        expect(all(isinstance(name, str) for name in names.tolist()), "columns must have names")
+        expect(len(set(names.tolist())) == n, "columns must have different names")
+        expect(self.n_features_in_ == n, f"n_features_in_ must be {n}")
+        expect(len(self.kinds_) == n == len(self.formats_), f"kinds_ must be of {n} columns")
+        expect(all(kind in get_args(Kind) for kind in self.kinds_), "kinds_ must be known")
+        expect(
+            all(written is None or isinstance(written, str) for written in self.formats_),
+            "formats_ must be text or None",
+        )
 
     def check_names(self, names: Iterable[str]) -> list[str]:
         """Return the names that were not in training.

@@ -15,6 +15,9 @@ from vennforest._validation import InputError
 
 GZIP, PARQUET, ARROW_FILE, FEATHER_1 = b"\x1f\x8b", b"PAR1", b"ARROW1", b"FEA1"
 ARROW_STREAM = b"\xff\xff\xff\xff"
+FREE, MOST_RATIO = 1 << 30, 100
+"""Bytes that a gzipped table may unpack to, or how many times its own size if that is more."""
+
 OTHER_FORMATS = {
     b"PK\x03\x04": "a zip archive or an Excel workbook",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
@@ -61,11 +64,40 @@ def is_arrow(head: bytes) -> bool:
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file, which may be gzipped, for reading bytes."""
+    """Open a file, which may be gzipped, for reading bytes.
+
+    Raises
+    ------
+    InputError
+        While reading, once a gzipped file has unpacked to more than an honest one does.
+    """
     with Path(path).open("rb") as file:
         zipped = file.read(2) == GZIP
-    with gzip.open(path, "rb") if zipped else Path(path).open("rb") as file:
+    with _Unzipped(Path(path)) if zipped else Path(path).open("rb") as file:
         yield file  # type: ignore[misc]
+
+
+class _Unzipped(gzip.GzipFile):
+    """A gzipped file that is read up to a limit: the size it declares itself may be anything."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "rb")
+        self._most = max(FREE, MOST_RATIO * path.stat().st_size)
+
+    def read(self, size: int | None = -1) -> bytes:
+        whole = size is None or size < 0
+        return self._counted(super().read(self._most - self.tell() + 1 if whole else size))
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._counted(super().read1(size))
+
+    def _counted(self, data: bytes) -> bytes:
+        if self.tell() > self._most:
+            raise InputError(
+                f"{self.name} unpacks to more than {self._most / 2**20:,.0f} MiB, {MOST_RATIO} "
+                "times its own size: unpack it first if it is a table"
+            )
+        return data
 
 
 def refuse_duplicates(path: Path, names: list[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._loaded import expect
 from vennforest._validation import InputError
 from vennforest.tables.cells import NEEDS_SKRUB
 from vennforest.tables.columns import TableColumns, as_pandas
@@ -160,6 +161,28 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             encoded = encoder.transform(_for_skrub(X[name]))
             table[:, self.sources_ == name] = encoded.to_numpy(dtype=np.float32)
         return table
+
+    def check_loaded(self) -> None:
+        """Refuse outputs that come from no column, or that no encoder fills.
+
+        Raises
+        ------
+        ValueError
+            If there are such.
+        """
+        names = self.feature_names_in_.tolist()
+        expect(list(self.encodings_) == names, "encodings_ must be of the columns, in their order")
+        known = get_args(Encoding)
+        expect(all(how in known for how in self.encodings_.values()), "encodings_ must be known")
+        encoded = [name for name, how in self.encodings_.items() if how in ("text", "date")]
+        expect(list(self.encoders_) == encoded, "encoders_ must be of columns of text and dates")
+        expect(
+            (self.one_hot_ is None) == ("category" not in self.encodings_.values()),
+            "one_hot_ must be of the categories",
+        )
+        outputs = self._output_names()
+        sources = [name for name in names for _ in outputs[name]]
+        expect(self.sources_.tolist() == sources, "sources_ must be those of the outputs")
 
     def _encoding(self, column: pd.Series[Any]) -> Encoding:
         if not column.notna().any():

@@ -26,6 +26,7 @@ from sklearn.utils.validation import (
 )
 from threadpoolctl import ThreadpoolController
 
+from vennforest._loaded import expect, expect_array, expect_labels
 from vennforest._validation import (
     FloatArray,
     IntArray,
@@ -228,6 +229,30 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                 "use CalibratedClassifier"
             )
         return with_seed(self._given(sparse), check_random_state(self.random_state))
+
+    def check_loaded(self) -> None:
+        """Refuse training data that is none, and settings of no such value.
+
+        Raises
+        ------
+        ValueError
+            If it is so.
+        """
+        self._check_parameters()
+        check_option(self._merge, Merge, "merge")
+        expect(self._merge != "smooth", "_merge must not be smooth")
+        expect_labels(self.classes_)
+        X, n = self._X, len(self._codes)
+        expect(issparse(X) or type(X) is np.ndarray, "_X must be an array or a sparse matrix")
+        expect(X.shape == (n, self.n_features_in_), "_X must have a row for each label")
+        expect_array(self._codes, "_codes", (n,), "i", 0, len(self.classes_) - 1)
+        if self._weight is not None:
+            expect_array(self._weight, "_weight", (n,), low=0)
+            expect((self._weight > 0).all(), "_weight must be above zero")
+        taxonomy = self._taxonomy
+        expect(taxonomy is None or isinstance(taxonomy, Taxonomy), "_taxonomy must be a Taxonomy")
+        for model in (self._template, self.estimator_):
+            expect(hasattr(model, "fit"), "estimator must be a classifier")
 
     def predict_multiprobability(self, X: Any) -> Multiprobability:
         """Return lower and upper probabilities of every class.

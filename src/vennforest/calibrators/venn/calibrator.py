@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest._validation import FloatArray, IntArray
+from vennforest._loaded import expect, expect_array
+from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest.calibrators._logistic import SMALLEST
 from vennforest.calibrators.base import LeftOut
 from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.venn.taxonomies import resolve
 from vennforest.calibrators.venn.taxonomy import Taxonomy
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 from vennforest.multiprobability import Merge, Multiprobability
+
+MOST_EMPTY = 100_000
+"""Categories that a taxonomy may have, however few examples there are."""
 
 
 class Venn(BoundedCalibrator):
@@ -103,6 +108,39 @@ class Venn(BoundedCalibrator):
             self._smoother = VennAbers("smooth").fit(
                 scores, labels[codes], sample_weight=weight, classes=labels
             )
+
+    def check_loaded(self) -> None:
+        """Refuse counts, and bounds, that are not those of the calibration examples.
+
+        Raises
+        ------
+        ValueError
+            If they are not, or the taxonomy is of other classes.
+        """
+        super().check_loaded()
+        check_option(self.merge, Merge, "merge")
+        expect(isinstance(self.taxonomy_, Taxonomy), "taxonomy_ must be a Taxonomy")
+        k, n, weight = len(self.classes_), len(self._cell), self._weight
+        self.taxonomy_.check_classes(k)
+        self._check_rows(n)
+        m = self.taxonomy_.n_categories_
+        expect(m <= max(MOST_EMPTY, n * k), f"n_categories_ must not be above {n * k}")
+        expect_array(self.counts_, "counts_", (m, k), low=0)
+        expect_array(self._cell, "_cell", (n,), "i", 0, m * k - 1)
+        if weight is not None:
+            expect_array(weight, "_weight", (n,), low=SMALLEST)
+        counts = np.bincount(self._cell, weights=weight, minlength=m * k).reshape(-1, k)
+        expect(np.array_equal(counts, self.counts_), "counts_ must be those of the examples")
+        lower, upper = _bounds(self.counts_)
+        expect(
+            np.array_equal(self._lower, np.vstack([lower, np.zeros(k)]))
+            and np.array_equal(self._upper, np.vstack([upper, np.ones(k)])),
+            "_lower and _upper must follow from counts_",
+        )
+        smoother = self._smoother
+        expect(smoother is None or isinstance(smoother, VennAbers), "_smoother is none")
+        expect(self.merge != "smooth" or smoother is not None, "_smoother must not be None")
+        expect(smoother is None or len(smoother.classes_) == k, f"_smoother must be of {k} classes")
 
     def predict_multiprobability(
         self,

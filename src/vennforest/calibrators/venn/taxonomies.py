@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from vennforest._loaded import expect, expect_array, expect_increasing, expect_number
 from vennforest._validation import FloatArray, IntArray, check_count
 from vennforest.calibrators.venn.taxonomy import (
     Taxonomy,
@@ -57,6 +58,11 @@ class LabelTaxonomy(Taxonomy):
         self.n_categories_ = n_classes
         return self
 
+    def check_classes(self, n_classes: int) -> None:
+        """Refuse a taxonomy that was fitted to scores of another number of classes."""
+        expect_number(self.boundary, "boundary")
+        self._check_count(n_classes)
+
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return the predicted class of each score, shape (n,)."""
         return predicted_class(scores, self.boundary)
@@ -81,6 +87,11 @@ class _SplitLabel(Taxonomy):
             raise ValueError(f"threshold must lie in [0, 1], got {self.threshold!r}")
         self.n_categories_ = 2 * n_classes
         return self
+
+    def check_classes(self, n_classes: int) -> None:
+        """Refuse a taxonomy that was fitted to scores of another number of classes."""
+        expect_number(self.threshold, "threshold", 0, 1)
+        self._check_count(2 * n_classes)
 
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return twice the predicted class, plus 1 where the measure exceeds the threshold."""
@@ -197,6 +208,19 @@ class ConfidenceBins(Taxonomy):
             ]
         return self
 
+    def check_classes(self, n_classes: int) -> None:
+        """Refuse a taxonomy that was fitted to scores of another number of classes."""
+        expect_number(self.bins, "bins", 1, integer=True)
+        expect(self._n_classes == n_classes, f"_n_classes must be {n_classes}")
+        self._check_count(n_classes * self.bins)
+        expect(self.equal in ("width", "count"), "equal must be width or count")
+        if self.equal == "count":
+            expect(len(self.edges_) == n_classes, f"edges_ must be of {n_classes} labels")
+            for edges in self.edges_:
+                expect_array(edges, "edges_", (None,))
+                expect_increasing(edges, "edges_")
+                expect(len(edges) < self.bins, f"edges_ must part {self.bins} bins")
+
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return ``bins`` times the predicted class plus the bin, shape (n,)."""
         label, confidence = predicted_class(scores), largest_two(scores)[0]
@@ -287,6 +311,27 @@ class NeighbourCells(Taxonomy):
         nodes[at] = (widest, float(cut), below, above, -1)
         return at
 
+    def check_classes(self, n_classes: int) -> None:
+        """Refuse cells that are no tree over the scores of so many classes.
+
+        Every node but the first is a child once, of a node before it, so that there are no
+        circles; every cell is that of one leaf.
+        """
+        n, columns = len(self._cell), 1 if n_classes == 2 else n_classes
+        expect(1 <= self.n_categories_ <= n, "n_categories_ must be that of the leaves")
+        for name in ("_coordinate", "_below", "_above", "_cell"):
+            low, high = (-1, self.n_categories_ - 1) if name == "_cell" else (0, n - 1)
+            expect_array(getattr(self, name), name, (n,), "i", low, high)
+        expect((self._coordinate < columns).all(), f"_coordinate must be in [0, {columns})")
+        expect(self._cut_at.shape == (n,) and not np.isnan(self._cut_at).any(), "_cut_at is wrong")
+        inner = np.flatnonzero(self._cell < 0)
+        below, above = self._below[inner], self._above[inner]
+        expect((below > inner).all() and (above > inner).all(), "children must come after parents")
+        children = np.sort(np.concatenate([below, above]))
+        expect(np.array_equal(children, np.arange(1, n)), "every node must be a child once")
+        cells = np.sort(self._cell[self._cell >= 0])
+        expect(np.array_equal(cells, np.arange(self.n_categories_)), "cells must be leaves")
+
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return the cell of each score, shape (n,)."""
         points = scores[:, None] if scores.ndim == 1 else scores
@@ -338,6 +383,11 @@ class CallableTaxonomy(Taxonomy):
         values, inverse = self._distinct(scores)
         codes = np.array([self.codes_.get(value, -1) for value in values], np.intp)
         return codes[inverse]
+
+    def check_classes(self, n_classes: int) -> None:
+        """Refuse another number of categories than there are codes."""
+        expect(callable(self.function), "function must be callable")
+        self._check_count(len(self.codes_))
 
     def __getstate__(self) -> dict[str, Any]:
         """Give the categories as a list: a file's dictionaries have keys of text and numbers."""

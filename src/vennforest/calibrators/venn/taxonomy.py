@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from vennforest._loaded import expect, expect_number
 from vennforest._validation import FloatArray, IntArray
 
 
@@ -40,6 +41,29 @@ class Taxonomy(BaseEstimator, ABC):
         Returns
         -------
         self
+        """
+
+    def check_loaded(self) -> None:
+        """Refuse a state that ``fit`` could not have left; one that keeps more extends it.
+
+        Raises
+        ------
+        ValueError
+            If there is no category.
+        """
+        expect_number(self.n_categories_, "n_categories_", 1, integer=True)
+
+    def _check_count(self, n: int) -> None:
+        """Refuse another number of categories."""
+        expect(self.n_categories_ == n, f"n_categories_ must be {n}")
+
+    def check_classes(self, n_classes: int) -> None:
+        """Refuse a taxonomy that was fitted to scores of another number of classes.
+
+        Raises
+        ------
+        ValueError
+            If it was.
         """
 
     @abstractmethod

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vennforest._loaded import expect
 from vennforest._validation import (
     FloatArray,
     IntArray,
@@ -169,6 +170,35 @@ class VennAbers(BoundedCalibrator):
         self.tables_ = [StepTable.from_counts(np.tile(score, 2)[there], counts[there], positive)]
         self._plan_smooth()
         return self
+
+    def check_loaded(self) -> None:
+        """Refuse another number of tables or sigmoids than there are columns of scores.
+
+        Raises
+        ------
+        ValueError
+            If it is so, or the tables are of other examples than ``fit`` was given.
+        """
+        super().check_loaded()
+        check_option(self.merge, Merge, "merge")
+        columns = 1 if len(self.classes_) == 2 else len(self.classes_)
+        tables, smooth = self.tables_, self.smooth_
+        expect(
+            isinstance(tables, list)
+            and len(tables) == columns
+            and all(isinstance(table, StepTable) for table in tables),
+            f"tables_ must be {columns} StepTables",
+        )
+        known = [table.examples for table in tables if table.examples is not None]
+        expect(len(known) in (0, columns), "tables_ must all hold examples, or none")
+        for examples in known:
+            self._check_rows(len(examples.labels))
+        expect(known or (self._n_given == 0 and self._row_of is None), "_n_given must be 0")
+        expect(
+            smooth is None or (isinstance(smooth, SmoothEstimate) and len(smooth.maps) == columns),
+            f"smooth_ must be of {columns} columns",
+        )
+        expect(smooth is not None or self.merge != "smooth", "smooth_ must not be None")
 
     def predict_multiprobability(
         self,

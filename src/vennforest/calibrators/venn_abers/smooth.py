@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from vennforest._loaded import expect
 from vennforest._validation import FloatArray
 from vennforest.calibrators._counts import FINEST, group_ascending
 from vennforest.calibrators.one_vs_rest import normalise
@@ -28,6 +29,19 @@ class SmoothEstimate:
     def fit(cls, columns: Iterable[tuple[FloatArray, FloatArray, FloatArray]]) -> Self:
         """Fit a map to each column: increasing scores, weights and positive weights, each (m,)."""
         return cls(tuple(_fit_map(*column) for column in columns))
+
+    def check_loaded(self) -> None:
+        """Refuse what holds no sigmoids.
+
+        Raises
+        ------
+        ValueError
+            If it is so.
+        """
+        expect(
+            isinstance(self.maps, tuple) and all(isinstance(one, PlattMap) for one in self.maps),
+            "maps must be PlattMaps",
+        )
 
     def predict(self, scores: FloatArray) -> FloatArray:
         """Return estimates (n, k) for scores (n,) of two classes or (n, k); rows sum to 1."""

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._jit import run_in_blocks
+from vennforest._loaded import expect, expect_array, expect_increasing
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators._logistic import SMALLEST
 from vennforest.calibrators.base import LeftOut
 from vennforest.calibrators.venn_abers import kernels, left_out_kernels
-from vennforest.calibrators.venn_abers.sums import LARGEST_COUNT, Int32Array, Sums
+from vennforest.calibrators.venn_abers.sums import LARGEST_COUNT, ROUNDING, Int32Array, Sums
 
 SMALLEST_BLOCK = 20_000
 """Fewer new scores than this are not worth a thread of their own."""
@@ -61,20 +63,37 @@ class Examples:
     scores: FloatArray | None  # (n,)
     numbers: Int32Array | None = None  # (n,) the place of each score among the distinct ones
 
-    def check(self, m: int) -> None:
-        """Refuse examples that do not belong to a fit of m distinct scores.
+    def check(self, x: FloatArray, W: FloatArray, Y: FloatArray) -> None:
+        """Refuse examples that are not those of a fit.
 
         Raises
         ------
         ValueError
-            If lengths differ, or a place is none of the m.
+            If labels are not 0 or 1, weights not above zero, a score is none of the distinct
+            ones, or the weights do not add up to the cumulative ones.
         """
-        n, numbers = len(self.labels), self.numbers
-        known = self.scores if numbers is None else numbers
-        if known is None or known.shape != (n,) or self.weight.shape not in ((0,), (n,)):
-            raise ValueError(f"labels, scores and weight must be of the same examples, got {n}")
-        if numbers is not None and ((numbers < 0) | (numbers >= m)).any():
-            raise ValueError(f"numbers must be in [0, {m})")
+        n, m, scores, numbers = len(self.labels), len(x), self.scores, self.numbers
+        expect_array(self.labels, "labels", (n,), "i", 0, 1)
+        expect_array(self.weight, "weight", (n if len(self.weight) else 0,), low=SMALLEST)
+        if numbers is None:
+            expect_array(scores, "scores", (n,))
+            assert scores is not None
+            numbers = np.searchsorted(x, scores).astype(np.int32).clip(max=m - 1)
+            expect((x[numbers] == scores).all(), "scores must be among the distinct ones")
+        else:
+            expect(scores is None, "scores must be None where their places are known")
+            expect_array(numbers, "numbers", (n,), "i", 0, m - 1)
+        expect(numbers.dtype == np.int32 and self.labels.dtype == np.int8, "types must be small")
+        weight = self.weight if len(self.weight) else np.ones(n)
+        for name, total, part in (("W", W, weight), ("Y", Y, weight * self.labels)):
+            own = np.append(0.0, np.cumsum(np.bincount(numbers, part, m)))
+            expect(
+                (np.abs(own - total) <= ROUNDING * W[-1]).all(),
+                f"{name} must be the cumulative weight of the examples",
+            )
+
+    def check_loaded(self) -> None:
+        """Nothing is left to check: the table that holds the examples does."""
 
     def numbers_in(self, x: FloatArray) -> Int32Array:
         """Return the place of each example's score among the distinct scores x."""
@@ -218,12 +237,17 @@ class StepTable:
         names = ("x", "W", "Y", "examples", "W_low", "Y_low")
         x, W, Y, examples, *low = (state[name] for name in names)
         x = np.require(x, np.float64, ["C", "W"])
-        if x.ndim != 1 or not len(x) or not np.isfinite(x).all() or (np.diff(x) <= 0).any():
-            raise ValueError("x must be finite and increase")
-        W, Y, *low = Sums(W, Y, *low).check(len(x))
+        expect_array(x, "x", (None,))
+        expect(len(x), "x must hold one score or more")
+        expect_increasing(x, "x")
+        sums = Sums(W, Y, *low).check(len(x))
         if examples is not None:
-            examples.check(len(x))
-        self.__init__(x, W, Y, examples, *low)  # type: ignore[misc]
+            expect(isinstance(examples, Examples), "examples must be Examples")
+            examples.check(x, sums.W, sums.Y)
+        self.__init__(x, sums.W, sums.Y, examples, sums.W_low, sums.Y_low)  # type: ignore[misc]
+
+    def check_loaded(self) -> None:
+        """Nothing is left to check: ``__setstate__`` has to, before anything is made of it."""
 
     def read(
         self,

@@ -16,6 +16,9 @@ LARGEST_COUNT = 1 << 26
 """Sums of counts up to here are compared without rounding."""
 
 
+ROUNDING = 1e-13
+"""Part of the whole weight by which sums of weights may differ."""
+
 MOST_WEIGHT = 1e18
 """Sum of weights up to which the new object's weight of 1 is exact to 13 digits."""
 
@@ -79,9 +82,16 @@ class Sums(NamedTuple):
             raise ValueError(f"W and Y must have shape (m + 1,), got {W.shape} and {Y.shape}")
         if not (np.isfinite(W).all() and np.isfinite(Y).all()):
             raise ValueError("W and Y must be finite")
-        if (np.diff(W) < 0).any() or (np.diff(Y) < 0).any():
+        weight, positive = np.diff(W), np.diff(Y)
+        if W[0] != 0 or Y[0] != 0 or not W[-1] > 0:
+            raise ValueError("W and Y must begin at 0, and W must rise")
+        if (weight < 0).any() or (positive < 0).any():
             raise ValueError("W and Y must not decrease")
+        if (positive > weight + ROUNDING * W[-1]).any():
+            raise ValueError("Y must not rise more than W")
         if self.W_low is None or self.Y_low is None:
+            if (weight <= 0).any() or (positive > weight).any():
+                raise ValueError("W must rise at every score, and Y not more than W")
             return type(self)(W, Y)
         low = [np.require(column, np.float64, ["C", "W"]) for column in (self.W_low, self.Y_low)]
         for high, rest in zip((W, Y), low, strict=True):

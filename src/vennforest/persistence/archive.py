@@ -1,0 +1,187 @@
+"""The zip archive that a model file is: what it says it holds, read before anything else."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from vennforest._files import one_line
+from vennforest._validation import InputError
+from vennforest._version import __version__
+
+FORMAT = 2
+"""Version of the file format; a reader takes its own and, once there are more, all from 2 on.
+
+Format 1 was never released, and named modules that have moved since.
+"""
+
+FIRST_READ = 2
+
+HEADER, SCHEMA = "vennforest.json", "schema.json"
+
+FREE = 1 << 28
+"""Bytes that any file may unpack to."""
+
+MOST_RATIO = 100
+"""Beyond these, how many times its own size a file may unpack to. Models pack to a half or a tenth;
+what packs to a thousandth is made to fill the memory."""
+
+MOST_HEADER = 1 << 26
+"""Bytes that the header may have; a name for each of a million columns takes less."""
+
+
+@contextmanager
+def opened_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
+    """Open a model file whose parts, as declared, are not larger than they can honestly be.
+
+    Reading a part stops at its declared size.
+
+    Raises
+    ------
+    InputError
+        If it is no model file, or damaged, or would unpack to too much.
+    FileNotFoundError
+        If there is no such file.
+    """
+    shown = os.fspath(path)
+    with Path(path).open("rb") as file:
+        _check_start(file, shown)
+        try:
+            archive = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError) as error:
+            raise InputError(
+                f"{shown} is damaged or was cut short, and holds no whole model: {one_line(error)}"
+            ) from error
+        except Exception as error:  # whatever a forged archive may lead to
+            raise InputError(f"{shown} is damaged: {one_line(error)}") from error
+        with archive:
+            names = archive.namelist()
+            if len(set(names)) < len(names):
+                raise InputError(f"{shown} is damaged: it holds two parts of one name")
+            check_unpacked(archive, os.fstat(file.fileno()).st_size, shown)
+            yield archive
+
+
+def _check_start(file: IO[bytes], shown: str) -> None:
+    head = file.read(4)
+    if head[:1] == b"\x80":
+        raise InputError(
+            f"{shown} is a pickle, which runs code when it is loaded, and no model file: "
+            "write the model with vennforest.save"
+        )
+    if not head.startswith(b"PK"):
+        raise InputError(f"{shown} is not a model file: vennforest.save and fit write these")
+    file.seek(0)
+
+
+def check_unpacked(archive: zipfile.ZipFile, size: int, shown: str) -> None:
+    """Refuse an archive of this size that says it unpacks to more than it honestly can.
+
+    Raises
+    ------
+    InputError
+        Saying how much.
+    """
+    declared = sum(part.file_size for part in archive.infolist())
+    if declared > max(FREE, MOST_RATIO * size):
+        raise InputError(
+            f"{shown} would unpack to {declared / 2**20:,.0f} MiB, more than {MOST_RATIO} times "
+            f"its {size / 2**20:,.1f} MiB, as no model does: it is not read"
+        )
+
+
+def check_nested(content: io.BytesIO, shown: str) -> None:
+    """Refuse an archive within an archive (scipy's ``.npz``) that would unpack to too much.
+
+    Raises
+    ------
+    InputError
+        Saying how much.
+    """
+    with zipfile.ZipFile(content) as archive:
+        check_unpacked(archive, len(content.getbuffer()), shown)
+    content.seek(0)
+
+
+def header_of(archive: zipfile.ZipFile, shown: str) -> dict[str, Any]:
+    """Return what a model file says about itself.
+
+    Raises
+    ------
+    InputError
+        If that is not the header of a model file, or of a format that is not read.
+    """
+    names = set(archive.namelist())
+    try:
+        if HEADER in names and archive.getinfo(HEADER).file_size > MOST_HEADER:
+            raise InputError(f"{shown} is damaged: its header has more than {MOST_HEADER} bytes")
+        text = archive.read(HEADER) if HEADER in names else b""
+        header: Any = json.loads(text) if text else None
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError) as error:
+        raise InputError(
+            f"{shown} is damaged or was cut short, and holds no whole model: {one_line(error)}"
+        ) from error
+    except Exception as error:  # zlib.error, and what a forged archive may lead to
+        raise InputError(f"{shown} is damaged: {one_line(error)}") from error
+    if header is None and SCHEMA in names:
+        raise InputError(f"{shown} was written by skops alone: write it with vennforest.save")
+    if header is None or SCHEMA not in names:
+        raise InputError(f"{shown} is a zip archive, but not a model file of vennforest")
+    written = header.get("format") if isinstance(header, dict) else None
+    if type(written) is not int or written < 1:
+        raise InputError(f"{shown} is damaged: its header names no format")
+    by = f"{shown} is of format {written}, written by vennforest {_said(header)}"
+    if written < FIRST_READ:
+        raise InputError(
+            f"{by}, whose parts have other names now, and vennforest {__version__} reads formats "
+            f"from {FIRST_READ} on: fit the model again"
+        )
+    if written > FORMAT:
+        raise InputError(
+            f"{by}, and this is vennforest {__version__}, which reads formats up to {FORMAT}: "
+            "upgrade vennforest"
+        )
+    libraries = header.get("libraries", {})
+    if not isinstance(libraries, dict) or not all(isinstance(v, str) for v in libraries.values()):
+        raise InputError(f"{shown} is damaged: its header names no libraries")
+    known: dict[str, Any] = header
+    return known
+
+
+def _said(header: dict[str, Any]) -> str:
+    said = header.get("vennforest")
+    return said if isinstance(said, str) else "of another version"
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a model file says about itself.
+
+    Parameters
+    ----------
+    path : path-like
+        As ``save`` wrote it.
+
+    Returns
+    -------
+    dict
+        ``format``, ``vennforest``, ``python``, ``libraries`` (versions), ``model`` (its type),
+        ``classes``, ``features`` (names, or None) and ``n_features``; files of ``vennforest fit``
+        also say ``target`` and ``columns``.
+
+    Raises
+    ------
+    InputError
+        If it is no model file, damaged, or of a format that is not read.
+    FileNotFoundError
+        If there is no such file.
+    """
+    with opened_archive(path) as archive:
+        return header_of(archive, os.fspath(path))

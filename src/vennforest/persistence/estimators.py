@@ -1,0 +1,278 @@
+"""What scikit-learn's compiled code takes on trust in a fitted estimator, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import sparray, spmatrix
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC, NuSVC
+from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
+from sklearn.tree._tree import Tree
+
+from vennforest._loaded import expect, expect_array, expect_labels, expect_number
+
+LEAF = -1
+STATES = {"MT19937": ("pos", 624), "Philox": ("buffer_pos", 4)}
+"""Bit generators that read their memory where a number of their state says."""
+
+
+def check_tree(tree: Any) -> None:
+    """Refuse a tree of scikit-learn whose nodes are no tree, or whose values are no numbers."""
+    left, right, feature, n = tree.children_left, tree.children_right, tree.feature, tree.node_count
+    expect(n >= 1, "a tree must have a node")
+    expect(
+        len(left) == len(right) == len(feature) == len(tree.value) == n,
+        "arrays must be of one tree",
+    )
+    inner = left != LEAF
+    _check_children(left, right, inner)
+    expect((left[~inner] == LEAF).all() and (right[~inner] == LEAF).all(), "leaves have no child")
+    _check_features(feature[inner], tree.n_features)
+    expect(not np.isnan(tree.threshold[inner]).any(), "thresholds must be numbers")
+    expect(np.isfinite(tree.value).all(), "values must be finite")
+    depth = int(tree.compute_node_depths().max()) - 1
+    expect(tree.max_depth == depth, f"max_depth must be {depth}")
+
+
+def _check_children(left: NDArray[Any], right: NDArray[Any], inner: NDArray[np.bool_]) -> None:
+    """Refuse children before their parent, which rules out circles, or with two parents or none."""
+    places = np.flatnonzero(inner)
+    below = np.concatenate([left[inner], right[inner]]).astype(np.int64)
+    expect((below > np.tile(places, 2)).all(), "children must come after their parent")
+    expect(
+        np.array_equal(np.sort(below), np.arange(1, len(left))),
+        "every node but the first must be the child of one other",
+    )
+
+
+def _check_features(feature: NDArray[Any], n_features: Any) -> None:
+    used = feature.astype(np.int64)
+    expect(((used >= 0) & (used < n_features)).all(), f"features must be in [0, {n_features})")
+
+
+def check_decision_tree(model: Any) -> None:
+    """Refuse a tree of other features or classes than its estimator says."""
+    if not hasattr(model, "tree_"):
+        return
+    tree = model.tree_
+    expect(isinstance(tree, Tree), "tree_ must be a Tree")
+    expect(tree.n_features == model.n_features_in_, f"n_features must be {model.n_features_in_}")
+    expect(tree.n_outputs == 1 == model.n_outputs_, "there must be one output")
+    columns = 1
+    if isinstance(model, DecisionTreeClassifier):
+        columns = len(model.classes_)
+        expect(model.n_classes_ == columns, f"n_classes_ must be {columns}")
+        value = tree.value
+        # Shares of the leaf's weight; a forest fitted elsewhere may have rounded them otherwise.
+        expect(value.min() >= 0 and value.max() <= 1 + 1e-9, "shares must be in [0, 1]")
+        total = value[tree.children_left == LEAF].sum(axis=2)
+        expect((np.abs(total - 1) < 1e-6).all(), "shares of a leaf must sum to 1")
+    expect(
+        tree.value.shape == (tree.node_count, 1, columns), f"values must be of {columns} classes"
+    )
+
+
+def check_forest(model: Any) -> None:
+    """Refuse a forest whose trees are of other features or classes."""
+    if not hasattr(model, "estimators_"):
+        return
+    trees = model.estimators_
+    expect(isinstance(trees, list) and trees, "estimators_ must be a list of trees")
+    expect_labels(model.classes_)
+    k = len(model.classes_)
+    expect(model.n_outputs_ == 1 and model.n_classes_ == k, f"n_classes_ must be {k}")
+    _check_same_features(model)
+    for tree in trees:
+        expect(isinstance(tree, DecisionTreeClassifier), "estimators_ must be trees")
+        expect(tree.n_features_in_ == model.n_features_in_, "trees must be of the same features")
+        # Trees of a forest are fitted to the numbers of the classes.
+        expect(np.array_equal(tree.classes_, np.arange(k)), "trees must be of the same classes")
+
+
+def _check_same_features(model: Any) -> None:
+    expect_number(model.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
+    names = getattr(model, "feature_names_in_", None)
+    expect(names is None or len(names) == model.n_features_in_, "features must have a name each")
+
+
+def check_bagging(model: Any) -> None:
+    """Refuse members of features or classes that there are none of."""
+    if not hasattr(model, "estimators_"):
+        return
+    expect_labels(model.classes_)
+    k, d = len(model.classes_), model.n_features_in_
+    _check_same_features(model)
+    expect(model.n_classes_ == k, f"n_classes_ must be {k}")
+    members, columns = model.estimators_, model.estimators_features_
+    expect(isinstance(members, list) and members, "estimators_ must be a list of classifiers")
+    expect(len(members) == len(columns), "estimators_features_ must be one for each")
+    for member, features in zip(members, columns, strict=True):
+        expect_array(features, "estimators_features_", (None,), "i", 0, d - 1)
+        own = getattr(member, "n_features_in_", len(features))
+        expect(own == len(features), "members must be of the features that they are given")
+        known = getattr(member, "classes_", np.arange(k))
+        expect_array(known, "classes_ of a member", (None,), "i", 0, k - 1)
+
+
+def check_gradient_boosting(model: Any) -> None:
+    """Refuse stages of other numbers of trees than there are columns to write to."""
+    if not hasattr(model, "estimators_"):
+        return
+    expect_labels(model.classes_)
+    k, trees = len(model.classes_), model.estimators_
+    columns = 1 if k == 2 else k
+    _check_same_features(model)
+    expect(model.n_classes_ == k, f"n_classes_ must be {k}")
+    expect(
+        isinstance(trees, np.ndarray) and trees.ndim == 2 and trees.shape[1] == columns,
+        f"estimators_ must have {columns} trees in every stage",
+    )
+    expect(len(trees), "estimators_ must have a stage")
+    expect_number(model.learning_rate, "learning_rate")
+    expect(model.n_trees_per_iteration_ == columns, f"n_trees_per_iteration_ must be {columns}")
+    for tree in trees.ravel():
+        expect(isinstance(tree, BaseDecisionTree), "estimators_ must be trees")
+        expect(tree.n_features_in_ == model.n_features_in_, "trees must be of the same features")
+        expect(tree.tree_.value.shape[1:] == (1, 1), "trees must have one value a leaf")
+    row = np.zeros((1, model.n_features_in_), np.float32)
+    first = model._raw_predict_init(row)
+    expect(
+        type(first) is np.ndarray and first.shape == (1, columns) and first.dtype == np.float64,
+        f"init_ must give {columns} numbers a row",
+    )
+
+
+def check_predictor(predictor: Any) -> None:
+    """Refuse a tree of histogram boosting whose nodes are no tree."""
+    nodes = predictor.nodes
+    expect(len(nodes), "a tree must have a node")
+    inner = ~nodes["is_leaf"].astype(bool)
+    _check_children(nodes["left"], nodes["right"], inner)
+    category = nodes["is_categorical"].astype(bool) & inner
+    expect(not np.isnan(nodes["num_threshold"][inner & ~category]).any(), "thresholds are numbers")
+    expect(np.isfinite(nodes["value"]).all(), "values must be finite")
+    sets = nodes["bitset_idx"][category].astype(np.int64)
+    for bits in (predictor.raw_left_cat_bitsets, predictor.binned_left_cat_bitsets):
+        expect(bits.dtype == np.uint32 and bits.ndim == 2 and bits.shape[1] == 8, "8 words a set")
+        expect((sets < len(bits)).all(), f"sets must be in [0, {len(bits)})")
+
+
+def check_histogram_boosting(model: Any) -> None:
+    """Refuse trees of features, categories or classes that there are none of."""
+    if not hasattr(model, "_predictors"):
+        return
+    expect_labels(model.classes_)
+    k = len(model.classes_)
+    columns = 1 if k == 2 else k
+    _check_same_features(model)
+    expect(model.n_trees_per_iteration_ == columns, f"n_trees_per_iteration_ must be {columns}")
+    expect_array(np.asarray(model._baseline_prediction), "_baseline_prediction", (1, columns))
+    bins = model._bin_mapper
+    d = len(bins.is_categorical_)
+    expect(d == model.n_features_in_, f"is_categorical_ must be of {model.n_features_in_} features")
+    expect_array(bins.is_categorical_, "is_categorical_", (d,), "bu", 0, 1)
+    expect(len(bins.bin_thresholds_) == d, f"bin_thresholds_ must be of {d} features")
+    for at in np.flatnonzero(bins.is_categorical_):
+        known = np.asarray(bins.bin_thresholds_[at])
+        expect(((known >= 0) & (known <= 255)).all(), "categories must be in [0, 255]")
+    for stage in model._predictors:
+        expect(len(stage) == columns, f"_predictors must have {columns} trees in every stage")
+        for predictor in stage:
+            expect(isinstance(predictor, TreePredictor), "_predictors must be trees")
+            nodes = predictor.nodes
+            inner = ~nodes["is_leaf"].astype(bool)
+            _check_features(nodes["feature_idx"][inner], d)
+            category = nodes["is_categorical"].astype(bool) & inner
+            of = nodes["feature_idx"][category].astype(np.int64)
+            expect(bins.is_categorical_[of].astype(bool).all(), "categories of numbers are none")
+
+
+def check_vectors(model: Any) -> None:
+    """Refuse support vectors of other numbers than their coefficients."""
+    if not hasattr(model, "support_vectors_"):
+        return
+    k, d = len(model.classes_), model.n_features_in_
+    counts, vectors = model._n_support, model.support_vectors_
+    expect_array(counts, "_n_support", (k,), "i", 0)
+    expect(counts.dtype == np.int32, "_n_support must be of type int32")
+    n = int(counts.sum(dtype=np.int64))
+    width = model.shape_fit_[0] if model.kernel == "precomputed" else d
+    expect(vectors.shape == (n, width) or model.kernel == "precomputed", "vectors must be n by d")
+    expect_array(model.support_, "support_", (n,), "i", 0, max(int(model.shape_fit_[0]) - 1, 0))
+    expect(model.support_.dtype == np.int32, "support_ must be of type int32")
+    expect(model._dual_coef_.shape == (k - 1, n), "_dual_coef_ must be one less than the classes")
+    pairs = k * (k - 1) // 2
+    expect(np.shape(model._intercept_) == (pairs,), f"_intercept_ must be of {pairs} pairs")
+    for name in ("_probA", "_probB"):
+        expect(np.shape(getattr(model, name)) in ((0,), (pairs,)), f"{name} must be of pairs")
+    expect_number(model._gamma, "_gamma")
+    expect_number(model.degree, "degree", 0, 1000)
+
+
+def check_neighbours(model: Any) -> None:
+    """Refuse neighbours of classes that there are none of."""
+    if not hasattr(model, "_fit_X"):
+        return
+    expect(isinstance(model.classes_, np.ndarray), "there must be one output")
+    n = model._fit_X.shape[0]
+    expect(model.n_samples_fit_ == n, f"n_samples_fit_ must be {n}")
+    expect(model._fit_X.shape[1] == model.n_features_in_, "_fit_X must be of the same features")
+    expect_array(model._y, "_y", (n,), "i", 0, len(model.classes_) - 1)
+    expect_number(model.n_neighbors, "n_neighbors", 1, n, integer=True)
+
+
+def check_sparse(matrix: Any) -> None:
+    """Refuse a sparse matrix whose indices point outside it."""
+    if matrix.format in ("csr", "csc", "bsr"):
+        matrix.check_format(full_check=True)
+    elif matrix.format == "coo":
+        for of, length in zip(matrix.coords, matrix.shape, strict=True):
+            expect_array(of, "coordinates", (len(matrix.data),), "i", 0, length - 1)
+
+
+def check_random_state(state: np.random.RandomState) -> None:
+    """Refuse a random state that reads its memory beyond its end."""
+    _check_bits(state.get_state(legacy=False))
+
+
+def check_generator(generator: np.random.Generator) -> None:
+    """Refuse a generator that reads its memory beyond its end."""
+    _check_bits(generator.bit_generator.state)
+
+
+def _check_bits(state: Any) -> None:
+    name, most = STATES.get(state["bit_generator"], ("", 0))
+    if name:
+        inside = state["state"] if name in state["state"] else state
+        expect_number(int(inside[name]), name, 0, most)
+
+
+Rule = tuple[Any, Callable[[Any], None], bool]
+
+RULES: tuple[Rule, ...] = (
+    (Tree, check_tree, False),
+    (TreePredictor, check_predictor, False),
+    (np.random.RandomState, check_random_state, False),
+    (np.random.Generator, check_generator, False),
+    ((spmatrix, sparray), check_sparse, False),
+    (BaseDecisionTree, check_decision_tree, False),
+    ((RandomForestClassifier, ExtraTreesClassifier), check_forest, True),
+    (BaggingClassifier, check_bagging, True),
+    (GradientBoostingClassifier, check_gradient_boosting, True),
+    (HistGradientBoostingClassifier, check_histogram_boosting, True),
+    ((SVC, NuSVC), check_vectors, True),
+    (KNeighborsClassifier, check_neighbours, True),
+)
+"""The estimators with rules: their types, the rule, and whether it comes after all trees."""

@@ -1,0 +1,34 @@
+"""What the tests of every room share."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+UNCOMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+"""Whether loops run as Python does: ``make test-nojit``."""
+
+PATIENCE = float(os.environ.get("VENNFOREST_PATIENCE", "20"))
+"""Seconds that a test may take where loops are not compiled; then what it saw has to do."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """End tests of thousands of cases early where each case takes a hundred times as long.
+
+    They are shown as skipped: the cases before passed, the others were not reached.
+    """
+    if not UNCOMPILED or threading.current_thread() is not threading.main_thread():
+        return (yield)
+
+    def stop(signum, frame):
+        pytest.skip(f"no failure within {PATIENCE:.0f} s, the other cases need compiled loops")
+
+    old = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)

@@ -1,0 +1,198 @@
+"""Write one small file of every kind of model, with what it predicts: ``make models``.
+
+Run it after a change of what files hold, that is, together with a new ``FORMAT``: the files of
+formats before stay, and every later version of vennforest has to read them all
+(``tests/persistence/test_kept_models.py``).
+"""
+
+import io
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import vennforest
+from vennforest import CalibratedClassifier, TransductiveClassifier, Venn, VennAbers
+from vennforest.calibrators.isotonic import IsotonicCalibration
+from vennforest.calibrators.methods import METHODS, make_calibrator
+from vennforest.calibrators.platt import PlattScaling
+from vennforest.calibrators.venn.taxonomies import NAMED
+from vennforest.persistence.archive import FORMAT
+
+HERE = Path(__file__).parent
+
+
+def calibrators():
+    """Yield a name and an unfitted calibrator for each method, and for what parts they keep."""
+    for name in METHODS:
+        yield name, make_calibrator(name)
+    yield "venn-abers-log", VennAbers(merge="log")
+    yield "platt-logit", PlattScaling(on="logit")
+    yield "isotonic-linear", IsotonicCalibration(between="linear")
+    yield "venn-smooth", Venn(merge="smooth")
+    for name in NAMED:
+        yield f"venn-{name}", Venn(taxonomy=name)
+
+
+def drawn(k, n=40):
+    """Scores that are probabilities, with ties, and their labels."""
+    rng = np.random.default_rng(k)
+    scores = rng.integers(1, 30, (n, k)) / 1.0
+    scores /= scores.sum(axis=1, keepdims=True)
+    y = (scores.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(max=k - 1)
+    return (scores[:, 1] if k == 2 else scores), np.array(["a", "b", "c"])[y], rng.random(n) + 0.1
+
+
+def table(n=60):
+    """A table as ``vennforest fit`` takes them: numbers, text, dates and missing cells."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=n).round(2),
+            "town": rng.choice(["Ulm", "東京", "a b"], n),
+            "name": [f"{i % 44:02}" for i in range(n)],
+            "day": (pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")),
+        }
+    )
+    frame["day"] = frame["day"].dt.strftime("%Y-%m-%d")
+    frame.loc[::7, ["size", "town", "day"]] = None
+    frame["label"] = np.where(rng.normal(size=n) + (frame["town"] == "Ulm") > 0.3, "yes", "no")
+    return frame
+
+
+def models():
+    """Yield a name, a function that fits such a model, and rows for it to predict."""
+    for k in (2, 3):
+        scores, y, weight = drawn(k)
+        for name, calibrator in calibrators():
+            for suffix, w in (("", None), ("-weights", weight)):
+                if suffix and name not in ("venn-abers", "venn"):
+                    continue
+                fit = lambda c=calibrator, s=scores, y=y, w=w: c.fit(s, y, sample_weight=w)  # noqa: E731
+                yield f"{name}-{k}{suffix}", fit, scores[:6]
+    two, three = load_breast_cancer(return_X_y=True), load_iris(return_X_y=True)
+    forest = RandomForestClassifier(5, max_depth=2, random_state=0)
+    small = RandomForestClassifier(2, max_depth=2, random_state=0)
+    boosting = GradientBoostingClassifier(n_estimators=1, max_depth=1, random_state=0)
+    histogram = HistGradientBoostingClassifier(
+        max_iter=2, max_leaf_nodes=4, min_samples_leaf=3, random_state=0
+    )
+    frozen = FrozenEstimator(LogisticRegression(max_iter=5000).fit(two[0][:80, :4], two[1][:80]))
+    for data, X, y in (
+        ("two", two[0][::9, :4], two[1][::9]),
+        ("three", three[0][::3], three[1][::3]),
+    ):
+        kinds = {
+            "oob": CalibratedClassifier(forest),
+            "oob-exchangeable": CalibratedClassifier(
+                forest, subforest="exchangeable", merge="smooth"
+            ),
+            "oob-joined": CalibratedClassifier(forest, subforest="joined"),
+            "oob-random": CalibratedClassifier(forest, subforest="random", method="venn"),
+            "oob-all": CalibratedClassifier(forest, subforest="all", votes="hard"),
+            "oob-draws": CalibratedClassifier(
+                forest, subforest="exchangeable", n_draws=3, merge="log"
+            ),
+            "oob-extra": CalibratedClassifier(
+                ExtraTreesClassifier(5, bootstrap=True, max_depth=2, random_state=0)
+            ),
+            "oob-bagging": CalibratedClassifier(BaggingClassifier(GaussianNB(), 5, random_state=0)),
+            "oob-pipeline": CalibratedClassifier(make_pipeline(StandardScaler(), forest)),
+            "holdout": CalibratedClassifier(small, calibrate_on="holdout"),
+            "training": CalibratedClassifier(small, calibrate_on="training", method="isotonic"),
+            "cv": CalibratedClassifier(small, calibrate_on="cv", cv=2),
+            "cv-pooled": CalibratedClassifier(small, calibrate_on="cv", cv=2, ensemble=False),
+            "cv-boosting": CalibratedClassifier(boosting, cv=2, method="platt"),
+            "cv-histogram": CalibratedClassifier(histogram, cv=2, method="beta"),
+            "cv-vectors": CalibratedClassifier(SVC(), cv=2, method="platt"),
+        }
+        if data == "two":
+            kinds["frozen"] = CalibratedClassifier(frozen)
+        else:
+            kinds = {name: kinds[name] for name in ("oob", "cv-histogram")}
+        for name, model in kinds.items():
+            model.set_params(random_state=0)
+            yield f"{name}-{data}", lambda m=model, X=X, y=y: m.fit(X, y), X[:6]
+        for method in ("venn-abers", "venn") if data == "two" else ():
+            model = TransductiveClassifier(GaussianNB(), method=method)
+            yield (
+                f"transductive-{method}-{data}",
+                lambda m=model, X=X, y=y: m.fit(X[::3], y[::3]),
+                X[:3],
+            )
+    frame = table()
+    yield "table", lambda: fit_table(frame), frame.drop(columns="label").iloc[:8]
+
+
+def fit_table(frame):
+    """Return what ``vennforest fit`` makes of a table."""
+    import tempfile
+
+    from vennforest.commands.fit import fit_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        data, model = Path(folder) / "data.csv", Path(folder) / "model.skops"
+        frame.to_csv(data, index=False)
+        fit_file(data, "label", model, trees=4, jobs=1)
+        return vennforest.load(model)
+
+
+def answers(model, rows):
+    """Return what a model predicts of rows: probabilities, and bounds where it has them."""
+    found = {"p": model.predict_proba(rows)}
+    if hasattr(model, "predict_multiprobability"):
+        bounds = model.predict_multiprobability(rows)
+        found.update(lower=bounds.lower, upper=bounds.upper)
+    return found
+
+
+def rows_as_json(rows):
+    """Return rows in a form that is read again with ``rows_from_json``."""
+    return rows.to_csv(index=False) if isinstance(rows, pd.DataFrame) else rows.tolist()
+
+
+def rows_from_json(rows):
+    """Return the rows that were written with ``rows_as_json``."""
+    if isinstance(rows, str):
+        return pd.read_csv(io.StringIO(rows), dtype={"town": object, "name": object, "day": object})
+    return np.array(rows)
+
+
+def main(folder=None):
+    """Write all files of the present format."""
+    folder = HERE / f"format{FORMAT}" if folder is None else Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.skops"):
+        old.unlink()
+    kept = {}
+    for name, fit, rows in models():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = fit()
+        vennforest.save(model, folder / f"{name}.skops")
+        found = answers(model, rows_from_json(rows_as_json(rows)))
+        kept[name] = {"rows": rows_as_json(rows)} | {key: v.tolist() for key, v in found.items()}
+    (folder / "predictions.json").write_text(json.dumps(kept, ensure_ascii=False), "utf-8")
+    size = sum(path.stat().st_size for path in folder.glob("*"))
+    print(f"{len(kept)} models, {size / 1024:.0f} KiB, in {folder}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,105 @@
+"""Model files changed at random: refused, or the same predictions, or honest ones."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fuzzing
+import vennforest
+from vennforest._validation import InputError
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and /proc")
+
+
+def run(count, seed, tmp_path):
+    """Fuzz in a process of its own, in which no thread was ever started."""
+    state = tmp_path / "state.json"
+    done = subprocess.run(
+        [
+            sys.executable,
+            fuzzing.__file__,
+            f"--count={count}",
+            f"--seed={seed}",
+            f"--state={state}",
+        ],
+        env={**fuzzing.os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return fuzzing.json.loads(state.read_text())
+
+
+def test_a_thousand_changes(tmp_path):
+    done = run(1000, 4, tmp_path)
+    assert done["done"] == 1000 and not done["bad"]
+    refused = sum(n for said, n in done["counts"].items() if "refused" in said)
+    assert refused > 400  # the changes do change something
+
+
+@pytest.mark.slow
+def test_ten_thousand_changes(tmp_path):
+    done = run(10_000, 5, tmp_path)
+    assert done["done"] == 10_000 and not done["bad"]
+
+
+def test_fuzzing_goes_on_where_it_stopped(tmp_path):
+    whole, parts = tmp_path / "whole.json", tmp_path / "parts.json"
+    one = fuzzing.fuzz(30, 7, state=whole)
+    fuzzing.fuzz(11, 7, state=parts)
+    two = fuzzing.fuzz(30, 7, state=parts)
+    assert one["counts"] == two["counts"] and one["done"] == two["done"] == 30
+
+
+@pytest.mark.parametrize(
+    ("evil", "said"),
+    [
+        (lambda path: fuzzing.os.kill(fuzzing.os.getpid(), 9), "CRASHED"),
+        (lambda path: bytearray(4 << 30), "OUT OF MEMORY"),
+        (lambda path: fuzzing.os.mkdir(f"{path}.d"), "TOUCHED os.mkdir"),
+        (lambda path: Path(f"{path}.x").write_text("x"), "TOUCHED open"),
+        (lambda path: 1 / 0, "UNKNOWN ERROR ZeroDivisionError"),
+        (lambda path: Half(), "NO PROBABILITIES"),
+        (lambda path: Half(0.5), "OTHER PREDICTIONS"),
+    ],
+)
+def test_what_must_not_happen_is_seen(evil, said, tmp_path, monkeypatch):
+    """The harness sees each of the things that it looks for."""
+    monkeypatch.setattr(vennforest, "load", evil)
+    found = fuzzing.in_child(
+        tmp_path / "model", np.zeros(1), {"p": np.ones((1, 2))}, "OTHER" in said
+    )
+    assert found.startswith(said)
+
+
+def test_endless_loops_are_seen(tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzzing, "WALL", 1)
+
+    def forever(path):
+        while True:
+            pass
+
+    monkeypatch.setattr(vennforest, "load", forever)
+    assert fuzzing.in_child(tmp_path / "model", None, {}, True) == "HANGS"
+
+
+def test_refusals_are_ours(tmp_path, monkeypatch):
+    def refuse(path):
+        raise InputError("no")
+
+    monkeypatch.setattr(vennforest, "load", refuse)
+    assert fuzzing.in_child(tmp_path / "model", None, {}, True) == "refused"
+
+
+class Half:
+    """A model that is none."""
+
+    def __init__(self, p=32.6):
+        self.p = p
+
+    def predict_proba(self, rows):
+        return np.full((1, 2), self.p)

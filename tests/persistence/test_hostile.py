@@ -1,0 +1,666 @@
+"""Model files that mean harm: nothing runs, nothing is read out of bounds, no number is shown."""
+
+import gzip
+import io
+import os
+import struct
+import time
+import warnings
+import zipfile
+from functools import cache
+
+import joblib
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import vennforest
+from forging import (
+    array_of,
+    attributes,
+    bytes_of,
+    constant,
+    parts_of,
+    rewritten,
+    states,
+    write_parts,
+)
+from models import make
+from vennforest import CalibratedClassifier, TransductiveClassifier, VennAbers
+from vennforest._validation import InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
+
+KINDS = {name: (fit, rows) for name, fit, rows in make.models()}
+
+
+@cache
+def file_of(kind):
+    """Return the bytes of the file of a kind of model."""
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "model.skops"
+        vennforest.save(KINDS[kind][0](), path)
+        return path.read_bytes()
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Give a path to a saved model of a kind."""
+
+    def write(kind):
+        path = tmp_path / "model.skops"
+        path.write_bytes(file_of(kind))
+        return path
+
+    return write
+
+
+# --- nothing names a folder, a file or a callable ---------------------------------------------
+
+
+class Payload:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def nested(memory):
+    inner = make_pipeline(StandardScaler(), StandardScaler(), memory=memory)
+    return make_pipeline(inner, LogisticRegression(max_iter=5000), memory=memory)
+
+
+def memories(thing, seen=None):
+    """Return every ``memory`` at any depth of an object's attributes."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen or isinstance(thing, str | bytes | int | float | np.ndarray | type(None)):
+        return []
+    seen.add(id(thing))
+    found = [thing.memory] if "memory" in getattr(thing, "__dict__", {}) else []
+    inner = thing if isinstance(thing, list | tuple) else getattr(thing, "__dict__", {}).values()
+    return found + [m for value in inner for m in memories(value, seen)]
+
+
+@pytest.mark.parametrize("memory", ["folder", "joblib"])
+def test_every_memory_is_left_out_of_the_file(memory, tmp_path):
+    X, y = KINDS["cv-two"][1], np.array([0, 1, 0, 1, 1, 0])
+    X = np.repeat(X, 5, axis=0) + np.random.default_rng(0).normal(size=(30, 4))
+    given = str(tmp_path / "cache")
+    if memory == "joblib":
+        given = joblib.Memory(given, verbose=0)
+    model = TransductiveClassifier(nested(given)).fit(X, np.repeat(y, 5))
+    before = model.predict_proba(X[:2])
+    path = tmp_path / "model.skops"
+    vennforest.save(model, path)
+    assert b"cache" not in b"".join(zipfile.ZipFile(path).read(n) for n in ["schema.json"])
+    loaded = vennforest.load(path)
+    assert memories(loaded) and not any(memories(loaded))
+    assert any(memories(model))  # the user's own stays as it was
+    np.testing.assert_array_equal(loaded.predict_proba(X[:2]), before)
+
+
+def test_a_file_cannot_make_joblib_unpickle_what_lies_in_a_folder(tmp_path):
+    """The cache that the file names holds a pickle that runs code where it is read."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    model = TransductiveClassifier(
+        make_pipeline(StandardScaler(), LogisticRegression(), memory=str(tmp_path / "cache"))
+    ).fit(X, y)
+    model.predict_proba(X[:1] + 0.5)
+    trap, poisoned = tmp_path / "trap", 0
+    for pickle in (tmp_path / "cache").rglob("output.pkl"):
+        joblib.dump(Payload(trap), pickle)
+        poisoned += 1
+    assert poisoned
+    path = tmp_path / "model.skops"
+    plain = TransductiveClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
+    vennforest.save(plain.fit(X, y), path)
+
+    def forge(schema, header, parts):
+        changed = 0
+        for own in attributes(schema, "Pipeline"):
+            own["memory"] = constant(str(tmp_path / "cache"))
+            changed += 1
+        assert changed
+
+    rewritten(path, forge)
+    before = sorted((tmp_path / "cache").rglob("*"))
+    vennforest.load(path).predict_proba(X[:1] + 0.5)
+    assert not trap.exists() and sorted((tmp_path / "cache").rglob("*")) == before
+
+
+def test_threads_and_talk_are_left_out(saved):
+    path = saved("oob-two")
+
+    def forge(schema, header, parts):
+        for own in attributes(schema, "RandomForestClassifier"):
+            own["n_jobs"], own["verbose"] = constant(10**9), constant(100)
+        for own in attributes(schema, "ForestAnswers"):
+            own["n_jobs"] = constant(-(10**9))
+
+    rewritten(path, forge)
+    model = vennforest.load(path)
+    assert model.estimator_.verbose == 0
+    assert model.estimator_.n_jobs == os.cpu_count()
+    rows = KINDS["oob-two"][1]
+    whole = saved("oob-two")
+    np.testing.assert_array_equal(
+        model.predict_proba(rows), vennforest.load(whole).predict_proba(rows)
+    )
+
+
+@pytest.mark.parametrize("reads", ["filename", "file"])
+def test_a_vectorizer_that_reads_files_is_refused(reads, tmp_path):
+    texts = ["one two", "two three", "three one", "one one"] * 5
+    steps = CountVectorizer(), LogisticRegression()
+    fitted = make_pipeline(*steps).fit(texts, [0, 1] * 10)
+    from sklearn.frozen import FrozenEstimator
+
+    model = CalibratedClassifier(FrozenEstimator(fitted)).fit(texts, [0, 1] * 10)
+    path = tmp_path / "model.skops"
+    vennforest.save(model, path)
+    np.testing.assert_array_equal(
+        vennforest.load(path).predict_proba(texts), model.predict_proba(texts)
+    )
+    fitted.steps[0][1].input = reads
+    vennforest.save(model, path)
+    with pytest.raises(InputError, match="must take texts themselves"):
+        vennforest.load(path)
+
+
+def test_functions_are_numpys_own_or_need_trust(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((40, 3)), np.arange(40) % 2
+    path = tmp_path / "model.skops"
+    for function in (np.log1p, os.system, eval):
+        steps = FunctionTransformer(np.log1p), LogisticRegression()
+        model = CalibratedClassifier(make_pipeline(*steps), cv=2).fit(X, y)
+        for fitted in model.estimators_:
+            fitted.steps[0][1].func = function
+        vennforest.save(model, path)
+        if function is np.log1p:
+            vennforest.load(path).predict_proba(X)
+        else:
+            with pytest.raises(InputError, match=rf"holds .*{function.__name__}.*, which venn"):
+                vennforest.load(path)
+
+
+def test_older_and_newer_protocols_of_skops_are_refused(saved):
+    for protocol in (0, 1, 99, -1, True, "2"):
+        path = saved("venn-abers-2")
+        rewritten(path, lambda s, h, p, v=protocol: s.update(protocol=v))
+        with pytest.raises(InputError, match=r"is damaged"):
+            vennforest.load(path)
+
+
+def test_files_of_the_first_format_are_refused_with_a_way_out(saved):
+    path = saved("venn-abers-2")
+    rewritten(path, lambda s, h, p: h.update(format=1, vennforest="0.0.9"))
+    with pytest.raises(InputError, match=r"format 1, .*vennforest 0\.0\.9, .*: fit the model agai"):
+        vennforest.load(path)
+
+
+# --- structure --------------------------------------------------------------------------------
+
+
+def is_unfitted(thing):
+    """Tell whether it is an estimator that is but a parameter of another."""
+    return hasattr(thing, "get_params") and not any(name.endswith("_") for name in vars(thing))
+
+
+def only(model, kind):
+    """Return the first object of a type within a model."""
+    todo, seen = [model], set()
+    while todo:
+        thing = todo.pop(0)
+        if type(thing).__name__ == kind and not is_unfitted(thing):
+            return thing
+        if id(thing) in seen or isinstance(thing, str | int | float | type(None) | type):
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, np.ndarray):
+            todo += thing.ravel().tolist() if thing.dtype == object else []
+        elif isinstance(thing, dict):
+            todo += thing.values()
+        elif isinstance(thing, list | tuple):
+            todo += thing
+        else:
+            todo += getattr(thing, "__dict__", {}).values()
+    raise AssertionError(f"no {kind}")
+
+
+def put(name, value):
+    """Return what gives an attribute another value, which may follow from the old one."""
+
+    def change(thing):
+        old = getattr(thing, name)
+        new = value(old) if callable(value) else value
+        object.__setattr__(thing, name, new)
+
+    return change
+
+
+def at(index, value):
+    """Return what gives an element of an array another value."""
+
+    def change(array):
+        array = np.array(array)
+        array[index] = value
+        return array
+
+    return change
+
+
+def more(array):
+    return np.append(array, array[-1:], axis=0)
+
+
+def columns(n):
+    return lambda array: np.hstack([array] * n)
+
+
+ZEROS = np.zeros((1, 7))
+
+
+def node(field, value):
+    def change(predictor):
+        inner = np.flatnonzero(predictor.nodes["is_leaf"] == 0)[0]
+        nodes = predictor.nodes.copy()
+        nodes[field][inner] = value
+        predictor.nodes = nodes
+
+    return change
+
+
+def tree_value(index, value):
+    def change(tree):
+        tree.value[index] = value
+
+    return change
+
+
+def tree_threshold(value):
+    def change(tree):
+        tree.threshold[np.flatnonzero(tree.children_left >= 0)[0]] = value
+
+    return change
+
+
+CORRUPTIONS = [
+    # (kind of model, kind of part, what is done to it)
+    ("oob-two", "Tree", tree_threshold(np.nan)),
+    ("oob-two", "Tree", tree_value((0, 0, 0), 1.5)),
+    ("oob-two", "Tree", tree_value((-1, 0, 0), np.nan)),
+    ("oob-two", "Tree", tree_value((-1, 0), 0.0)),
+    ("oob-two", "RandomForestClassifier", put("classes_", np.array([0, 1, 2]))),
+    ("oob-two", "RandomForestClassifier", put("n_features_in_", 2**31)),
+    ("oob-two", "RandomForestClassifier", put("n_features_in_", 3)),
+    ("oob-two", "RandomForestClassifier", put("estimators_", lambda _: [])),
+    ("oob-two", "RandomForestClassifier", put("estimators_", lambda trees: trees[:-1])),
+    ("oob-two", "RandomForestClassifier", put("n_outputs_", 2)),
+    ("oob-two", "DecisionTreeClassifier", put("n_features_in_", 3)),
+    ("oob-two", "DecisionTreeClassifier", put("n_classes_", 3)),
+    ("oob-two", "Membership", put("n", 10**6)),
+    ("oob-two", "Membership", put("n", -1)),
+    ("oob-two", "Membership", put("bits", lambda bits: bits[:-1])),
+    ("oob-three", "Membership", put("bits", lambda bits: bits | np.uint64(2**63))),
+    ("oob-two", "Membership", put("bits", np.zeros_like)),
+    ("oob-two", "OutOfBagScorer", put("kept", lambda kept: np.arange(10**6))),
+    ("oob-two", "OutOfBagScorer", put("kept", lambda kept: np.array([-1, 0, 1]))),
+    ("oob-two", "OutOfBagScorer", put("n_draws", 10**9)),
+    ("oob-two", "OutOfBagScorer", put("n_draws", 0)),
+    ("oob-two", "OutOfBagScorer", put("subforest", "none")),
+    ("oob-two", "OutOfBagScorer", put("seed", -1)),
+    ("oob-two", "VennAbers", put("_n_given", 10**6)),
+    ("oob-two", "VennAbers", put("classes_", np.array([0, 1, 2]))),
+    ("oob-two", "VennAbers", put("classes_", np.array([1, 0]))),
+    ("oob-two", "CalibratedClassifier", put("classes_", np.array([0, 2]))),
+    ("oob-two", "CalibratedClassifier", put("n_features_in_", 3)),
+    ("oob-two", "CalibratedClassifier", put("_parts", lambda _: [])),
+    ("oob-two", "Part", put("codes", lambda codes: codes[:-1])),
+    ("oob-two", "Part", put("codes", at(0, 7))),
+    ("oob-two", "Part", put("scores", at(0, np.inf))),
+    ("oob-three", "RandomForestClassifier", put("classes_", np.array([0, 1]))),
+    ("oob-bagging-two", "BaggingClassifier", put("estimators_features_", lambda f: [f[0] + 9] * 5)),
+    ("oob-bagging-two", "BaggingClassifier", put("classes_", np.arange(9))),
+    ("oob-bagging-two", "GaussianNB", put("classes_", np.array([0, 5]))),
+    ("cv-two", "Part", put("codes", at(0, 200))),
+    ("cv-two", "ModelScorer", put("classes", np.array([0, 9]))),
+    ("cv-boosting-two", "GradientBoostingClassifier", put("classes_", np.arange(5))),
+    ("cv-boosting-two", "GradientBoostingClassifier", put("n_features_in_", 2)),
+    ("cv-boosting-two", "GradientBoostingClassifier", put("estimators_", columns(9))),
+    ("cv-boosting-two", "GradientBoostingClassifier", put("init_", LogisticRegression())),
+    ("cv-histogram-two", "TreePredictor", node("feature_idx", 2**31)),
+    ("cv-histogram-two", "TreePredictor", node("feature_idx", 100)),
+    ("cv-histogram-two", "TreePredictor", node("left", 2**31)),
+    ("cv-histogram-two", "TreePredictor", node("left", 0)),
+    ("cv-histogram-two", "TreePredictor", node("num_threshold", np.nan)),
+    ("cv-histogram-two", "TreePredictor", node("is_categorical", 1)),
+    ("cv-histogram-two", "HistGradientBoostingClassifier", put("n_features_in_", 3)),
+    ("cv-histogram-two", "HistGradientBoostingClassifier", put("classes_", np.arange(4))),
+    ("cv-histogram-two", "HistGradientBoostingClassifier", put("_baseline_prediction", ZEROS)),
+    ("cv-histogram-two", "_BinMapper", put("is_categorical_", lambda c: c[:-1])),
+    ("cv-histogram-two", "_BinMapper", put("bin_thresholds_", lambda b: b[:-1])),
+    ("cv-vectors-two", "SVC", put("support_vectors_", lambda v: v[:-1])),
+    ("cv-vectors-two", "SVC", put("_n_support", at(0, 1000))),
+    ("cv-vectors-two", "SVC", put("_dual_coef_", lambda c: c[:, :-1])),
+    ("cv-vectors-two", "SVC", put("support_", at(0, 10**6))),
+    ("transductive-venn-two", "TransductiveClassifier", put("_codes", at(0, 5))),
+    ("transductive-venn-two", "TransductiveClassifier", put("_X", lambda X: X[:-1])),
+    ("transductive-venn-two", "TransductiveClassifier", put("_merge", "smooth")),
+    # numbers that are no probabilities
+    ("venn-abers-2", "StepTable", put("Y", lambda Y: Y * 1000)),
+    ("venn-abers-2", "StepTable", put("W", np.zeros_like)),
+    ("venn-abers-2", "StepTable", put("W", lambda W: W + 1)),
+    ("venn-abers-2", "StepTable", put("Y", lambda Y: Y + 1)),
+    ("venn-abers-2", "StepTable", put("W", more)),
+    ("venn-abers-2", "StepTable", put("x", lambda x: x[::-1])),
+    ("venn-abers-2", "StepTable", put("x", at(0, np.nan))),
+    ("venn-abers-2", "StepTable", put("Y", at(1, -1.0))),
+    ("venn-abers-2", "Examples", put("labels", at(0, 2))),
+    ("venn-abers-2", "Examples", put("labels", lambda y: 1 - y)),
+    ("venn-abers-2", "Examples", put("labels", more)),
+    ("venn-abers-2", "Examples", put("scores", at(0, 7.5))),
+    ("venn-abers-2", "Examples", put("scores", None)),
+    ("venn-abers-2-weights", "Examples", put("weight", at(0, 0.0))),
+    ("venn-abers-2-weights", "Examples", put("weight", at(0, -3.0))),
+    ("venn-abers-2-weights", "Examples", put("weight", at(0, np.inf))),
+    ("venn-abers-2-weights", "Examples", put("weight", lambda w: w * 2)),
+    ("venn-abers-2", "VennAbers", put("_row_of", lambda _: np.arange(40) + 1)),
+    ("venn-abers-2", "VennAbers", put("tables_", lambda t: t * 2)),
+    ("venn-abers-2", "VennAbers", put("smooth_", None)),
+    ("venn-abers-3", "SmoothEstimate", put("maps", lambda m: m[:-1])),
+    ("venn-abers-2", "PlattMap", put("slope", np.inf)),
+    ("venn-abers-2", "Standard", put("spread", 0.0)),
+    ("venn-abers-2", "Interior", put("low", -0.5)),
+    ("venn-3", "Venn", put("counts_", lambda c: c * 2)),
+    ("venn-3", "Venn", put("_lower", lambda c: c + 1)),
+    ("venn-3", "Venn", put("_upper", lambda c: c * 3)),
+    ("venn-3", "Venn", put("_cell", at(0, 10**6))),
+    ("venn-3", "Venn", put("_cell", at(0, -1))),
+    ("venn-3", "LabelTaxonomy", put("n_categories_", 2)),
+    ("venn-2-weights", "Venn", put("_weight", at(0, -1.0))),
+    ("venn-nearest-2", "NeighbourCells", put("_cell", lambda c: np.full_like(c, -1))),
+    ("venn-nearest-2", "NeighbourCells", put("_below", np.zeros_like)),
+    ("venn-nearest-2", "NeighbourCells", put("_above", lambda a: a + 100)),
+    ("venn-nearest-2", "NeighbourCells", put("_coordinate", at(0, 5))),
+    ("venn-nearest-2", "NeighbourCells", put("n_categories_", 10**9)),
+    ("venn-confidence-quantiles-3", "ConfidenceBins", put("edges_", lambda e: e[:-1])),
+    ("venn-confidence-bins-3", "ConfidenceBins", put("bins", 10**9)),
+    ("venn-margin-2", "Margin", put("threshold", np.nan)),
+    ("isotonic-2", "StepMap", put("values", lambda v: v * 30)),
+    ("isotonic-2", "StepMap", put("values", lambda v: v[::-1])),
+    ("isotonic-2", "StepMap", put("ends", lambda e: e[:-1])),
+    ("isotonic-linear-2", "LinearMap", put("values", lambda v: v - 1)),
+    ("isotonic-linear-2", "LinearMap", put("knots", lambda k: k[::-1])),
+    ("platt-3", "PlattScaling", put("maps_", lambda m: m[:-1])),
+    ("platt-2", "PlattMap", put("intercept", np.nan)),
+    ("beta-2", "BetaMap", put("a", -1.0)),
+    ("bostrom-2", "BostromScaling", put("A_", 10**6)),
+    ("temperature-2", "TemperatureScaling", put("_beta", np.inf)),
+    ("temperature-2", "TemperatureScaling", put("_unit", 0.0)),
+    ("temperature-2", "TemperatureScaling", put("on_", "nothing")),
+    ("table", "TableColumns", put("kinds_", lambda k: k[:-1])),
+    ("table", "TableColumns", put("kinds_", lambda k: ["code", *k[1:]])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "change"),
+    CORRUPTIONS,
+    ids=[f"{i}-{kind}-{part}" for i, (kind, part, _) in enumerate(CORRUPTIONS)],
+)
+def test_what_fit_could_not_have_left_is_refused(kind, part, change, saved):
+    path = saved(kind)
+    model = vennforest.load(path)
+    change(only(model, part))
+    vennforest.save(model, path)
+    with pytest.raises(InputError, match=r"model\.skops is damaged: .*(no result of fit|must|\d)"):
+        vennforest.load(path)
+
+
+@pytest.mark.parametrize("depth", [0, -3, 10**9])
+def test_the_depth_of_trees_is_counted_anew(depth, saved):
+    path = saved("oob-two")
+
+    def forge(schema, header, parts):
+        for state in states(schema):
+            if state["__loader__"] == "TreeNode":
+                state["content"]["content"]["max_depth"] = constant(depth)
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match="max_depth must be"):
+        vennforest.load(path)
+
+
+@pytest.mark.parametrize("place", [0, 2])
+@pytest.mark.parametrize("value", [2**31, 2**62, 0, -1, "x"])
+def test_trees_are_not_even_made_with_numbers_that_do_not_fit(place, value, saved):
+    path = saved("oob-two")
+
+    def forge(schema, header, parts):
+        for state in states(schema):
+            if state["__loader__"] == "TreeNode":
+                state["__reduce__"]["args"]["content"][place] = constant(value)
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match="is damaged"):
+        vennforest.load(path)
+
+
+@pytest.mark.parametrize("field", ["left_child", "right_child"])
+def test_two_parents_of_one_node_are_refused(field, saved):
+    """A packed tree is written breadth-first: with shared children it would outgrow its place."""
+    path = saved("oob-three")
+
+    def forge(schema, header, parts):
+        for name, data in parts.items():
+            array = array_of(data)
+            if array.dtype.names and field in array.dtype.names and len(array) > 4:
+                array[field][0] = len(array) - 1
+                parts[name] = bytes_of(array)
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match="child of one other"):
+        vennforest.load(path)
+
+
+def test_sparse_matrices_and_random_states_stay_inside_themselves(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = sparse.random(30, 6, 0.4, format="csr", random_state=0), rng.integers(0, 2, 30)
+    model = TransductiveClassifier(LogisticRegression(), method="venn").fit(X, y)
+    path = tmp_path / "model.skops"
+    vennforest.save(model, path)
+    vennforest.load(path)
+    model._X.indices[0] = 10**6
+    vennforest.save(model, path)
+    with pytest.raises(InputError, match="is damaged"):
+        vennforest.load(path)
+    state = np.random.RandomState(0)
+    dense = rng.normal(size=(30, 2))
+    model = TransductiveClassifier(LogisticRegression(), random_state=state).fit(dense, y)
+    vennforest.save(model, path)
+    vennforest.load(path)
+
+    def forge(schema, header, parts):
+        for node_ in states(schema):
+            content = node_.get("content")
+            if isinstance(content, dict) and "pos" in content:
+                content["pos"] = constant(10**7)
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match="pos must be"):
+        vennforest.load(path)
+
+
+def test_neighbours_of_classes_that_there_are_none_of(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    model = CalibratedClassifier(KNeighborsClassifier(3, algorithm="brute"), cv=2).fit(X, y)
+    path = tmp_path / "model.skops"
+    vennforest.save(model, path)
+    np.testing.assert_array_equal(vennforest.load(path).predict_proba(X), model.predict_proba(X))
+    model.estimators_[0]._y[0] = 10**6
+    vennforest.save(model, path)
+    with pytest.raises(InputError, match="_y must be"):
+        vennforest.load(path)
+
+
+# --- sizes ------------------------------------------------------------------------------------
+
+
+def test_what_would_unpack_to_gigabytes_is_refused_before_it_is_read(saved):
+    path = saved("venn-abers-2")
+    schema, header, parts = parts_of(path)
+    write_parts(path, schema, header, parts)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        file.writestr("bomb.npy", bytes(20 << 24))
+    assert path.stat().st_size < 1 << 21
+    start = time.perf_counter()
+    with pytest.raises(InputError, match=r"would unpack to 320 MiB, more than 100 times its"):
+        vennforest.load(path)
+    assert time.perf_counter() - start < 1
+
+
+def test_a_size_that_is_declared_too_small_is_all_that_is_read(saved):
+    """The directory of the archive lies: nothing beyond what it says is unpacked."""
+    path = saved("venn-abers-2")
+    schema, header, parts = parts_of(path)
+    largest = max(parts, key=lambda name: len(parts[name]))
+    whole = len(parts[largest])
+    parts[largest] += bytes(1 << 22)
+    write_parts(path, schema, header, parts)
+    data = bytearray(path.read_bytes())
+    size = struct.pack("<L", whole + (1 << 22))
+    assert data.count(size) == 2
+    path.write_bytes(bytes(data).replace(size, struct.pack("<L", whole)))
+    with pytest.raises(InputError, match="is damaged"):
+        vennforest.load(path)
+
+
+@pytest.mark.parametrize("shape", [(10**12,), (2**62, 2**62), (-1,), (0, 10**18), (41,)])
+def test_arrays_are_as_long_as_they_say(shape, saved):
+    path = saved("venn-abers-2")
+
+    def forge(schema, header, parts):
+        for name, data in parts.items():
+            out = io.BytesIO()
+            about = {"descr": "<f8", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_2_0(out, about)
+            parts[name] = out.getvalue() + data[-320:]
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match="is damaged"):
+        vennforest.load(path)
+
+
+def test_archives_within_the_archive_are_measured_too(tmp_path):
+    X = sparse.csr_matrix(np.eye(12))
+    model = TransductiveClassifier(LogisticRegression(), method="venn").fit(X, np.arange(12) % 2)
+    path = tmp_path / "model.skops"
+    vennforest.save(model, path)
+
+    def forge(schema, header, parts):
+        (name,) = [name for name in parts if name.endswith(".npz")]
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as inner:
+            inner.writestr("data.npy", bytes(17 << 24))
+        parts[name] = out.getvalue()
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match="would unpack to 272 MiB"):
+        vennforest.load(path)
+
+
+def test_scalars_are_numbers(saved):
+    """``numpy.void`` of a number is as many bytes as the number says."""
+    path = saved("oob-two")
+
+    def forge(schema, header, parts):
+        for own in attributes(schema, "Membership"):
+            own["n"] = {
+                "__class__": "void",
+                "__module__": "numpy",
+                "__loader__": "NdArrayNode",
+                "type": "numpy",
+                "file": "n.npy",
+            }
+        parts["n.npy"] = bytes_of(np.array(10**13))
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match="void must be a number"):
+        vennforest.load(path)
+
+
+def test_two_parts_of_one_name_are_refused(saved):
+    path = saved("venn-abers-2")
+    with zipfile.ZipFile(path, "a") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        file.writestr("schema.json", "{}")
+    with pytest.raises(InputError, match="two parts of one name"):
+        vennforest.load(path)
+
+
+def test_whole_and_weighted_fits_of_extreme_weights_are_read_again(tmp_path):
+    """The checks take what ``fit`` makes, however far apart the weights are."""
+    rng = np.random.default_rng(5)
+    path = tmp_path / "model.skops"
+    for _ in range(60):
+        n = int(rng.integers(2, 40))
+        scores = rng.choice([0.0, 0.25, np.nextafter(0.25, 1), 0.5, 1.0, *rng.random(6)], n)
+        y = np.append(rng.integers(0, 2, n - 2), [0, 1])
+        weight = 10.0 ** rng.choice([-300, -12, 0, 3, 12], n) * rng.random(n)
+        weight[0] = rng.choice([0.0, weight[0]])
+        with np.errstate(all="ignore"):
+            model = VennAbers("log").fit(scores, y, sample_weight=weight, classes=[0, 1])
+        vennforest.save(model, path)
+        loaded = vennforest.load(path)
+        one, two = model.predict_multiprobability(scores), loaded.predict_multiprobability(scores)
+        np.testing.assert_array_equal(one.lower, two.lower)
+        np.testing.assert_array_equal(one.upper, two.upper)
+
+
+def test_a_gzipped_model_is_no_model(tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(gzip.compress(file_of("venn-abers-2")))
+    with pytest.raises(InputError, match="is not a model file"):
+        vennforest.load(path)
+
+
+def test_missing_values_and_categories_pass_the_checks(tmp_path):
+    """What honest models hold: infinite thresholds, categories, features of a pipeline."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    X[:, 3] = rng.integers(0, 5, 200)
+    X[rng.random((200, 4)) < 0.3] = np.nan
+    X[:, 1] = np.where(y == 1, np.nan, 1.0)
+    path = tmp_path / "model.skops"
+    for estimator in (
+        RandomForestClassifier(10, random_state=0),
+        HistGradientBoostingClassifier(max_iter=5, categorical_features=[3], random_state=0),
+        make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=3)),
+    ):
+        model = CalibratedClassifier(estimator, random_state=0, cv=2).fit(X, y)
+        vennforest.save(model, path)
+        # Of two types that boosting of categories needs; the checks are the same.
+        loaded = vennforest.load(path, trusted=OF_CATEGORIES)
+        np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+OF_CATEGORIES = ["functools.partial", "sklearn.utils.validation.check_array"]
