@@ -60,7 +60,8 @@ def diagonal_penalty(k: int, ridge: float) -> FloatArray:
 
     ``min over a of ridge * (SHARED * (a - 1)**2 + sum (w - a)**2)`` is a quadratic form in w - 1.
     """
-    return ridge * (np.eye(k) - np.full((k, k), 1 / (SHARED + k)))
+    penalty: FloatArray = ridge * (np.eye(k) - np.full((k, k), 1 / (SHARED + k)))
+    return penalty
 
 
 class _Problem:
