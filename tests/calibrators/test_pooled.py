@@ -13,7 +13,13 @@ from vennforest.calibrators.beta import BetaCalibration
 from vennforest.calibrators.isotonic import IsotonicCalibration
 from vennforest.calibrators.matrix import MatrixScaling
 from vennforest.calibrators.platt import PlattScaling
-from vennforest.calibrators.pooled import PRIOR, PooledCalibration, held_out, pool_weights
+from vennforest.calibrators.pooled import (
+    PRIOR,
+    SHRINKAGES,
+    PooledCalibration,
+    held_out,
+    pool_weights,
+)
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 
 
@@ -169,6 +175,46 @@ def test_members_with_bounds_and_of_many_classes():
     p = model.predict_proba(scores)
     assert_allclose(p.sum(axis=1), 1)
     assert_array_equal(model.fit(scores, y).predict_proba(scores), p)
+
+
+def test_cells_of_many_scores_and_one_fold_hardly_move_it(monkeypatch):
+    rng = np.random.default_rng(8)
+    s = rng.beta(0.5, 0.5, 12_000)
+    y = rng.random(12_000) < 0.1 + 0.8 * s**2
+    new = np.linspace(0, 1, 101)
+    one = PooledCalibration().fit(s, y)
+    monkeypatch.setattr("vennforest.calibrators.pooled.MANY", np.inf)
+    all_folds = PooledCalibration().fit(s, y)
+    assert_allclose(one.predict_proba(new), all_folds.predict_proba(new), atol=0.01)
+    monkeypatch.setattr("vennforest.calibrators._folds.CELLS", 50_000)
+    exact = PooledCalibration().fit(s, y)
+    assert_allclose(exact.predict_proba(new), all_folds.predict_proba(new), atol=2e-3)
+    truth = 0.1 + 0.8 * new**2
+    assert np.abs(one.predict_proba(new)[:, 1] - truth)[5:-5].max() < 0.03
+
+
+def test_the_shrinkage_is_that_of_the_best_shared_slope():
+    rng = np.random.default_rng(9)
+    truth = rng.beta(0.3, 0.3, 4_000)
+    y = rng.random(4_000) < truth
+    votes = rng.binomial(10, truth) / 10  # coarse: zeros that are no zeros
+    for s, larger in ((votes, True), (np.clip(truth, 1e-9, 1 - 1e-9), False)):
+        losses = {}
+        for c in SHRINKAGES:
+            p = MatrixScaling("shared", shrinkage=c).fit(s, y).predict_proba(s)
+            losses[c] = -np.log(p[np.arange(4_000), y.astype(int)]).sum()
+        members = PooledCalibration().fit(s, y).members_
+        chosen = {one.shrinkage for one in members.values()}
+        assert chosen == {min(losses, key=losses.get)}
+        assert (max(chosen) > 0.01) == larger
+
+
+def test_ridges_are_tried_where_examples_are_few_for_the_slopes():
+    rng = np.random.default_rng(10)
+    for n, k, expected in ((35, 3, 4), (60, 3, 2), (300, 2, 5), (200, 8, 4), (300, 8, 2)):
+        scores = rng.dirichlet(np.ones(k), n)
+        model = PooledCalibration().fit(scores, rng.integers(0, k, n), classes=range(k))
+        assert len(model.members_) == expected
 
 
 def test_what_members_refuse():

@@ -40,9 +40,9 @@ def count_labels(
 
 
 def group(
-    x: FloatArray, weight: FloatArray, positive: FloatArray
+    x: FloatArray, weight: FloatArray, positive: FloatArray, cells: int = FINEST
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Add up counts over 16,384 equal cells of the log-odds, or of the scores.
+    """Add up counts over equal cells of the log-odds, or of the scores.
 
     To a smooth map that spans the range, scores within one cell are as good as equal; each cell
     is represented by its mean score. The log-odds count where all scores are within [0, 1].
@@ -53,6 +53,8 @@ def group(
         Scores.
     weight, positive : ndarray of shape (n,)
         Their weights, and the weights of the positive class.
+    cells : int
+        How many cells.
     """
     z = x
     if x.min() >= 0 and x.max() <= 1:
@@ -63,7 +65,7 @@ def group(
         width = high - low
     if not 0 < width < np.inf:
         return x, weight, positive
-    cell: IntArray = ((z - low) / width * FINEST).astype(np.intp)
+    cell: IntArray = ((z - low) / width * cells).astype(np.intp)
     total = np.bincount(cell, weight)
     there = total > 0
     mean: FloatArray = np.bincount(cell, x * weight)[there] / total[there]

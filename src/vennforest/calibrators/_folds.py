@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators._counts import FINEST, group
+from vennforest.calibrators._counts import group
+
+CELLS = 4_096
+"""Scores of two classes from which on near-equal ones are put together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +41,8 @@ class Cells:
         Many scores of two classes are put together where they are nearly equal, see `group`.
         """
         w = np.ones(len(codes)) if weight is None else weight
-        if scores.ndim == 1 and len(scores) > FINEST:
-            x, total, positive = group(scores, w, w * (codes == 1))
+        if scores.ndim == 1 and len(scores) > CELLS:
+            x, total, positive = group(scores, w, w * (codes == 1), CELLS)
             both = np.concatenate([total - positive, positive])
             code = np.repeat(np.arange(2), len(x))
             scores, codes, w = np.tile(x, 2)[both > 0], code[both > 0], both[both > 0]

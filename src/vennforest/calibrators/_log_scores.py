@@ -162,7 +162,8 @@ class Shrinkage:
         if p.ndim == 1:
             if self.c == 0:
                 p = self.interior.clip(p)
-            both: FloatArray = np.column_stack([self._log(1 - p, 0), self._log(p, 1)]) + np.log(2)
+            both: FloatArray = np.column_stack([self._log(1 - p, 0), self._log(p, 1)])
+            both += np.log(2.0)
             return both
         if self.c == 0:
             logs: FloatArray = np.log(np.maximum(p, self.interior.low) * p.shape[1])

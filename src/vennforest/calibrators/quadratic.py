@@ -106,7 +106,7 @@ class QuadraticScaling(LogOddsCalibrator):
     >>> from vennforest.calibrators.quadratic import QuadraticScaling
     >>> model = QuadraticScaling().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
-    array([0.2 , 0.88])
+    array([0.14, 0.92])
     """
 
     def __init__(
