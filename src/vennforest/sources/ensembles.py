@@ -318,7 +318,12 @@ def is_bagged(estimator: Any) -> bool:
 
 
 def read_bags(
-    ensemble: Any, rows: Any, codes: CodeArray, weight: FloatArray | None, groups: IntArray | None
+    ensemble: Any,
+    rows: Any,
+    codes: CodeArray,
+    weight: FloatArray | None,
+    groups: IntArray | None,
+    verify: bool = True,
 ) -> Membership:
     """Return who is out of bag for which member of a fitted ensemble, verified for a few members.
 
@@ -333,6 +338,8 @@ def read_bags(
         Weights given to its ``fit``.
     groups : ndarray of shape (n,) or None
         Group numbers: a member saw an example if it saw anyone of its group.
+    verify : bool
+        Whether to verify.
 
     Raises
     ------
@@ -343,7 +350,7 @@ def read_bags(
     assert kind is not None
     n, n_members = len(codes), len(ensemble.estimators_)
     # From fresh entropy: what is checked cannot be arranged for, and no seeded draw moves.
-    checked = set(np.random.default_rng().permutation(n_members)[:TREES_CHECKED].tolist())
+    checked = set(np.random.default_rng().permutation(n_members)[: TREES_CHECKED * verify].tolist())
     held: dict[int, IntArray] = {}
 
     def samples() -> Iterator[IntArray]:

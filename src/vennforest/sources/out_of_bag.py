@@ -65,11 +65,16 @@ class OutOfBag:
         The mean of the trees' class distributions, or the share of their votes.
     n_draws : int or "all"
         How many left-out examples an exchangeable answer is averaged over.
+    verify : bool
+        Whether the leaves of a few trees are filled again from their bags. Without it scores may
+        have seen their own labels, and nothing notices: for studies of such forests alone, such as
+        Boström's (2008), whose leaves count every training example.
     """
 
     subforest: Subforest = "all"
     votes: Votes = "soft"
     n_draws: int | Literal["all"] = 1
+    verify: bool = True
 
     def check_loaded(self) -> None:
         """Nothing to check: a source is used by ``fit`` alone."""
@@ -107,7 +112,9 @@ class OutOfBag:
         try:
             if getattr(ensemble, "_n_samples", len(data)) != len(data):
                 raise BagsError(f"it was trained on {ensemble._n_samples} examples")
-            membership = read_bags(ensemble, rows, data.codes, data.weight, data.groups)
+            membership = read_bags(
+                ensemble, rows, data.codes, data.weight, data.groups, self.verify
+            )
         except BagsError as error:
             if ready is None:
                 raise

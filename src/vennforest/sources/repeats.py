@@ -36,7 +36,7 @@ def warn_of_repeats(X: Any, codes: CodeArray) -> None:
     share = share_of_repeats(X, codes)
     if share > FEW:
         warnings.warn(
-            f"{share:.1%} of the examples occur more than once, features and label: one copy "
+            f"about {share:.0%} of the examples occur more than once, features and label: one copy "
             "trains where another calibrates, and bounds that repeats support may be too narrow. "
             "Give weights in place of copies, or groups= to keep copies together",
             UserWarning,

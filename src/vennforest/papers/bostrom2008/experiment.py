@@ -31,6 +31,7 @@ from vennforest.papers.bostrom2008.forest import TrainingSetForest, as_scores, s
 from vennforest.papers.protocol.experiment import Experiment, PreparedData
 from vennforest.papers.protocol.store import Record, Task
 from vennforest.papers.published import Paper
+from vennforest.sources import OutOfBag
 
 Estimation = Literal["training", "others", "bag"]
 """The examples from which a leaf's class distribution is estimated."""
@@ -117,14 +118,14 @@ class Bostrom2008(Experiment):
             fitted = CalibratedClassifier(
                 forest,
                 method="none",
-                calibrate_on="oob",
-                subforest="all",
-                votes=votes,
+                # Leaves that count every training example are what the paper is about.
+                calibrate_on=OutOfBag("all", votes, verify=self.estimation == "bag"),
                 random_state=seed,
             )
             with warnings.catch_warnings():
                 # With few trees it is expected that some examples are out of bag for none.
                 warnings.filterwarnings("ignore", ".*out of bag for no tree", UserWarning)
+                warnings.filterwarnings("ignore", ".*occur more than once", UserWarning)
                 fitted.fit(X, y)
             if self.estimation == "others":
                 # The same forest and the same scores of new objects; other calibration scores.
