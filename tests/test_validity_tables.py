@@ -243,6 +243,8 @@ def test_compact_results_hold_the_same_sums_and_all_seeds(tmp_path):
     assert whole.keys() == again.keys()
     for key in whole:
         np.testing.assert_allclose(again[key], whole[key], rtol=5e-5)
+    with pytest.raises(ValueError, match="must not be compressed"):
+        run.run([job], 30, small)
     twice = run.read(path, small)[job]
     assert twice[0] == 40
     text = page([small], "the command")

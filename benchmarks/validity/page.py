@@ -36,10 +36,11 @@ data from processes whose true probabilities are known. It is made by
 
     {command}
 
-from {path}, which holds the sums over repetitions and the seeds they were drawn with \
-(scikit-learn {sklearn}, numpy {numpy}, Python {python}, vennforest {version}); with \
-`--repetitions` more are added to it. No seed was chosen: each was drawn from the system's entropy \
-when its batch began.
+from {path}, which holds the sums over repetitions and the seeds that they were drawn with \
+(scikit-learn {sklearn}, numpy {numpy}, Python {python}, vennforest {version}). No seed was \
+chosen: each was drawn from the system's entropy when its batch began. Further repetitions, \
+processes or numbers of trees are measured into a file of one's own (`python -m \
+benchmarks.validity more.jsonl --help`) and added with `--with more.jsonl`.
 
 ## What a row means
 

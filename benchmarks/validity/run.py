@@ -110,6 +110,8 @@ def run(jobs, repetitions, path, workers=1):
 
     Seeds are drawn from the system's entropy and stand beside what they gave.
     """
+    if Path(path).suffix == ".xz":
+        raise ValueError(f"results must not be compressed to be added to, got {path}")
     done = read(path)
     todo = [
         (job, secrets.randbits(64))
