@@ -408,7 +408,7 @@ def test_an_index_of_leaves_is_checked(where, change):
     scorer = model._parts[0].scorer
     holder = scorer if hasattr(scorer, where) else scorer.index
     object.__setattr__(holder, where, change(getattr(holder, where)))
-    with pytest.raises(InputError, match="JoinedScorer in it points outside itself"):
+    with pytest.raises(InputError, match="JoinedScorer in it is no result of fit"):
         check_structure(model, "model")
 
 
