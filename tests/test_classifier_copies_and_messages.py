@@ -141,7 +141,9 @@ def test_fits_with_one_seed_are_the_same_and_unset_seeds_follow_it():
             assert (one.predict_proba(new) != other.predict_proba(new)).any()
     kept = CalibratedClassifier(forest(), random_state=0).fit(X, y)
     assert kept.estimator_.random_state == 1
-    state = CalibratedClassifier(forest(), random_state=np.random.RandomState(4))
+    state = CalibratedClassifier(
+        forest(), subforest="exchangeable", merge="log", random_state=np.random.RandomState(4)
+    )
     first = state.fit(X, y).predict_proba(new)
     assert (state.fit(X, y).predict_proba(new) != first).any()  # the stream goes on
 

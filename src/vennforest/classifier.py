@@ -295,7 +295,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             for part in self._parts
         ]
         self._points = [
-            PooledCalibration().fit(
+            # What scores are is known here, and not guessed from those at hand.
+            PooledCalibration(
+                on="probabilities" if hasattr(part.estimator, "predict_proba") else "logits"
+            ).fit(
                 part.scores,
                 self.classes_[part.codes],
                 sample_weight=part.weight,

@@ -165,7 +165,12 @@ def test_exchangeable_predictions_are_those_of_one_left_out_example(make, votes,
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = CalibratedClassifier(
-            forest(trees), method=make(), merge="log", votes=votes, random_state=0
+            forest(trees),
+            method=make(),
+            subforest="exchangeable",
+            merge="log",
+            votes=votes,
+            random_state=0,
         ).fit(X, y)
     scores, kept, trees_of = calibration_set(model, X, votes)
     assert (len(kept) < len(X)) == (trees == 4)
@@ -183,7 +188,9 @@ def test_exchangeable_predictions_are_those_of_one_left_out_example(make, votes,
 
 def test_the_smooth_point_is_clipped_into_the_bounds_without_the_example():
     X, y, new = data()
-    model = CalibratedClassifier(forest(), random_state=0).fit(X, y)
+    model = CalibratedClassifier(
+        forest(), subforest="exchangeable", merge="smooth", random_state=0
+    ).fit(X, y)
     scores, kept, trees_of = calibration_set(model, X, "soft")
     everyone = VennAbers().fit(scores[:, 1], y[kept])
     p = model.predict_proba(new)
@@ -201,10 +208,9 @@ def test_the_smooth_point_is_clipped_into_the_bounds_without_the_example():
 def test_repeated_draws_are_averaged(k, method):
     X, y, new = data(k, n=40)
     draws = 3
-    model = CalibratedClassifier(forest(), method=method, merge="brier", n_draws=draws)
-    model.set_params(random_state=0).fit(X, y)
-    every = CalibratedClassifier(forest(), method=method, merge="brier", n_draws="all")
-    every.set_params(random_state=0).fit(X, y)
+    common = {"method": method, "subforest": "exchangeable", "merge": "brier", "random_state": 0}
+    model = CalibratedClassifier(forest(), n_draws=draws, **common).fit(X, y)
+    every = CalibratedClassifier(forest(), n_draws="all", **common).fit(X, y)
     scores, kept, trees_of = calibration_set(model, X, "soft")
     assert_array_equal(model.calibration_scores_, every.calibration_scores_)
 
@@ -236,7 +242,9 @@ def test_repeated_draws_are_averaged(k, method):
 @pytest.mark.parametrize("k", [2, 3])
 def test_all_draws_in_pieces_are_the_same(monkeypatch, k):
     X, y, new = data(k, n=40)
-    model = CalibratedClassifier(forest(10), n_draws="all", random_state=0).fit(X, y)
+    model = CalibratedClassifier(
+        forest(10), subforest="exchangeable", merge="log", n_draws="all", random_state=0
+    ).fit(X, y)
     expected = model.predict_proba(new)
     monkeypatch.setattr(sys.modules["vennforest.sources.out_of_bag"], "SCORES_AT_ONCE", 300)
     assert_allclose(model.predict_proba(new), expected, atol=1e-12)
@@ -272,7 +280,7 @@ def test_a_row_is_answered_alike_in_any_company_and_container(subforest, n_draws
     new[0, :2] = 0.0
     names = list("abcd")
     model = CalibratedClassifier(
-        forest(), subforest=subforest, n_draws=n_draws, random_state=0
+        forest(), subforest=subforest, n_draws=n_draws, merge="log", random_state=0
     ).fit(X, y)
     expected = model.predict_proba(new)
     order = np.random.default_rng(0).permutation(len(new))
@@ -300,7 +308,7 @@ def test_a_row_is_answered_alike_in_any_company_and_container(subforest, n_draws
     for frame in (pd.DataFrame, pl.DataFrame):
         X_named, new_named = (frame({c: a[:, j] for j, c in enumerate(names)}) for a in (X, new))
         named = CalibratedClassifier(
-            forest(), subforest=subforest, n_draws=n_draws, random_state=0, n_jobs=2
+            forest(), subforest=subforest, n_draws=n_draws, merge="log", random_state=0, n_jobs=2
         ).fit(X_named, y)
         assert list(named.feature_names_in_) == names
         assert_allclose(named.predict_proba(new_named), expected, rtol=0, atol=tolerance)
@@ -308,7 +316,7 @@ def test_a_row_is_answered_alike_in_any_company_and_container(subforest, n_draws
 
 def test_over_many_rows_the_left_out_examples_are_uniform():
     X, y, _ = data(n=60)
-    model = CalibratedClassifier(forest(20), random_state=0).fit(X, y)
+    model = CalibratedClassifier(forest(20), subforest="exchangeable", random_state=0).fit(X, y)
     new = np.random.default_rng(0).normal(size=(30_000, 4))
     (draw,) = model._parts[0].scorer.draws(new)
     assert stats.chisquare(np.bincount(draw.left_out, minlength=60)).pvalue > 1e-3
@@ -322,7 +330,9 @@ def test_over_many_rows_the_left_out_examples_are_uniform():
 def test_those_out_of_bag_for_no_tree_are_left_out_with_a_warning(trees):
     X, y, new = data()
     with pytest.warns(UserWarning, match=r"\d+ of 90 examples are out of bag for no tree") as seen:
-        model = CalibratedClassifier(forest(trees), random_state=0).fit(X, y)
+        model = CalibratedClassifier(forest(trees), subforest="exchangeable", random_state=0).fit(
+            X, y
+        )
     assert seen[0].filename == __file__
     assert len(model.calibration_y_) < 90
     assert np.isfinite(model.predict_proba(new)).all()
