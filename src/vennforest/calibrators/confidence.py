@@ -273,11 +273,12 @@ def confidence_intervals(
 
     Examples
     --------
+    >>> import numpy as np
     >>> scores = np.linspace(0, 1, 200)
     >>> y = scores + np.tile([0.3, -0.3], 100) > 0.5
     >>> intervals = confidence_intervals(scores, y, [0.1, 0.9])
     >>> intervals.lower[:, 1].round(2), intervals.upper[:, 1].round(2)
-    (array([0.  , 0.59]), array([0.41, 1.  ]))
+    (array([0.  , 0.71]), array([0.29, 1.  ]))
     """
     score, new = check_scores(scores), check_scores(new_scores, "new_scores")
     check_consistent_length(score, y)
