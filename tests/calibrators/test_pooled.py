@@ -224,5 +224,5 @@ def test_what_members_refuse():
             PooledCalibration(wrong).fit(s, y)
     with pytest.raises(ValueError, match="members must differ from each other"):
         PooledCalibration([PlattScaling(), PlattScaling()]).fit(s, y)
-    with pytest.raises(ValueError, match="n_folds must be a whole number from 2 on, got 1"):
+    with pytest.raises(ValueError, match="n_folds must be an integer >= 2, got 1"):
         PooledCalibration(n_folds=1).fit(s, y)
