@@ -20,6 +20,7 @@ from vennforest.papers.protocol.problems import problems
 from vennforest.papers.protocol.run import run_experiment
 from vennforest.papers.protocol.store import Task
 from vennforest.papers.published import MEAN_RANK
+from vennforest.sources import OutOfBag
 
 # Without the one set whose data Figure 1 needs; as many as in the paper.
 DATASETS = [d for d in problems("bostrom2008") if d != "vote"] + ["another"]
@@ -72,8 +73,10 @@ def test_leaves_hold_the_shares_of_all_training_examples():
 def test_the_library_reads_these_leaves():
     X, y = load_iris(return_X_y=True)
     model = CalibratedClassifier(
-        TrainingSetForest(20), method="none", calibrate_on="oob", subforest="all", random_state=0
+        TrainingSetForest(20), method="none", calibrate_on=OutOfBag(verify=False), random_state=0
     ).fit(X, y)
+    with pytest.raises(ValueError, match="leaves hold other examples"):
+        CalibratedClassifier(TrainingSetForest(20), calibrate_on="oob").fit(X, y)
     np.testing.assert_allclose(
         model.predict_proba(X), model.estimator_.predict_proba(X), atol=1e-12
     )
