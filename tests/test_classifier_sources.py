@@ -31,6 +31,7 @@ from vennforest import (
     Venn,
     VennAbers,
 )
+from vennforest.calibrators.confidence import confidence_intervals
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.sources import Folds, Holdout
 
@@ -509,3 +510,49 @@ def test_over_folds_the_point_is_the_mean_of_their_pools():
     assert_allclose(p, np.mean(each, axis=0), rtol=0, atol=1e-12)
     m = model.predict_multiprobability(new)
     assert ((m.lower <= p) & (p <= m.upper)).all()
+
+
+# --- confidence intervals -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("subforest", ["all", "exchangeable"])
+def test_confidence_is_that_of_the_calibration_scores(subforest, k):
+    X, y, new = data(k)
+    names = np.array(["a", "b", "c"])[y]
+    forest = RandomForestClassifier(40, random_state=0)
+    model = CalibratedClassifier(forest, subforest=subforest, random_state=0).fit(X, names)
+    whole = model.estimator_.predict_proba(new)
+    for simultaneous in (False, True):
+        found = model.predict_confidence(new, 0.9, simultaneous=simultaneous)
+        expected = confidence_intervals(
+            model.calibration_scores_,
+            model.calibration_y_,
+            whole[:, 1] if k == 2 else whole,
+            level=0.9,
+            simultaneous=simultaneous,
+        )
+        assert_array_equal(found.lower, expected.lower)
+        assert_array_equal(found.upper, expected.upper)
+        assert found.classes.tolist() == sorted(set(names))
+    assert found.width.mean() > model.predict_confidence(new, 0.9).width.mean()
+
+
+def test_confidence_is_refused_where_scores_do_not_compare():
+    X, y, new = data()
+    with pytest.raises(ValueError, match=r"ensemble must be False .* got 5 models"):
+        CalibratedClassifier(GaussianNB()).fit(X, y).predict_confidence(new)
+    pooled = CalibratedClassifier(GaussianNB(), ensemble=False).fit(X, y)
+    assert pooled.predict_confidence(new).lower.shape == (40, 2)
+    weight = np.arange(len(y)) % 3 + 1.0
+    weighted = CalibratedClassifier(GaussianNB(), ensemble=False).fit(X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="sample_weight must be left out"):
+        weighted.predict_confidence(new)
+
+
+def test_what_was_taken_is_told_after_recalibration_too():
+    X, y, _ = data()
+    model = CalibratedClassifier(RandomForestClassifier(20, random_state=0)).fit(X, y)
+    other = model.recalibrate("platt")
+    assert other.calibrate_on_ == "oob"
+    assert other.calibrate_on_reason_ == model.calibrate_on_reason_

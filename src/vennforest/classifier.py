@@ -15,16 +15,18 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from vennforest._fitted import FittedAttributes
 from vennforest._loaded import expect, expect_labels, same_labels
 from vennforest._validation import FloatArray, check_option, check_weights, encode_labels
 from vennforest.calibrators import Calibrator, Venn
 from vennforest.calibrators.bounded import has_bounds, leaves_out
+from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
 from vennforest.calibrators.methods import METHODS, check_method, make_calibrator
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest.packed import Votes
 from vennforest.multiprobability import Multiprobability
-from vennforest.prediction import Prediction, predict_parts
+from vennforest.prediction import Prediction, predict_parts, whole_scores
 from vennforest.sources import (
     Folds,
     Frozen,
@@ -38,7 +40,7 @@ from vennforest.sources import (
     route,
     with_seed,
 )
-from vennforest.sources.choice import choose, is_plain
+from vennforest.sources.choice import choose
 from vennforest.sources.out_of_bag import StepsError
 from vennforest.sources.repeats import warn_of_repeats
 from vennforest.sources.verification import BagsError
@@ -55,7 +57,7 @@ def _has_bounds(model: CalibratedClassifier) -> bool:
     return has_bounds(method) or (isinstance(method, str) and METHODS[method].bounds)
 
 
-class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
     By default a random forest of 300 trees, calibrated out of bag: all data trains, all data
@@ -279,6 +281,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         other = clone(self).set_params(method=method, merge=merge)
         other._check_parameters()
         other.classes_, other._parts = self.classes_, self._parts
+        other.calibrate_on_ = self.calibrate_on_
+        other.calibrate_on_reason_ = self.calibrate_on_reason_
         other._calibrate()
         return cast("Self", other)
 
@@ -323,7 +327,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Fit the models and score the calibration examples."""
         estimator = with_seed(estimator, random_state)
         seed = int(random_state.randint(2**31 - 1))
-        name, why = self._choose(estimator, data)
+        name, why = choose(self.calibrate_on, estimator, data, self.cv, self.subforest)
         self.calibrate_on_, self.calibrate_on_reason_ = name, why
         if name not in ("frozen", "training"):
             warn_of_repeats(data.X, data.codes)
@@ -344,41 +348,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             # Found out by looking at what was fitted, so that a fit is lost; never a guarantee.
             self.calibrate_on_, self.calibrate_on_reason_ = "cv", error.reason
             return parts(self._source("cv"))
-
-    def _choose(self, estimator: Any, data: TrainingData) -> tuple[str, str]:
-        """Return the name of the source that ``calibrate_on`` means here, and why."""
-        wanted = self.calibrate_on
-        if not isinstance(wanted, str):
-            return type(wanted).__name__, "it was given"
-        if isinstance(estimator, FrozenEstimator):
-            if wanted in ("holdout", "cv", "cv-forest"):
-                raise ValueError(
-                    f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {wanted!r},'
-                    " for which models are trained: the data given to fit calibrates, and with "
-                    '"oob" it is what the model was trained on'
-                )
-            if wanted == "oob":
-                return "oob", "it was asked for"
-            if self.subforest == "joined":
-                raise ValueError(
-                    'calibrate_on must be "oob" for subforest="joined" with a FrozenEstimator, and '
-                    "X and y what the model was trained on, since the new object joins the bags of "
-                    f'its trees, got {wanted!r}: or use subforest="exchangeable"'
-                )
-            return "frozen", "the model is frozen: the data given to fit calibrates it"
-        if wanted == "auto":
-            return choose(estimator, data, self.cv)
-        if wanted in ("oob", "holdout") and not is_plain(self.cv):
-            raise ValueError(
-                f"cv must be left out with calibrate_on={wanted!r}, which does not split by it, "
-                f'got {type(self.cv).__name__}: use calibrate_on="cv"'
-            )
-        if wanted == "training" and data.groups is not None:
-            raise ValueError(
-                'groups must be left out with calibrate_on="training", which keeps nobody apart, '
-                'got some: use calibrate_on="cv"'
-            )
-        return wanted, "it was asked for"
 
     def _source(self, name: str) -> Source:
         """Return the source of a name; splits behind bounds are not stratified."""
@@ -447,6 +416,58 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         bounds, _ = self._predict(X)
         assert bounds is not None
         return bounds
+
+    def predict_confidence(
+        self, X: Any, level: float = 0.95, *, simultaneous: bool = False
+    ) -> ConfidenceIntervals:
+        """Return confidence intervals for the share of every class among objects with such a score.
+
+        Not the bounds of ``predict_multiprobability``, which say how far one more label would move
+        the probability: these hold the share of the class with the given probability, assuming
+        only that it rises with the score (see `confidence_intervals`). Exact where calibration
+        scores are of examples kept apart from training; out of bag new objects are scored by all
+        trees, which is not proved and hardly matters from 100 trees on.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows as the estimator takes them.
+        level : float, default=0.95
+            Probability, in (0, 1), with which an interval holds the share.
+        simultaneous : bool, default=False
+            False: each interval for itself. True: all together, wider.
+
+        Returns
+        -------
+        ConfidenceIntervals
+            Ends of shape (n, k), in [0, 1].
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If there is a model a fold, whose scores do not compare, or examples have weights.
+        """
+        check_is_fitted(self, "classes_")
+        if len(self._parts) != 1:
+            raise ValueError(
+                "ensemble must be False for confidence intervals, which need one model for all "
+                f"scores, got {len(self._parts)} models"
+            )
+        part = self._parts[0]
+        if part.weight is not None:
+            raise ValueError(
+                "sample_weight must be left out for confidence intervals, which count examples"
+            )
+        return confidence_intervals(
+            part.scores,
+            self.classes_[part.codes],
+            whole_scores(part, X),
+            level=level,
+            classes=self.classes_,
+            simultaneous=simultaneous,
+        )
 
     def _predict(self, X: Any, bounds: bool = True) -> Prediction:
         """Return bounds, where the method has them and they are wanted, and probabilities."""
@@ -562,64 +583,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
         )
-
-    @property
-    def estimator_(self) -> Any:
-        """The fitted model."""
-        return self._only("estimator", [part.estimator for part in self._fitted()])
-
-    @property
-    def estimators_(self) -> list[Any]:
-        """The fitted models, one a fold."""
-        return [part.estimator for part in self._fitted()]
-
-    @property
-    def calibrator_(self) -> Calibrator:
-        """The fitted calibrator."""
-        self._fitted()
-        return cast("Calibrator", self._only("calibrator", self._calibrators))
-
-    @property
-    def calibrators_(self) -> list[Calibrator]:
-        """The fitted calibrators, one a fold."""
-        self._fitted()
-        return self._calibrators
-
-    @property
-    def point_calibrator_(self) -> Calibrator:
-        """The fitted map from the score to the probability."""
-        return cast("Calibrator", self._only("point_calibrator", self.point_calibrators_))
-
-    @property
-    def point_calibrators_(self) -> list[Calibrator]:
-        """The fitted maps from scores to probabilities, one a fold."""
-        self._fitted()
-        found = [point for point in self._points if point is not None]
-        if not found:
-            raise AttributeError('a CalibratedClassifier has point calibrators with merge="pooled"')
-        return found
-
-    @property
-    def calibration_scores_(self) -> FloatArray:
-        """The calibration scores, (n_calibration,) or (n_calibration, k), fold after fold."""
-        parts = self._fitted()
-        return parts[0].scores if len(parts) == 1 else np.concatenate([p.scores for p in parts])
-
-    @property
-    def calibration_y_(self) -> NDArray[Any]:
-        """The labels of the calibration examples, (n_calibration,), fold after fold."""
-        labels: NDArray[Any] = self.classes_[np.concatenate([p.codes for p in self._fitted()])]
-        return labels
-
-    def _fitted(self) -> list[Part]:
-        if "_parts" not in self.__dict__:
-            raise AttributeError("a CalibratedClassifier has this after fit")
-        return self._parts
-
-    def _only(self, name: str, things: list[Any]) -> Any:
-        if len(things) != 1:
-            raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
-        return things[0]
 
     def __sklearn_tags__(self) -> Tags:
         """Take what the estimator takes."""

@@ -122,6 +122,14 @@ def _bounds(
     return Multiprobability(lower, upper, classes)
 
 
+def whole_scores(part: Part, X: Any) -> FloatArray:
+    """Return the scores (m,) or (m, k) of the rows of X by the whole model of a part."""
+    if getattr(part.scorer, "partial", False):
+        scores: FloatArray = part.scorer.whole(X)  # type: ignore[attr-defined]
+        return scores
+    return next(iter(part.scorer.draws(X))).scores
+
+
 @dataclass(frozen=True)
 class _Recorded:
     """Scores that were taken before, in the place of a scorer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
@@ -33,17 +34,66 @@ PLAIN_SPLITTERS = (
 """Splitters that treat all rows alike; any other knows something of them that bags do not."""
 
 
-def choose(estimator: Any, data: TrainingData, cv: Any) -> tuple[str, str]:
-    """Return "oob" or "cv", and the reason in a clause.
+def choose(
+    wanted: Any, estimator: Any, data: TrainingData, cv: Any, subforest: str
+) -> tuple[str, str]:
+    """Return the name of the source that ``calibrate_on`` means here, and why, in a clause.
 
     Parameters
     ----------
+    wanted : str or Source
+        ``calibrate_on``, checked.
     estimator : classifier
-        Not fitted.
+        Not fitted, or frozen.
     data : TrainingData
     cv : int, splitter or iterable
+    subforest : str
         As given to `CalibratedClassifier`.
+
+    Raises
+    ------
+    ValueError
+        If the source cannot be honest, or ignores something that was given.
     """
+    if not isinstance(wanted, str):
+        return type(wanted).__name__, "it was given"
+    if isinstance(estimator, FrozenEstimator):
+        return _choose_frozen(wanted, subforest)
+    if wanted == "auto":
+        return _choose_auto(estimator, data, cv)
+    if wanted in ("oob", "holdout") and not is_plain(cv):
+        raise ValueError(
+            f"cv must be left out with calibrate_on={wanted!r}, which does not split by it, "
+            f'got {type(cv).__name__}: use calibrate_on="cv"'
+        )
+    if wanted == "training" and data.groups is not None:
+        raise ValueError(
+            'groups must be left out with calibrate_on="training", which keeps nobody apart, '
+            'got some: use calibrate_on="cv"'
+        )
+    return wanted, "it was asked for"
+
+
+def _choose_frozen(wanted: str, subforest: str) -> tuple[str, str]:
+    if wanted in ("holdout", "cv", "cv-forest"):
+        raise ValueError(
+            f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {wanted!r}, which '
+            'trains models: the data given to fit calibrates, and with "oob" it is what the model '
+            "was trained on"
+        )
+    if wanted == "oob":
+        return "oob", "it was asked for"
+    if subforest == "joined":
+        raise ValueError(
+            'calibrate_on must be "oob" for subforest="joined" with a FrozenEstimator, and '
+            "X and y what the model was trained on, since the new object joins the bags of "
+            f'its trees, got {wanted!r}: or use subforest="exchangeable"'
+        )
+    return "frozen", "the model is frozen: the data given to fit calibrates it"
+
+
+def _choose_auto(estimator: Any, data: TrainingData, cv: Any) -> tuple[str, str]:
+    """Return "oob" where it is honest as far as can be told before a fit, else "cv"."""
     if not is_bagged(estimator):
         return "cv", "the estimator is no bagged ensemble whose members can be asked one by one"
     if data.groups is not None:
