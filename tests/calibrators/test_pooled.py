@@ -204,7 +204,7 @@ def test_the_shrinkage_is_that_of_the_best_shared_slope():
             p = MatrixScaling("shared", shrinkage=c).fit(s, y).predict_proba(s)
             losses[c] = -np.log(p[np.arange(4_000), y.astype(int)]).sum()
         members = PooledCalibration().fit(s, y).members_
-        chosen = {one.shrinkage for one in members.values()}
+        chosen = {one.shrinkage for name, one in members.items() if name != "platt"}
         assert chosen == {min(losses, key=losses.get)}
         assert (max(chosen) > 0.01) == larger
 

@@ -15,6 +15,7 @@ from vennforest.calibrators._folds import Cells
 from vennforest.calibrators._log_scores import On, ToProbabilities
 from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.matrix import MatrixScaling
+from vennforest.calibrators.platt import PlattScaling
 from vennforest.calibrators.spline import SplineCalibration
 
 PRIOR = 0.5
@@ -45,10 +46,12 @@ def default_members(cells: Cells, k: int) -> dict[str, Calibrator]:
         "full": MatrixScaling("full", shrinkage=c),
     }
     if k == 2 or cells.weight.sum() < ENOUGH * k**2:
-        members["full, light ridge"] = MatrixScaling("full", ridge=0.3, shrinkage=c)
         members["full, heavy ridge"] = MatrixScaling("full", ridge=5.0, shrinkage=c)
     if k == 2:
+        members["platt"] = PlattScaling(on="logit")
         members["spline"] = SplineCalibration(shrinkage=c)
+    elif len(members) > 2:
+        members["full, light ridge"] = MatrixScaling("full", ridge=0.3, shrinkage=c)
     return members
 
 
@@ -76,10 +79,11 @@ class PooledCalibration(Calibrator):
     ----------
     members : "auto", dict of str to calibrator, or sequence of calibrators, default="auto"
         What is pooled; the dict's names become the keys of the weights. ``"auto"``:
-        `MatrixScaling` with a shared slope, and with full ones under ridges of 0.3, 1 and 5 (of 1
-        alone where there are four or more examples for each slope of more than two classes); for
-        two classes `SplineCalibration` as well. All with the shrinkage, of 0.001 to 0.1, under
-        which the shared slope fits best.
+        for two classes `MatrixScaling` with a shared slope and with full ones under ridges of 1
+        and 5, `PlattScaling` on log-odds, and `SplineCalibration`; for more `MatrixScaling` with
+        a shared slope and with full ones under ridges of 0.3, 1 and 5 (of 1 alone where there are
+        four or more examples for each slope). All but Platt's with the shrinkage, of 0.001 to
+        0.1, under which the shared slope fits best.
     n_folds : int, default=4
         At least 2. From 10,000 examples on, the first fold alone is held out for the weights.
     on : {"auto", "probabilities", "logits"}, default="auto"
@@ -128,7 +132,7 @@ class PooledCalibration(Calibrator):
     >>> model.predict_proba([0.5, 0.9])[:, 1].round(2)
     array([0.24, 0.83])
     >>> {name: round(weight, 1) for name, weight in model.weights_.items()}
-    {'shared': 0.2, 'full': 0.2, 'full, light ridge': 0.2, 'full, heavy ridge': 0.2, 'spline': 0.2}
+    {'shared': 0.2, 'full': 0.2, 'full, heavy ridge': 0.2, 'platt': 0.2, 'spline': 0.2}
     """
 
     members_: dict[str, Calibrator]
