@@ -7,36 +7,20 @@ from dataclasses import dataclass, field
 from sklearn.base import clone
 
 from vennforest._validation import InputError
-from vennforest.calibrators._log_scores import Shrinkage, ToProbabilities
-from vennforest.calibrators._logistic import Standard
-from vennforest.calibrators._multinomial import Multinomial
-from vennforest.calibrators._probabilities import Interior
-from vennforest.calibrators._slopes import SlopeMap
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.beta import BetaCalibration, BetaMap
+from vennforest.calibrators.beta import BetaCalibration
 from vennforest.calibrators.bostrom import BostromScaling
 from vennforest.calibrators.bounded import has_bounds
-from vennforest.calibrators.isotonic import IsotonicCalibration, LinearMap, StepMap
+from vennforest.calibrators.isotonic import IsotonicCalibration
 from vennforest.calibrators.matrix import MatrixScaling
-from vennforest.calibrators.platt import PlattMap, PlattScaling
+from vennforest.calibrators.platt import PlattScaling
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.calibrators.quadratic import QuadraticScaling
 from vennforest.calibrators.spline import SplineCalibration
 from vennforest.calibrators.temperature import TemperatureScaling
 from vennforest.calibrators.uncalibrated import Uncalibrated
 from vennforest.calibrators.venn import Venn
-from vennforest.calibrators.venn.taxonomies import (
-    CallableTaxonomy,
-    ConfidenceBins,
-    LabelTaxonomy,
-    LargestProbability,
-    Margin,
-    NeighbourCells,
-    SecondProbability,
-)
 from vennforest.calibrators.venn_abers import VennAbers
-from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
-from vennforest.calibrators.venn_abers.step_table import Examples, StepTable
 
 
 @dataclass(frozen=True)
@@ -51,8 +35,6 @@ class Method:
         What a reader of reports and plots sees.
     calibrator : type
         The class; made without arguments.
-    parts : tuple of type
-        The further types of vennforest that a fitted one consists of, for model files.
     bounds : bool
         Whether it has ``predict_multiprobability``.
     """
@@ -60,7 +42,6 @@ class Method:
     name: str
     title: str
     calibrator: type[Calibrator]
-    parts: tuple[type, ...] = ()
     bounds: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,33 +49,21 @@ class Method:
         object.__setattr__(self, "bounds", has_bounds(self.calibrator))
 
 
-_TAXONOMIES = (
-    CallableTaxonomy,
-    ConfidenceBins,
-    LabelTaxonomy,
-    LargestProbability,
-    Margin,
-    NeighbourCells,
-    SecondProbability,
-)
-_LOG_SCORES = (Shrinkage, ToProbabilities, TemperatureScaling, Interior)
-_VENN_ABERS = (StepTable, Examples, SmoothEstimate, PlattMap, Standard, Interior)
-
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method("none", "Uncalibrated", Uncalibrated),
-        Method("platt", "Platt scaling", PlattScaling, (PlattMap, Standard, Interior)),
-        Method("isotonic", "Isotonic", IsotonicCalibration, (StepMap, LinearMap)),
-        Method("beta", "Beta", BetaCalibration, (BetaMap, Standard, Interior)),
-        Method("temperature", "Temperature", TemperatureScaling, (Standard, Interior)),
+        Method("platt", "Platt scaling", PlattScaling),
+        Method("isotonic", "Isotonic", IsotonicCalibration),
+        Method("beta", "Beta", BetaCalibration),
+        Method("temperature", "Temperature", TemperatureScaling),
         Method("bostrom", "Boström", BostromScaling),
-        Method("matrix", "Matrix scaling", MatrixScaling, (Multinomial, *_LOG_SCORES)),
-        Method("quadratic", "Quadratic", QuadraticScaling, (SlopeMap, *_LOG_SCORES)),
-        Method("spline", "Spline", SplineCalibration, (SlopeMap, *_LOG_SCORES)),
-        Method("pooled", "Pooled", PooledCalibration, _LOG_SCORES),
-        Method("venn", "Venn", Venn, (*_TAXONOMIES, *_VENN_ABERS)),
-        Method("venn-abers", "Venn–Abers", VennAbers, _VENN_ABERS),
+        Method("matrix", "Matrix scaling", MatrixScaling),
+        Method("quadratic", "Quadratic", QuadraticScaling),
+        Method("spline", "Spline", SplineCalibration),
+        Method("pooled", "Pooled", PooledCalibration),
+        Method("venn", "Venn", Venn),
+        Method("venn-abers", "Venn–Abers", VennAbers),
     )
 }
 """Every calibrator by name, in the order in which reports list them."""
