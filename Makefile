@@ -41,15 +41,16 @@ $(VENV)-lowest/.made: pyproject.toml scripts/lowest.py
 
 $(VENV)-boosters/.made: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)-boosters
-	$(VENV)-boosters/bin/python -m pip install --quiet --editable '.[boosters,test]'
+	$(VENV)-boosters/bin/python -m pip install --quiet --editable '.[boosters,forests,test]'
 	@touch $@
 
 test-lowest: $(VENV)-lowest/.made  ## run the tests with the lowest declared version of every dependency
 	$(VENV)-lowest/bin/python -m pytest -n $(JOBS)
 
-test-boosters: $(VENV)-boosters/.made  ## run the tests with XGBoost, LightGBM and CatBoost
-	$(VENV)-boosters/bin/python -c 'import catboost, lightgbm, xgboost'
-	$(VENV)-boosters/bin/python -m pytest -n $(JOBS) tests/test_boosters.py tests/persistence -k booster
+test-boosters: $(VENV)-boosters/.made  ## run the tests with XGBoost, LightGBM, CatBoost and other packages' forests
+	$(VENV)-boosters/bin/python -c 'import catboost, imblearn, lightgbm, sklearnex, xgboost'
+	$(VENV)-boosters/bin/python -m pytest -n $(JOBS) tests/test_boosters.py tests/test_third_party.py \
+		tests/persistence -k 'booster or third_party'
 
 NOJIT = tests/calibrators tests/forest tests/sources tests/test_multiprobability.py
 

@@ -1,0 +1,90 @@
+"""Forests of other packages, with the real packages: honest out of bag, or on folds."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.preprocessing import StandardScaler
+
+from vennforest import CalibratedClassifier
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(400, 8, weights=[0.8], flip_y=0.05, random_state=0)
+
+
+def fitted(estimator, X, y, **parameters):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*out of bag for no tree.*")
+        return CalibratedClassifier(estimator, random_state=0, **parameters).fit(X, y)
+
+
+def balanced_bags(forest):
+    """Return which examples each tree of a balanced forest saw, (n_trees, n), by its samplers."""
+    return [set(sampler.sample_indices_.tolist()) for sampler in forest.samplers_]
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("bootstrap", [False, True])
+def test_balanced_forests_calibrate_by_trees_that_did_not_see_an_example(
+    bootstrap, replacement, data
+):
+    ensemble = pytest.importorskip("imblearn.ensemble")
+    X, y = data
+    forest = ensemble.BalancedRandomForestClassifier(
+        60, bootstrap=bootstrap, replacement=replacement, sampling_strategy="all"
+    )
+    model = fitted(forest, X, y)
+    if not (bootstrap or replacement):  # every tree sees all of the smaller class
+        assert model.calibrate_on_ == "cv"
+        with pytest.raises(ValueError, match="examples of every class out of bag"):
+            fitted(forest, X, y, calibrate_on="oob")
+        return
+    assert model.calibrate_on_ == "oob"
+    if bootstrap:
+        return  # the bag is a part of what the sampler drew: by its leaves alone
+    seen = balanced_bags(model.estimator_)
+    answers = np.array([tree.predict_proba(X)[:, 1] for tree in model.estimator_.estimators_])
+    out = np.array([[i not in bag for i in range(len(X))] for bag in seen])
+    kept = out.any(axis=0)
+    expected = (answers * out).sum(axis=0)[kept] / out.sum(axis=0)[kept]
+    assert_allclose(model.calibration_scores_, expected, rtol=0, atol=1e-12)
+
+
+def test_balanced_bagging_calibrates_out_of_bag(data):
+    ensemble = pytest.importorskip("imblearn.ensemble")
+    X, y = data
+    model = fitted(ensemble.BalancedBaggingClassifier(n_estimators=30), X, y)
+    assert model.calibrate_on_ == "oob"
+    right = (model.calibration_scores_ > 0.5) == (model.calibration_y_ == 1)
+    assert right.mean() < 0.97  # labels are flipped: nobody who has not seen them knows
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_samplers_in_pipelines_make_auto_mean_folds(data):
+    pipeline = pytest.importorskip("imblearn.pipeline")
+    sampling = pytest.importorskip("imblearn.under_sampling")
+    X, y = data
+    forest = RandomForestClassifier(20)
+    sampled = pipeline.make_pipeline(sampling.RandomUnderSampler(), forest)
+    model = fitted(sampled, X, y)
+    assert model.calibrate_on_ == "cv" and "rows" in model.calibrate_on_reason_
+    assert model.predict_proba(X).shape == (400, 2)
+    with pytest.raises(ValueError, match=r'RandomUnderSampler .* use calibrate_on="cv"'):
+        fitted(sampled, X, y, calibrate_on="oob")
+    plain = pipeline.make_pipeline(StandardScaler(), forest)
+    assert fitted(plain, X, y).calibrate_on_ == "oob"
+
+
+def test_a_forest_that_draws_its_own_samples_is_found_out(data):
+    ensemble = pytest.importorskip("sklearnex.ensemble")
+    X, y = data
+    model = fitted(ensemble.RandomForestClassifier(50), X, y)
+    assert model.calibrate_on_ == "cv"
+    assert ((model.calibration_scores_ > 0.5) == (model.calibration_y_ == 1)).mean() < 0.97
+    with pytest.raises(ValueError, match='use calibrate_on="cv"'):
+        fitted(ensemble.RandomForestClassifier(50), X, y, calibrate_on="oob")
