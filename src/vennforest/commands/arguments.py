@@ -232,7 +232,7 @@ def report(
         typer.Option(
             metavar="A,B,…",
             help="Compare only these with the raw forest: platt, isotonic, beta, temperature, "
-            "bostrom, venn, venn-abers.  [default: all]",
+            "bostrom, matrix, quadratic, spline, venn, venn-abers.  [default: all]",
         ),
     ] = None,
     costs: Annotated[
