@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vennforest._validation import InputError
 
 
-def check_output(path: str | os.PathLike[str]) -> Path:
+def check_output(
+    path: str | os.PathLike[str], inputs: Mapping[str, str | os.PathLike[str] | None] | None = None
+) -> Path:
     """Return a path that a file can be written to, tried before any work is done.
+
+    Parameters
+    ----------
+    path : path-like
+        Where the file shall be.
+    inputs : mapping of str to path-like or None, optional
+        What the work reads, by what an error calls it.
 
     Raises
     ------
     InputError
-        If it is a folder, or its folder is missing or cannot be written to.
+        If it is a folder, its folder is missing or cannot be written to, or it is an input, by
+        another name or link perhaps.
     """
     path = Path(path)
+    for name, given in (inputs or {}).items():
+        refuse_same(path, given, name)
     if path.is_dir():
         raise InputError(f"{path} is a folder: name a file in it")
     if not path.parent.is_dir():
@@ -30,6 +42,23 @@ def check_output(path: str | os.PathLike[str]) -> Path:
     except OSError as error:
         raise InputError(f"{path.parent} cannot be written to: {one_line(error)}") from error
     return path
+
+
+def refuse_same(
+    output: str | os.PathLike[str], given: str | os.PathLike[str] | None, name: str
+) -> None:
+    """Refuse an output that is an input, whatever links lead to it.
+
+    Raises
+    ------
+    InputError
+        If they are one file or folder.
+    """
+    same = False
+    with suppress(OSError, ValueError):  # what is no path is no input in a file
+        same = given is not None and Path(output).exists() and Path(output).samefile(given)
+    if same:
+        raise InputError(f"the output must not be the {name}, got {os.fspath(output)} for both")
 
 
 @contextmanager

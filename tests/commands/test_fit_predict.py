@@ -217,7 +217,7 @@ def test_fit_says_what_it_learnt(folder, tmp_path, capsys):
     X = pd.read_csv(folder / "train.csv")
     left_out = np.arange(len(model.calibration_y_))
     bounds = model.calibrator_.predict_multiprobability(model.calibration_scores_, left_out)
-    p = bounds.merge("smooth", model.calibrator_.predict_smooth(model.calibration_scores_))
+    p = bounds.merge("log")
     share = (model.classes_[p.argmax(axis=1)] == model.calibration_y_).mean()
     assert summary["measures"]["accuracy"] == pytest.approx(share)
     assert len(X) == 400

@@ -474,20 +474,19 @@ def test_percentages_never_round_to_certainty():
     assert words.percent(0.123) == "12.3 %"
 
 
-def test_no_guarantee_is_claimed_where_there_is_none():
+def test_what_is_promised_of_the_bounds_is_that_of_their_setting():
     X, y = nasty_frame(60)
-    for subforest, claimed in (
-        ("all", False),
-        ("random", False),
-        ("exchangeable", True),
-        ("joined", True),
+    for subforest, promise in (
+        ("all", "too cautious by about .02 with 100 trees"),
+        ("random", "nothing is promised"),
+        ("exchangeable", "this holds nearly; the answer depends on a draw"),
+        ("joined", "holds but for the shape of the trees"),
     ):
         evaluation = evaluate(
             X, y, n_folds=2, n_trees=10, subforest=subforest, methods=["venn-abers"]
         )
         text = " ".join(Page(render(evaluation)).text)
-        assert ("perfectly calibrated on average" in text) == claimed
-        assert ("carry no guarantee" in text) != claimed
+        assert promise in " ".join(text.split())
 
 
 def test_methods_without_bounds_make_a_page_without_intervals():

@@ -131,9 +131,7 @@ def fit_file(
     """
     start = time.perf_counter()
     options = _check_options(method, calibrate_on, merge, subforest, n_draws)
-    check_output(output)
-    if output.exists() and data.exists() and output.samefile(data):
-        raise InputError(f"the output must not be the table itself, got {output} for both")
+    check_output(output, {"table itself": data})
     table = split_target(read_table(data), target, list(drop), name=data.name)
     for sentence in table.notes:
         note(sentence)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from vennforest import persistence
-from vennforest._files import check_output, one_line, written_whole
+from vennforest._files import check_output, one_line, refuse_same, written_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
 from vennforest.commands.terminal import print_json, progress_bar, say
@@ -165,9 +165,8 @@ def predict_file(
 
 
 def _check_different(output: Path, model_path: Path, data: Path) -> None:
-    for name, other in (("model", model_path), ("table", data)):
-        if output.exists() and other.exists() and output.samefile(other):
-            raise InputError(f"the output must not be the {name} itself, got {output} for both")
+    refuse_same(output, model_path, "model itself")
+    refuse_same(output, data, "table itself")
 
 
 class _Answers:

@@ -45,7 +45,7 @@ def run(
     InputError
         If a file or option is not what it should be.
     """
-    check_output(output)
+    check_output(output, {"table itself": data, "file of costs": costs})
     table = _labelled(data, target, example, list(drop))
     matrix = None if costs is None else CostMatrix.read(costs, np.unique(table.y))
     for note in table.notes:

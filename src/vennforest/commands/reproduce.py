@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from vennforest._files import refuse_same
 from vennforest._validation import InputError
 from vennforest.commands.terminal import Stopped, folds_bar, names_in, say
 from vennforest.papers import reproduce
@@ -38,6 +40,9 @@ def run(
     Stopped
         If the user stops it and there is a folder that keeps what is finished.
     """
+    if output is not None:
+        folder = data_dir or os.environ.get("VENNFOREST_DATA") or None
+        refuse_same(output, folder, "folder of data sets")
     try:
         with folds_bar() as progress:
             found = reproduce(
