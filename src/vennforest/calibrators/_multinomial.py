@@ -51,7 +51,11 @@ class Multinomial:
 
     def __call__(self, logs: FloatArray) -> FloatArray:
         """Return probabilities (n, k) for logarithms (n, k)."""
-        return softmax(logs @ self.slopes + self.intercepts)[0]
+        # Not a matrix product: its last bits depend on how many rows there are.
+        z = np.tile(self.intercepts, (len(logs), 1))
+        for column, slopes in zip(logs.T, self.slopes, strict=True):
+            z += column[:, None] * slopes
+        return softmax(z)[0]
 
 
 @np.errstate(under="ignore")
