@@ -161,11 +161,11 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
     >>> model.predict_proba(X[406:408]).round(2)
-    array([[0.56, 0.44],
-           [0.05, 0.95]])
+    array([[0.57, 0.43],
+           [0.02, 0.98]])
     >>> m = model.predict_multiprobability(X[406:408])
     >>> m.lower[:, 1].round(2), m.upper[:, 1].round(2)
-    (array([0.44, 0.93]), array([0.56, 0.95]))
+    (array([0.43, 0.93]), array([0.56, 1.  ]))
     """
 
     def __init__(

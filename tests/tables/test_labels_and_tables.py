@@ -9,7 +9,6 @@ import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
     BaggingClassifier,
@@ -271,20 +270,15 @@ def test_columns_are_picked_by_name_inside_a_pipeline(frame, last, calibrate_on)
     assert np.isfinite(model.predict_proba(unseen)).all()
 
 
-def test_a_target_encoder_does_not_leak_into_out_of_bag_scores():
-    """What ``fit_transform`` makes of training rows is what the trees saw, not ``transform``."""
+def test_a_target_encoder_does_not_leak_into_calibration_scores():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 100, (300, 1)), rng.integers(0, 2, 300)  # nothing to be learnt
     encoder = TargetEncoder(cv=KFold(5, shuffle=True, random_state=0))
     model = CalibratedClassifier(make_pipeline(encoder, forest(50)), method="none").fit(X, y)
-    seen = clone(encoder).fit_transform(X, y)
-    trees = oracle.out_of_bag(model.estimator_[-1], len(X))
-    expected = np.array(oracle.forest_scores(model.estimator_[-1], seen, trees, "soft"))[:, 1]
-    assert_array_equal(model.calibration_scores_, expected)
-    assert abs(np.corrcoef(expected, y)[0, 1]) < 0.15
-    later = model.estimator_[0].transform(X)
-    new = oracle.forest_scores(model.estimator_[-1], later, trees, "soft")
-    assert (np.array(new)[:, 1] != expected).mean() > 0.5
+    assert model.calibrate_on_ == "cv"
+    assert abs(np.corrcoef(model.calibration_scores_, model.calibration_y_)[0, 1]) < 0.15
+    with pytest.raises(ValueError, match="TargetEncoder learns from the labels"):
+        CalibratedClassifier(make_pipeline(encoder, forest(50)), calibrate_on="oob").fit(X, y)
 
 
 def test_texts_are_rows_too():

@@ -55,8 +55,8 @@ class HonestForest:
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(calibrate_on=HonestForest(), random_state=0)
     >>> model.fit(X[:400], y[:400]).predict_proba(X[400:402]).round(1)
-    array([[0. , 1. ],
-           [0.1, 0.9]])
+    array([[1., 0.],
+           [0., 1.]])
     """
 
     grow_size: float = 0.5
