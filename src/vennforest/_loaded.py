@@ -74,7 +74,8 @@ def expect_array(
     ValueError
         Naming the array.
     """
-    expect(type(value) is np.ndarray, f"{name} must be an array")
+    # Workers of joblib are handed large arrays as maps of files.
+    expect(type(value) in (np.ndarray, np.memmap), f"{name} must be an array")
     expect(
         value.ndim == len(shape)
         and all(n is None or n == m for n, m in zip(shape, value.shape, strict=True)),

@@ -236,7 +236,7 @@ class StepTable:
         """
         names = ("x", "W", "Y", "examples", "W_low", "Y_low")
         x, W, Y, examples, *low = (state[name] for name in names)
-        x = np.require(x, np.float64, ["C", "W"])
+        x = np.require(x, np.float64, ["C", "W", "E"])
         expect_array(x, "x", (None,))
         expect(len(x), "x must hold one score or more")
         expect_increasing(x, "x")

@@ -77,7 +77,7 @@ class Sums(NamedTuple):
         ValueError
             If they are no sums at m scores.
         """
-        W, Y = (np.require(column, np.float64, ["C", "W"]) for column in (self.W, self.Y))
+        W, Y = (np.require(column, np.float64, ["C", "W", "E"]) for column in (self.W, self.Y))
         if W.shape != (m + 1,) or Y.shape != (m + 1,):
             raise ValueError(f"W and Y must have shape (m + 1,), got {W.shape} and {Y.shape}")
         if not (np.isfinite(W).all() and np.isfinite(Y).all()):
