@@ -20,6 +20,9 @@ MAX_STEPS = 100
 TOLERANCE = 1e-14
 """Expected gain of a Newton step, relative to the loss, that makes it the last."""
 
+STALLED = 1e-9
+"""Expected gain, relative likewise, below which steps that no longer gain less are rounding."""
+
 INNER_STEPS = 200
 """Conjugate gradients within one Newton step."""
 
@@ -255,15 +258,17 @@ def fit_multinomial(
         theta = np.vstack([start.slopes, start.intercepts])
     loss, p = problem.evaluate(theta)
     gradient = problem.gradient(theta, p)
-    first = float(np.linalg.norm(gradient))
+    first, decrease = float(np.linalg.norm(gradient)), np.inf
     for _ in range(MAX_STEPS):
         if structure == "full":
             size = float(np.linalg.norm(gradient))
             step = problem.solve_full(p, gradient, min(0.1, size / first if first else 0.0))
         else:
             step = problem.solve_small(p, gradient)
-        decrease = -float((gradient * step).sum())
-        if decrease <= TOLERANCE * max(loss, float(np.finfo(float).tiny)):
+        decrease, last = -float((gradient * step).sum()), decrease
+        small = max(loss, float(np.finfo(float).tiny))
+        # Near the minimum each gain is far below the last one, until only rounding is left.
+        if decrease <= TOLERANCE * small or last / 4 <= decrease <= STALLED * small:
             theta = theta + step
             break
         length = 1.0

@@ -23,6 +23,10 @@ The method converges quadratically, so the step that gains this little leaves an
 """
 
 
+STALLED = 1e-9
+"""Expected gain, relative likewise, below which steps that no longer gain less are rounding."""
+
+
 class Counts(NamedTuple):
     """Scores and how often either label was seen at each, three arrays of shape (m,)."""
 
@@ -121,14 +125,16 @@ def fit_penalised(
         return float(loss.sum() + away @ penalty @ away / 2), p, q
 
     loss, p, q = evaluate(theta)
-    hessian = penalty
+    hessian, decrease = penalty, np.inf
     for _ in range(MAX_STEPS):
         gradient = features @ (negative * p - positive * q) + penalty @ (theta - prior.mean)
         hessian = (features * (total * p * q)) @ features.T + penalty
-        aim = _minimum(hessian, hessian @ theta - gradient, prior.bounded)
-        step = aim - theta
-        decrease = -float(gradient @ step)
-        if decrease <= TOLERANCE * max(loss, float(np.finfo(float).tiny)):
+        step = _step(hessian, gradient, theta, prior.bounded)
+        aim = np.where(prior.bounded, np.maximum(theta + step, 0.0), theta + step)
+        decrease, last = -float(gradient @ step), decrease
+        small = max(loss, float(np.finfo(float).tiny))
+        # Near the minimum each gain is far below the last one, until only rounding is left.
+        if decrease <= TOLERANCE * small or last / 4 <= decrease <= STALLED * small:
             theta = aim
             break
         length = 1.0
@@ -146,30 +152,38 @@ def fit_penalised(
     return PenalisedFit(theta, _inverse(hessian, ~prior.bounded | (theta > 0)) / mass)
 
 
-def _minimum(hessian: FloatArray, linear: FloatArray, bounded: NDArray[np.bool_]) -> FloatArray:
-    """Return the minimum of ``t @ hessian @ t / 2 - linear @ t`` with bounded t not below zero."""
+def _step(
+    hessian: FloatArray, gradient: FloatArray, theta: FloatArray, bounded: NDArray[np.bool_]
+) -> FloatArray:
+    """Return the step d with the least ``d @ hessian @ d / 2 + gradient @ d``.
+
+    Bounded coefficients, theta plus the step, stay at or above zero.
+    """
     unit = 1 / np.sqrt(np.diag(hessian))  # with a unit diagonal the factor keeps its digits
-    scaled = hessian * unit * unit[:, None]
-    factor = cholesky(scaled + 1e-15 * np.eye(len(unit)))
-    free = cho_solve((factor, False), linear * unit)
-    if (free[bounded] >= 0).all():
-        found: FloatArray = free * unit
-        return found
+    scaled = hessian * unit * unit[:, None] + 1e-15 * np.eye(len(unit))
+
+    def solve(kept: NDArray[np.bool_]) -> FloatArray:
+        """Return the step where the coefficients that are not kept become zero."""
+        step = np.where(kept, 0.0, -theta)
+        right = -(gradient + hessian @ step) * unit
+        factor = cho_factor(scaled[np.ix_(kept, kept)])
+        step[kept] = cho_solve(factor, right[kept]) * unit[kept]
+        return step
+
+    free = solve(np.ones(len(unit), np.bool_))
+    if (theta + free)[bounded].min(initial=0.0) >= 0:
+        return free
     # |factor t - target|^2 is the same function; a free coefficient is a difference of two.
-    target = solve_triangular(factor, linear * unit, trans="T")
+    factor = cholesky(scaled)
+    target = solve_triangular(factor, (hessian @ theta - gradient) * unit, trans="T")
     both = np.hstack([factor, -factor[:, ~bounded]])
     t = nnls(both, target, maxiter=50 * both.shape[1])[0]
-    held = t[: len(unit)]
-    held[~bounded] -= t[len(unit) :]
-    # The same minimum with the zeros held, solved to the last digit.
-    kept = ~bounded | (held > 0)
-    exact = np.zeros(len(unit))
-    exact[kept] = cho_solve(
-        cho_factor(scaled[np.ix_(kept, kept)] + 1e-15 * np.eye(int(kept.sum()))),
-        (linear * unit)[kept],
-    )
-    best = exact if (exact[bounded] >= 0).all() else held
-    return np.asarray(best * unit)
+    found = t[: len(unit)]
+    found[~bounded] -= t[len(unit) :]
+    exact = solve(~bounded | (found > 0))
+    if (theta + exact)[bounded].min() >= -1e-12 * np.abs(theta).max():
+        return exact
+    return np.asarray(found * unit - theta)
 
 
 def _inverse(hessian: FloatArray, kept: NDArray[np.bool_]) -> FloatArray:

@@ -195,7 +195,7 @@ class BetaCalibration(OneVsRestCalibrator):
     >>> from vennforest.calibrators.beta import BetaCalibration
     >>> model = BetaCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
-    array([0.12, 0.93])
+    array([0.28, 0.79])
     """
 
     maps_: list[BetaMap]
