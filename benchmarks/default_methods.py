@@ -69,6 +69,14 @@ def clipped(fold):
     return p / p.sum(axis=1, keepdims=True)
 
 
+def mean_of_models(fold):
+    """Return the mean of what one pool makes of the scores of each fold's model."""
+    if "fold" not in fold:
+        return None
+    pool = PooledCalibration().fit(fold["cal"], fold["ycal"], classes=np.arange(fold["k"]))
+    return np.mean([pool.predict_proba(scores) for scores in fold["tests"]], axis=0)
+
+
 def cross_venn_abers(fold):
     """Return cross Venn–Abers: one calibrator a fold, merged as the library does."""
     if "fold" not in fold:
@@ -102,7 +110,7 @@ def cross_package(fold):
     return np.column_stack([gm0, gm1]) / (gm0 + gm1)[:, None]
 
 
-class Recorded(ClassifierMixin, BaseEstimator):
+class RecordedBase(ClassifierMixin, BaseEstimator):
     """A fitted classifier whose rows are indices of scores that were computed before."""
 
     def __init__(self, scores):
@@ -113,24 +121,22 @@ class Recorded(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         return self
 
+    def predict(self, X):
+        return self.scores[np.ravel(X)].argmax(axis=1)
+
+
+class Recorded(RecordedBase):
+    """One that has decision values: log-odds, or logits with mean 0."""
+
     def decision_function(self, X):
-        """Return log-odds, or logits with mean 0."""
         logs = np.log(np.clip(self.scores[np.ravel(X)], 1e-15, 1))
         if logs.shape[1] == 2:
             return logs[:, 1] - logs[:, 0]
         return logs - logs.mean(axis=1, keepdims=True)
 
 
-class RecordedProbabilities(ClassifierMixin, BaseEstimator):
-    """The same for classifiers that have probabilities alone."""
-
-    def __init__(self, scores):
-        self.scores = scores
-        self.classes_ = np.arange(scores.shape[1])
-        self.n_features_in_ = 1
-
-    def fit(self, X, y):
-        return self
+class RecordedProbabilities(RecordedBase):
+    """One that has probabilities alone."""
 
     def predict_proba(self, X):
         return self.scores[np.ravel(X)]
@@ -149,9 +155,11 @@ def scikit_learn(how):
             here = np.flatnonzero(fold["fold"] == g)
             if len(np.unique(fold["ycal"][here])) < fold["k"]:
                 return None
+            first, second = np.array_split(np.arange(len(here)), 2)
             model = CalibratedClassifierCV(
                 FrozenEstimator(kind(np.vstack([vectors(fold["cal"]), vectors(tests)]))),
                 method=how,
+                cv=[(first, second), (second, first)],  # of no account to a frozen model
             ).fit(here[:, None], fold["ycal"][here])
             answers.append(model.predict_proba(n + np.arange(len(tests))[:, None]))
         return np.mean(answers, axis=0)
@@ -196,6 +204,7 @@ OURS = {
     "cross Venn–Abers": cross_venn_abers,
     "pooled": ours(PooledCalibration()),
     "pooled, clipped into the bounds": clipped,
+    "pooled, mean of the folds' models": mean_of_models,
 }
 PEERS = {
     "probmetrics sms": probmetrics("sms"),

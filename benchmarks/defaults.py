@@ -39,7 +39,7 @@ def measure(path, family, done):
     """Return {method: [log loss, Brier score]} of the methods not done yet, and facts."""
     folds = list(folds_of(path, family))
     rows = sum(len(fold["ytest"]) for fold in folds)
-    result = {"k": folds[0]["k"], "rows": len(folds[0]["ycal"]), "losses": {}}
+    result = {"k": folds[0]["k"], "rows": len(folds[0]["ycal"]), "losses": {}, "failures": {}}
     for name, method in methods().items():
         if name in done:
             continue
@@ -49,7 +49,7 @@ def measure(path, family, done):
             if name in OURS:
                 raise
             result["losses"][name] = None
-            result.setdefault("failures", {})[name] = f"{type(error).__name__}: {error}"[:200]
+            result["failures"][name] = f"{type(error).__name__}: {error}"[:80]
             continue
         missing = any(part is None for part in parts)
         result["losses"][name] = None if missing else (np.sum(parts, axis=0) / rows).tolist()
@@ -78,6 +78,7 @@ def run(args):
                 if set(methods()) - set(before["losses"]):
                     now = measure(scores, family, before["losses"])
                     now["losses"] = before["losses"] | now["losses"]
+                    now["failures"] = before.get("failures", {}) | now["failures"]
                     kept.write_text(json.dumps(now))
                     before = now
                 found[name] = before
@@ -116,6 +117,13 @@ def table(found, many):
         f"{difference:.2f} on (Nemenyi, 5%). Friedman's p: log loss {both[0].f_p:.1g}, "
         f"Brier score {both[1].f_p:.1g}."
     )
+    failed = [
+        f"{m} on {len(sets)} ({next(iter(sets.values()))})"
+        for m in methods()
+        if (sets := {n: r["failures"][m] for n, r in chosen.items() if m in r.get("failures", {})})
+    ]
+    if failed:
+        lines.append("\nFailed, and so left out: " + "; ".join(failed) + ".")
     return "\n".join(lines)
 
 
