@@ -6,9 +6,10 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
@@ -18,7 +19,7 @@ from sklearn.model_selection import (
     train_test_split,
 )
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
@@ -33,6 +34,7 @@ from vennforest import (
 )
 from vennforest.calibrators.confidence import confidence_intervals
 from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.prediction import predict_once, predict_together
 from vennforest.sources import Folds, Holdout
 
 ALL_METHODS = [
@@ -479,6 +481,76 @@ def test_the_point_is_a_pool_of_all_trees_and_the_bounds_hold_it(subforest, k):
     assert plain.widened is None
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
+    X, y, new = data(k)
+    weight = np.linspace(0.5, 2, len(y))
+    model = CalibratedClassifier(LogisticRegression(), cv=3, random_state=0)
+    model.fit(X, y, sample_weight=weight)
+    order = np.concatenate([part.weight for part in model._parts])
+    assert_array_equal(np.sort(order), weight)
+    pool = PooledCalibration(on="probabilities").fit(
+        model.calibration_scores_, model.calibration_y_, sample_weight=order
+    )
+    assert model.point_calibrator_.weights_ == pool.weights_
+    scores = [one.predict_proba(new) for one in model.estimators_]
+    each = [pool.predict_proba(s[:, 1] if k == 2 else s) for s in scores]
+    p = model.predict_proba(new)
+    assert_allclose(p, np.mean(each, axis=0), rtol=0, atol=1e-12)
+    m = model.predict_multiprobability(new)
+    assert ((m.lower <= p) & (p <= m.upper)).all()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("subforest", ["all", "exchangeable", "joined"])
+@pytest.mark.parametrize(
+    "ensemble",
+    [
+        RandomForestClassifier(12, random_state=0),
+        make_pipeline(StandardScaler(), RandomForestClassifier(49, random_state=0)),
+        BaggingClassifier(GaussianNB(), 9, random_state=0),
+    ],
+    ids=["forest", "pipeline", "bagging"],
+)
+def test_with_few_trees_the_point_is_averaged_over_subforests_of_out_of_bag_size(
+    ensemble, subforest, k
+):
+    if subforest == "joined" and isinstance(ensemble, BaggingClassifier):
+        pytest.skip("joined needs leaves")
+    X, y, new = data(k)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # out of bag for no tree
+        model = CalibratedClassifier(ensemble, subforest=subforest, random_state=0).fit(X, y)
+    fitted = model.estimator_
+    trees, rows, seen = fitted, new, X
+    if isinstance(fitted, Pipeline):
+        trees, rows, seen = fitted[-1], fitted[:-1].transform(new), fitted[:-1].transform(X)
+    members = [free for free in oracle.out_of_bag(trees, len(seen)) if len(free)]
+    assert len(members) == len(model.calibration_y_)
+    answers = np.array([tree.predict_proba(rows) for tree in trees.estimators_])
+    chosen = sorted({round(i) for i in np.linspace(0, len(members) - 1, 20)})
+    logs = []
+    for i in chosen:
+        score = answers[members[i]].mean(axis=0)
+        logs.append(np.log(model.point_calibrator_.predict_proba(score[:, 1] if k == 2 else score)))
+    expected = np.exp(np.mean(logs, axis=0))
+    expected /= expected.sum(axis=1, keepdims=True)
+    p = model.predict_proba(new)
+    assert_allclose(p, expected, rtol=0, atol=1e-9)
+    assert_array_equal(model.predict_proba(new[3:4])[0], p[3])
+    bounds, same = predict_once(model, new)
+    assert_array_equal(same, p)
+    assert ((bounds.lower <= p) & (p <= bounds.upper)).all()
+    (_, together), _ = predict_together([model, model.recalibrate("platt")], new)
+    assert_array_equal(together, p)
+    other = clone(model).set_params(random_state=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert_array_equal(
+            other.fit(X, y).predict_proba(new), p
+        )  # the seed of draws is of no account
+
+
 def test_no_seed_of_a_draw_moves_the_answer():
     X, y, new = data()
     forest = RandomForestClassifier(60, random_state=0)
@@ -495,21 +567,6 @@ def test_no_seed_of_a_draw_moves_the_answer():
         for seed in range(5)
     ]
     assert np.ptp(draws, axis=0).mean() > 0.05
-
-
-def test_over_folds_the_point_is_the_mean_of_their_pools():
-    X, y, new = data()
-    model = CalibratedClassifier(GaussianNB(), cv=3, random_state=0).fit(X, y)
-    each = [
-        PooledCalibration()
-        .fit(part.scores, part.codes, classes=[0, 1])
-        .predict_proba(score(part.estimator, new))
-        for part in model._parts
-    ]
-    p = model.predict_proba(new)
-    assert_allclose(p, np.mean(each, axis=0), rtol=0, atol=1e-12)
-    m = model.predict_multiprobability(new)
-    assert ((m.lower <= p) & (p <= m.upper)).all()
 
 
 # --- confidence intervals -----------------------------------------------------------------------

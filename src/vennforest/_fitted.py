@@ -44,17 +44,13 @@ class FittedAttributes:
 
     @property
     def point_calibrator_(self) -> Calibrator:
-        """The fitted map from the score to the probability."""
-        return cast("Calibrator", self._only("point_calibrator", self.point_calibrators_))
-
-    @property
-    def point_calibrators_(self) -> list[Calibrator]:
-        """The fitted maps from scores to probabilities, one a fold."""
+        """The fitted map from scores to probabilities, one for all folds."""
         self._fitted()
-        found = [point for point in self._points if point is not None]
-        if not found:
-            raise AttributeError('a CalibratedClassifier has point calibrators with merge="pooled"')
-        return found
+        if self._points[0] is None:
+            raise AttributeError(
+                'a CalibratedClassifier has a point calibrator with merge="pooled"'
+            )
+        return self._points[0]
 
     @property
     def calibration_scores_(self) -> FloatArray:

@@ -144,8 +144,7 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
     calibrate_on_reason_ : str
         Why, in a clause.
     point_calibrator_ : PooledCalibration
-        With ``merge="pooled"``, what makes the probability of the score; with several models there
-        is ``point_calibrators_``.
+        With ``merge="pooled"``, what makes the probability of the score; one for all models.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn, where the estimator has them.
 
@@ -298,25 +297,26 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
             )
             for part in self._parts
         ]
-        self._points = [
-            # What scores are is known here, and not guessed from those at hand.
-            PooledCalibration(
-                on="probabilities" if hasattr(part.estimator, "predict_proba") else "logits"
-            ).fit(
-                part.scores,
-                self.classes_[part.codes],
-                sample_weight=part.weight,
-                classes=self.classes_,
-            )
-            if self._is_pooled()
-            else None
-            for part in self._parts
-        ]
+        self._points = [self._fit_point() if self._is_pooled() else None] * len(self._parts)
         first = self._parts[0].estimator
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)  # an earlier fit's
             if hasattr(first, name):
                 setattr(self, name, getattr(first, name))
+
+    def _fit_point(self) -> PooledCalibration:
+        """Fit one pool to the scores of all parts, which beats one a fold (docs/defaults.md)."""
+        parts = self._parts
+        # What scores are is known here, and not guessed from those at hand.
+        proba = all(hasattr(part.estimator, "predict_proba") for part in parts)
+        weighted = any(part.weight is not None for part in parts)
+        ones = [np.ones(len(part.codes)) if part.weight is None else part.weight for part in parts]
+        return PooledCalibration(on="probabilities" if proba else "logits").fit(
+            np.concatenate([part.scores for part in parts]),
+            self.classes_[np.concatenate([part.codes for part in parts])],
+            sample_weight=np.concatenate(ones) if weighted else None,
+            classes=self.classes_,
+        )
 
     def _score(
         self,

@@ -71,9 +71,9 @@ def _predict_part(
     part: Part, calibrator: Any, point: Any, classes: NDArray[Any], X: Any, bounds: bool
 ) -> Prediction:
     """Return the means of bounds and probabilities over the draws of one part."""
-    whole = getattr(part.scorer, "whole", None)
-    if point is not None and not bounds and whole is not None:
-        return None, point.predict_proba(whole(X))
+    partial = getattr(part.scorer, "partial", False)
+    if point is not None and not bounds and (partial or _few(part)):
+        return None, _point(part, point, X, None)
     total = 0
     sums: list[FloatArray] = []
     scores: FloatArray = np.empty(0)
@@ -92,12 +92,28 @@ def _predict_part(
         sums = answer if not sums else [s + a for s, a in zip(sums, answer, strict=True)]
         total += draws
     means = sums if total == 1 else [s / total for s in sums]
-    if point is not None:
-        of_all = total == 1 and not getattr(part.scorer, "partial", False)
-        p = point.predict_proba(scores if of_all or whole is None else whole(X))
-    else:
-        p = means.pop()
+    p = means.pop() if point is None else _point(part, point, X, None if partial else scores)
     return (Multiprobability(means[0], means[1], classes) if means else None), p
+
+
+def _few(part: Part) -> bool:
+    return bool(getattr(part.scorer, "few", False))
+
+
+def _point(part: Part, point: Any, X: Any, of_all: FloatArray | None) -> FloatArray:
+    """Return what the point's map says of the rows, whose scores by the whole model may be known.
+
+    With few trees: the geometric mean over scores by subforests of out-of-bag size, normalised.
+    """
+    if not _few(part):
+        p: FloatArray = point.predict_proba(whole_scores(part, X) if of_all is None else of_all)
+        return p
+    scorer: Any = part.scorer
+    with np.errstate(divide="ignore"):
+        logs = [np.log(point.predict_proba(scores)) for scores in scorer.point_scores(X)]
+    means = np.exp(np.mean(logs, axis=0))
+    normalised: FloatArray = means / means.sum(axis=1, keepdims=True)
+    return normalised
 
 
 def _bounds(
@@ -136,6 +152,7 @@ class _Recorded:
 
     taken: list[Draw]
     of_all: FloatArray
+    of_parts: list[FloatArray]
 
     partial = True
 
@@ -144,7 +161,18 @@ class _Recorded:
         """Take the scores of the rows of X."""
         taken = list(scorer.draws(X))
         partial = getattr(scorer, "partial", False)
-        return cls(taken, scorer.whole(X) if partial else taken[0].scores)
+        few = getattr(scorer, "few", False)
+        of_all = scorer.whole(X) if partial else taken[0].scores
+        return cls(taken, of_all, scorer.point_scores(X) if few else [])
+
+    @property
+    def few(self) -> bool:
+        """Whether a point takes scores by subforests."""
+        return bool(self.of_parts)
+
+    def point_scores(self, X: Any) -> list[FloatArray]:
+        """Return the scores by subforests; the rows do not count."""
+        return self.of_parts
 
     def whole(self, X: Any) -> FloatArray:
         """Return the scores by the whole model; the rows do not count."""

@@ -43,6 +43,12 @@ class Rows:
 
     table: Any
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of features."""
+        n, d = self.table.shape
+        return n, d
+
 
 class PackedForest:
     """A fitted forest of classification trees, 16 bytes a node.

@@ -61,7 +61,9 @@ class Scorer(Protocol):
     """Gives scores of the kind the calibrator was fitted to.
 
     A scorer whose draws are of parts of the model has ``whole`` besides, the scores (m,) or (m, k)
-    of the rows of X by all of it; where there is none, the draws are.
+    of the rows of X by all of it; where there is none, the draws are. One for whom ``few`` is true
+    has ``point_scores(X)``, a list of such scores: the point is the geometric mean of what they are
+    mapped to.
     """
 
     def draws(self, X: Any) -> Iterator[Draw]:

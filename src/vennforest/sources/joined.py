@@ -22,6 +22,7 @@ from vennforest.sources import joined_kernels
 from vennforest.sources.base import Draw, JoinedBlock, Result, TrainingData
 from vennforest.sources.draws import HashArray
 from vennforest.sources.ensembles import ForestAnswers, kind_of
+from vennforest.sources.few_trees import FEW_TREES, point_scores, typical
 from vennforest.sources.pipelines import last_step
 from vennforest.sources.verification import BagsError
 
@@ -201,6 +202,26 @@ class JoinedScorer:
         if self.transformer is not None:
             X = self.transformer.transform(X)
         return self.answers.mean(self.answers.check(X))
+
+    @property
+    def few(self) -> bool:
+        """Whether a point takes scores by subforests."""
+        return self.answers.n_trees < FEW_TREES
+
+    def point_scores(self, X: Any) -> list[FloatArray]:
+        """Return the scores that a point is averaged over: by every tree, or by subforests."""
+        if self.transformer is not None:
+            X = self.transformer.transform(X)
+        return point_scores(self.answers, self.answers.check(X), self._typical)
+
+    @cached_property
+    def _typical(self) -> Membership:
+        examples = self.index.examples
+        free = np.zeros((self.answers.n_trees, self.n_calibration), np.bool_)
+        nodes = np.searchsorted(self.index.begins, np.arange(len(examples)), "right") - 1
+        sizes = [tree.tree_.node_count for tree in self.answers.forest.estimators_]
+        free[np.searchsorted(np.cumsum(sizes), nodes, "right"), examples] = True
+        return Membership.from_dense(free[:, typical(self.n_calibration)])
 
     def calibration_scores(self) -> FloatArray:
         """Return the out-of-bag scores of the calibration examples, (n,) or (n, k)."""

@@ -24,6 +24,7 @@ from vennforest.forest.packed import Votes
 from vennforest.sources.base import Draw, Part, TrainingData
 from vennforest.sources.draws import draw_examples, draw_subsets, mean_over_trees
 from vennforest.sources.ensembles import Answers, ForestAnswers, is_bagged, kind_of, read_bags
+from vennforest.sources.few_trees import FEW_TREES, point_scores, typical
 from vennforest.sources.joined import check_joins, joined_scorer
 from vennforest.sources.pipelines import obstacle, sees_labels
 from vennforest.sources.verification import BagsError
@@ -300,6 +301,24 @@ class OutOfBagScorer:
         if self.transformer is not None:
             X = self.transformer.transform(X)
         return self.answers.mean(self.answers.check(X))
+
+    @property
+    def few(self) -> bool:
+        """Whether a point takes scores by subforests."""
+        return self.answers.n_trees < FEW_TREES
+
+    def point_scores(self, X: Any) -> list[FloatArray]:
+        """Return the scores that a point is averaged over: by every member, or by subforests."""
+        if self.transformer is not None:
+            X = self.transformer.transform(X)
+        return point_scores(self.answers, self.answers.check(X), self._typical)
+
+    @cached_property
+    def _typical(self) -> Membership:
+        chosen = typical(self.n_examples)
+        if self.kept is not None:
+            chosen = self.kept[chosen]
+        return Membership.from_dense(self.membership.dense()[:, chosen])
 
     def check_loaded(self) -> None:
         """Refuse examples that there are none of, or for whom no tree may answer.
