@@ -19,17 +19,20 @@ from vennforest import CalibratedClassifier, TransductiveClassifier
 PAGE = Path(__file__).parent / "grid.md"
 
 METHODS = [
-    "none", "platt", "isotonic", "bostrom", "beta", "temperature", "venn", "venn-abers",
+    "none", "platt", "isotonic", "bostrom", "beta", "temperature", "matrix", "quadratic",
+    "spline", "pooled", "venn", "venn-abers",
 ]  # fmt: skip
 
 SOURCES = {
-    "out of bag, exchangeable": {"calibrate_on": "oob"},
-    "out of bag, random trees": {"calibrate_on": "oob", "subforest": "random"},
     "out of bag, all trees": {"calibrate_on": "oob", "subforest": "all"},
+    "out of bag, exchangeable": {"calibrate_on": "oob", "subforest": "exchangeable"},
+    "out of bag, random trees": {"calibrate_on": "oob", "subforest": "random"},
+    "out of bag, joined": {"calibrate_on": "oob", "subforest": "joined"},
     "out of bag, votes": {"calibrate_on": "oob", "votes": "hard"},
     "held-out part": {"calibrate_on": "holdout"},
     "folds, one calibrator each": {"calibrate_on": "cv", "ensemble": True},
     "folds, pooled": {"calibrate_on": "cv", "ensemble": False},
+    "folds of a forest's trees": {"calibrate_on": "cv-forest", "cv": 3},
     "the training set": {"calibrate_on": "training"},
     "a fitted model": {"frozen": True},
     "retrained for every object": {"transductive": True},
