@@ -22,7 +22,7 @@ from vennforest.forest import LeafIndex, Membership, PackedForest
 from vennforest.prediction import predict_together
 from vennforest.sources import joined_kernels as kernels
 from vennforest.sources.draws import hash_rows
-from vennforest.sources.joined import binomial_thresholds
+from vennforest.sources.joined_bags import binomial_thresholds
 from vennforest.sources.verification import BagsError
 
 DRAWN = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)

@@ -18,7 +18,8 @@ from vennforest.forest.leaves import class_weights
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Part, TrainingData
 from vennforest.sources.ensembles import ForestAnswers
-from vennforest.sources.joined import JoinedScorer, check_joins, thresholds_of
+from vennforest.sources.joined import JoinedScorer, check_joins
+from vennforest.sources.joined_bags import thresholds_of
 
 
 @dataclass(frozen=True)
