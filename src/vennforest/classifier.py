@@ -224,8 +224,8 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
         Raises
         ------
         ValueError
-            If a parameter has no such value, there is one class only, or nobody is left to
-            calibrate on.
+            If a parameter has no such value, there is one class only, or no example is left
+            to calibrate on.
         """
         self._check_parameters()
         X, y = indexable(X, y)

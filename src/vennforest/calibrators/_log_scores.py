@@ -149,7 +149,7 @@ class Shrinkage:
         Raises
         ------
         ValueError
-            If it is so.
+            If the check fails.
         """
         expect_number(self.c, "c", 0)
         expect_array(self.shares, "shares", (None,), low=0, high=1)

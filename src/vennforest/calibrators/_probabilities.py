@@ -18,7 +18,7 @@ SUM_TOLERANCE = 1e-5
 
 
 ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take any scores'
-"""The way out for who has scores that are no probabilities."""
+"""Hint for scores outside [0, 1]."""
 
 
 def check_unit_interval(scores: FloatArray, way_out: str = "") -> None:

@@ -40,7 +40,7 @@ class SlopeMap:
         Raises
         ------
         ValueError
-            If it is so, or a number is not finite.
+            If the check fails, or a number is not finite.
         """
         expect(isinstance(self.shrinkage, Shrinkage), "shrinkage must be a Shrinkage")
         expect_array(self.knots, "knots", (None,))

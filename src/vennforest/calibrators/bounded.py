@@ -47,7 +47,7 @@ class BoundedCalibrator(Calibrator):
             the calibration set for it; -1: none.
         groups : array-like of shape (n,), optional
             The group of every calibration example, as given to ``fit``: with the left-out example
-            everybody of its group leaves.
+            its whole group is left out.
 
         Returns
         -------

@@ -58,7 +58,7 @@ class OneVsRestCalibrator(Calibrator):
         Raises
         ------
         ValueError
-            If it is so.
+            If the check fails.
         """
         super().check_loaded()
         k = len(self.classes_)

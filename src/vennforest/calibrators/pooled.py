@@ -166,7 +166,7 @@ class PooledCalibration(Calibrator):
         Raises
         ------
         ValueError
-            If it is so.
+            If the check fails.
         """
         super().check_loaded()
         k = len(self.classes_)

@@ -312,13 +312,13 @@ class ModelScorer:
         Raises
         ------
         ValueError
-            If it is so.
+            If the check fails.
         """
         expect_labels(self.classes, "classes")
         expect(hasattr(self.model, "fit"), "model must be a classifier")
 
     def draws(self, X: Any) -> Iterator[Draw]:
-        """Yield one draw that leaves nobody out."""
+        """Yield one draw that leaves no example out."""
         yield Draw(model_scores(self.model, X, self.classes), None, 1)
 
 

@@ -68,7 +68,7 @@ def choose(
         )
     if wanted == "training" and data.groups is not None:
         raise ValueError(
-            'groups must be left out with calibrate_on="training", which keeps nobody apart, '
+            'groups must be left out with calibrate_on="training", which keeps no example apart, '
             'got some: use calibrate_on="cv"'
         )
     return wanted, "it was asked for"

@@ -78,7 +78,7 @@ class ForestAnswers:
         Raises
         ------
         ValueError
-            If it is so.
+            If the check fails.
         """
         forests = RandomForestClassifier | ExtraTreesClassifier
         expect(isinstance(self.forest, forests), "forest must be a forest")
@@ -121,7 +121,7 @@ class BaggingAnswers:
         Raises
         ------
         ValueError
-            If it is so.
+            If the check fails.
         """
         expect(isinstance(self.ensemble, BaggingClassifier), "ensemble must be bagged")
         check_option(self.votes, Votes, "votes")

@@ -150,7 +150,7 @@ class OutOfBag:
 
 
 def _refuse(estimator: Any) -> None:
-    """Refuse an estimator that leaves nobody out of bag, or whose steps rule such scores out."""
+    """Refuse estimators without examples out of bag, or whose steps rule such scores out."""
     if not is_bagged(estimator):
         raise ValueError(
             'estimator must leave examples out of bag for calibrate_on="oob" (a forest with '
@@ -326,7 +326,7 @@ class OutOfBagScorer:
         Raises
         ------
         ValueError
-            If it is so, or a setting has no such value.
+            If the check fails, or a setting has no such value.
         """
         expect(hasattr(self.answers, "check_loaded"), "answers must be of an ensemble")
         expect(

@@ -44,7 +44,7 @@ class Bag:
     owner : estimator
         Whose ``class_weight`` and ``monotonic_cst`` the tree was grown with.
     classes : ndarray of shape (k,)
-        The labels that the keys of a ``class_weight`` speak of.
+        The labels that the keys of a ``class_weight`` stand for.
     """
 
     tree: Any
@@ -77,7 +77,7 @@ def verify_bag(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None)
         raise BagsError(
             f"estimator must be trained on the bags that its estimators_samples_ tells, got "
             f"{type(bag.owner).__name__} with a tree whose leaves hold other examples, so that "
-            'nobody can be known to be out of bag: use calibrate_on="cv"'
+            'no example can be known to be out of bag: use calibrate_on="cv"'
         )
 
 

@@ -201,7 +201,7 @@ class Folds:
         Raises
         ------
         ValueError
-            If the folds leave nobody out, without ``ensemble`` somebody twice, or part a group.
+            If the folds leave no example out, without ``ensemble`` one twice, or split a group.
         """
         splitter = self._splitter(data, random_state)
         splits = list(splitter.split(data.X, data.codes, **data.split_params))

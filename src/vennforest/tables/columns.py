@@ -111,7 +111,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If it is so.
+            If the check fails.
         """
         names = self.feature_names_in_
         expect(type(names) is np.ndarray and names.ndim == 1, "feature_names_in_ must be a vector")

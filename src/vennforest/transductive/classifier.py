@@ -51,7 +51,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     """Classifier whose bounds come from retraining with each new object under every label.
 
     For each new object x and each label v a clone of the estimator is trained on the training set
-    plus (x, v), and everybody is scored by that model, x included. All data train and all data
+    plus (x, v), and all n + 1 examples are scored by that model. All data train and all data
     calibrate, and the bounds are valid without any part set aside (Vovk & Petej 2014, Theorem 1);
     the price is one training for every object and class.
 
@@ -236,7 +236,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         Raises
         ------
         ValueError
-            If it is so.
+            If the check fails.
         """
         self._check_parameters()
         check_option(self._merge, Merge, "merge")
@@ -354,25 +354,25 @@ def _values_of_object(
     ``first`` holds for each row of X the first row that is equal to it.
     """
     k = len(classes)
-    everybody = np.ones(len(first)) if weight is None else np.append(weight, 1.0)
+    all_weights = np.ones(len(first)) if weight is None else np.append(weight, 1.0)
     values = np.empty((k, k))
     for v in range(k):
         labels = np.append(codes, v)
-        given = None if weight is None else everybody
+        given = None if weight is None else all_weights
         with _thread_pools().limit(limits=1):
             model = _train(clone(template), X, classes[labels], given)
             scores = _score(model, X, classes, as_shares=taxonomy is not None)[first]
         if taxonomy is not None:
-            category = clone(taxonomy).fit(scores, k, everybody)(scores)
+            category = clone(taxonomy).fit(scores, k, all_weights)(scores)
             mates = category == category[-1]
-            counts = np.bincount(labels[mates], weights=everybody[mates], minlength=k)
+            counts = np.bincount(labels[mates], weights=all_weights[mates], minlength=k)
             values[v] = counts / counts.sum()
         elif k == 2:
-            p = isotonic_value(scores, labels == 1, everybody, -1)
+            p = isotonic_value(scores, labels == 1, all_weights, -1)
             values[v] = 1 - p, p
         else:
             for j in range(k):
-                values[v, j] = isotonic_value(scores[:, j], labels == j, everybody, -1)
+                values[v, j] = isotonic_value(scores[:, j], labels == j, all_weights, -1)
     return values
 
 

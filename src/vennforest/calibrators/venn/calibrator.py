@@ -161,7 +161,7 @@ class Venn(BoundedCalibrator):
             fitted, also where their edges were learnt from scores.
         groups : array-like of shape (n,), optional
             The group of every calibration example, as given to ``fit``, in labels of one kind:
-            with the left-out example everybody of its group leaves.
+            with the left-out example its whole group is left out.
 
         Returns
         -------

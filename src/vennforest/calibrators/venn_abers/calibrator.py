@@ -177,7 +177,7 @@ class VennAbers(BoundedCalibrator):
         Raises
         ------
         ValueError
-            If it is so, or the tables are of other examples than ``fit`` was given.
+            If the check fails, or the tables are of other examples than ``fit`` was given.
         """
         super().check_loaded()
         check_option(self.merge, Merge, "merge")
@@ -218,7 +218,7 @@ class VennAbers(BoundedCalibrator):
             the calibration set for it (exactly, as if fitted without it); -1: none.
         groups : array-like of shape (n,), optional
             The group of every calibration example, as given to ``fit``, in labels of one kind:
-            with the left-out example everybody of its group leaves, as exactly.
+            with the left-out example its whole group is left out, as exactly.
 
         Returns
         -------

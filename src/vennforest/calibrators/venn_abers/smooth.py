@@ -36,7 +36,7 @@ class SmoothEstimate:
         Raises
         ------
         ValueError
-            If it is so.
+            If the check fails.
         """
         expect(
             isinstance(self.maps, tuple) and all(isinstance(one, PlattMap) for one in self.maps),
