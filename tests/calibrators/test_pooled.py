@@ -166,6 +166,31 @@ def test_decision_values_of_any_scale():
         assert_allclose(model.predict_proba(1e9 * z), expected.predict_proba(z), atol=1e-5)
 
 
+@pytest.mark.parametrize("on", ["auto", "probabilities"])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [1.4e-24, 6.1e-07, 5.7e-18, 4.3e-25],
+        [1e-300, 1e-301, 1e-302, 3e-300],
+        [0.5, np.nextafter(0.5, 1), np.nextafter(0.5, 0), 0.5],
+        [1.0, np.nextafter(1, 0), 1.0, 1 - 1e-15],
+        [0.0, 5e-324, 1e-323, 0.0],
+        [0.0, 5e-324, 1.0, 1.0],
+    ],
+    ids=str,
+)
+def test_scores_that_hardly_differ(scores, on):
+    for labels in ([0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]):
+        pool = PooledCalibration(on=on).fit(scores, labels)
+        p = pool.predict_proba([*scores, 0.0, 0.3, 1.0])
+        assert np.isfinite(p).all()
+        assert ((p > 0) & (p < 1)).all()
+        three = np.column_stack([scores, np.full(4, 0.25), 1 - np.array(scores)])
+        three /= three.sum(axis=1, keepdims=True)
+        p = PooledCalibration(on=on).fit(three, [0, 1, 2, labels[0]]).predict_proba(three)
+        assert np.isfinite(p).all()
+
+
 def test_members_with_bounds_and_of_many_classes():
     rng = np.random.default_rng(6)
     scores = rng.dirichlet(np.ones(4), 200)

@@ -16,6 +16,9 @@ from vennforest.calibrators.quadratic import LogOddsCalibrator
 ROUGHNESS = (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 """Penalties of the bend that ``"auto"`` chooses among, from the straightest to the most pliable."""
 
+NARROW = 1e-9
+"""Relative range of the log-odds up to which all of them count as one."""
+
 
 class SplineCalibration(LogOddsCalibrator):
     """Spline calibration: ``1 / (1 + exp(-f(z)))`` with a smooth f that never decreases.
@@ -118,9 +121,10 @@ class SplineCalibration(LogOddsCalibrator):
 def _knots(z: FloatArray, weight: FloatArray, n_knots: int) -> FloatArray:
     """Return knots at quantiles of ascending log-odds, moved a tenth towards even spacing.
 
-    So no two are so near to each other that the bend between them loses its digits.
+    So no two are so near to each other that the bend between them loses its digits. Log-odds that
+    hardly differ have one knot.
     """
-    if z[-1] == z[0]:
+    if z[-1] - z[0] <= NARROW * max(1.0, abs(z[0]), abs(z[-1])):
         return z[:1]
     mass = np.cumsum(weight)
     middle = (mass - weight / 2) / mass[-1]
