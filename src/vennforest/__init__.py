@@ -15,6 +15,7 @@ from vennforest.calibrators import (
     VennAbers,
 )
 from vennforest.classifier import CalibratedClassifier
+from vennforest.cross_validation import cross_val_multiprobability
 from vennforest.multiprobability import Multiprobability
 from vennforest.persistence.model_file import load, save
 from vennforest.transductive.classifier import TransductiveClassifier
@@ -35,6 +36,7 @@ __all__ = [
     "Venn",
     "VennAbers",
     "__version__",
+    "cross_val_multiprobability",
     "load",
     "save",
 ]

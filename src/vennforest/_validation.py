@@ -1,11 +1,14 @@
 """Checks at the door: every public function turns its arguments into plain arrays here."""
 
+import re
 from numbers import Integral
 from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -53,6 +56,12 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
         raise ValueError(f"{name} must be finite, got {value} at position {at[0]}")
     return array
 
+
+CONVERSION = r"could not convert|[dD][tT]ypes?\b|float\(\) argument"
+"""What packages say where they find something else than numbers."""
+
+LONGEST_RECIPE = 100
+"""Letters of an estimator that are shown in an error message."""
 
 MOST_INTEGERS = 1 << 16
 """Range of integer labels up to which they are counted."""
@@ -174,3 +183,47 @@ def check_option(value: object, options: object, name: str) -> None:
 def is_frame(X: object) -> bool:
     """Tell whether X is a data frame: something with named columns that is no array."""
     return hasattr(X, "columns") and hasattr(X, "dtypes") and not isinstance(X, np.ndarray)
+
+
+def text_columns(X: Any) -> list[str]:
+    """Return the names of a data frame's columns that hold something else than numbers."""
+    if not is_frame(X):
+        return []
+    return [str(name) for name in X.columns if not _is_numeric(np.asarray(X[name]))]
+
+
+def _is_numeric(cells: NDArray[Any]) -> bool:
+    if cells.dtype.kind in "fiub":
+        return True
+    try:
+        cells.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return cells.dtype.kind not in "mM"
+
+
+def refuse_text(X: Any, estimator: Any, error: Exception) -> None:
+    """Say how a table is passed, where an estimator has failed on one with text, dates or the like.
+
+    Raises
+    ------
+    InputError
+        If there are such columns, and the estimator does not claim to take them.
+    """
+    if isinstance(error, InputError) or not re.search(CONVERSION, str(error)):
+        return
+    if get_tags(estimator).input_tags.string:
+        return
+    columns = [] if isinstance(estimator, FrozenEstimator) else text_columns(X)
+    if not columns:
+        return
+    more = f" and {len(columns) - 3} more" if len(columns) > 3 else ""
+    own = " ".join(repr(estimator).split())
+    if len(own) > LONGEST_RECIPE:
+        own = f"{type(estimator).__name__}(...)"
+    raise InputError(
+        f"X must hold numbers for {type(estimator).__name__}, got text or dates in "
+        f"{', '.join(map(repr, columns[:3]))}{more}: use "
+        f"CalibratedClassifier(table_pipeline({own})), with "
+        "from vennforest.tables import table_pipeline"
+    ) from error

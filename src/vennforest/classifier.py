@@ -12,14 +12,20 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from vennforest._available import available_unless
 from vennforest._fitted import FittedAttributes
 from vennforest._loaded import expect, expect_labels, same_labels
-from vennforest._validation import FloatArray, check_option, check_weights, encode_labels
+from vennforest._validation import (
+    FloatArray,
+    check_option,
+    check_weights,
+    encode_labels,
+    refuse_text,
+)
 from vennforest.calibrators import Calibrator, Venn
-from vennforest.calibrators.bounded import has_bounds, leaves_out
+from vennforest.calibrators.bounded import has_bounds, leaves_out, no_bounds
 from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
 from vennforest.calibrators.methods import METHODS, check_method, make_calibrator
 from vennforest.calibrators.pooled import PooledCalibration
@@ -54,7 +60,12 @@ CalibrateOn = Literal["auto", "oob", "holdout", "cv", "cv-forest", "training"]
 
 def _has_bounds(model: CalibratedClassifier) -> bool:
     method = model.method
-    return has_bounds(method) or (isinstance(method, str) and METHODS[method].bounds)
+    known = METHODS.get(method) if isinstance(method, str) else None
+    return has_bounds(method) or (known is not None and known.bounds)
+
+
+def _no_bounds(model: CalibratedClassifier) -> str | None:
+    return None if _has_bounds(model) else no_bounds(model.method)
 
 
 class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -145,6 +156,13 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
         Why, in a clause.
     point_calibrator_ : PooledCalibration
         With ``merge="pooled"``, what makes the probability of the score; one for all models.
+    oob_probability_ : ndarray of shape (n, k)
+        What the rows given to ``fit`` are predicted to be by models that did not see them, without
+        their own labels; NaN for rows that no such model scored.
+    oob_multiprobability_ : Multiprobability
+        The bounds that go with it.
+    feature_importances_ : ndarray of shape (d,)
+        The estimator's, where it has them; the mean over several models.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn, where the estimator has them.
 
@@ -249,7 +267,12 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
         labels = classes[codes]
         data = TrainingData(X, labels, small, classes, weight, to_fit, weight_param, to_split)
         self.classes_ = classes
-        self._parts = self._score(estimator, data, random_state)
+        self._n_rows, self._row_groups = len(data), data.groups
+        try:
+            self._parts = self._score(estimator, data, random_state)
+        except (TypeError, ValueError) as error:
+            refuse_text(X, estimator, error)
+            raise
         self._calibrate()
         return self
 
@@ -280,6 +303,9 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
         other = clone(self).set_params(method=method, merge=merge)
         other._check_parameters()
         other.classes_, other._parts = self.classes_, self._parts
+        for name in ("_n_rows", "_row_groups"):  # older files do not hold them
+            if name in self.__dict__:
+                setattr(other, name, getattr(self, name))
         other.calibrate_on_ = self.calibrate_on_
         other.calibrate_on_reason_ = self.calibrate_on_reason_
         other._calibrate()
@@ -392,7 +418,7 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    @available_if(_has_bounds)
+    @available_unless(_no_bounds)
     def predict_multiprobability(self, X: Any) -> Multiprobability:
         """Return lower and upper probabilities; for ``"venn-abers"`` and ``"venn"``.
 
@@ -504,6 +530,7 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
         for point in self._points:
             expect(point is None or isinstance(point, PooledCalibration), "_points must be pools")
             expect(point is None or same_labels(point.classes_, self.classes_), "of these classes")
+        self._check_loaded_rows()
         known = getattr(self, "n_features_in_", None)
         for part in parts:
             own = getattr(part.estimator, "n_features_in_", None)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from vennforest._shown import bounds_frame, bounds_html
 from vennforest._validation import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Merge = Literal["log", "brier", "midpoint", "smooth"]
 """How a multiprobability becomes one probability."""
@@ -37,6 +41,9 @@ class Multiprobability:
     array(['yes'], dtype='<U3')
     >>> m.merge("log").round(3)
     array([[0.25, 0.75]])
+    >>> m.to_frame()
+       lower(no)  upper(no)  lower(yes)  upper(yes)
+    0        0.1        0.3         0.7         0.9
     """
 
     lower: FloatArray
@@ -65,6 +72,35 @@ class Multiprobability:
             rows = [rows]
         widened = None if self.widened is None else self.widened[rows]
         return Multiprobability(self.lower[rows], self.upper[rows], self.classes, widened)
+
+    def to_frame(self, p: ArrayLike | None = None, index: Any = None) -> pd.DataFrame:
+        """Return the bounds as a pandas data frame, a row an object.
+
+        Parameters
+        ----------
+        p : array-like of shape (n, k), optional
+            The probabilities that go with the bounds, such as ``predict_proba`` returns.
+        index : array-like of shape (n,), optional
+            The names of the rows, such as ``X.index``.
+
+        Returns
+        -------
+        DataFrame
+            ``lower(c)`` and ``upper(c)`` for each class c, after ``p(c)`` where ``p`` was given:
+            the columns of ``vennforest predict``.
+
+        Raises
+        ------
+        ValueError
+            If ``p`` has another shape than the bounds.
+        ImportError
+            If pandas is not installed.
+        """
+        return bounds_frame(self.lower, self.upper, self.classes, p, index)
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks, of the first and last rows."""
+        return bounds_html(self.lower, self.upper, self.classes)
 
     def widen(self, p: FloatArray) -> Multiprobability:
         """Return bounds moved apart where needed to hold probabilities p (n, k).

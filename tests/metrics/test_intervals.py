@@ -27,7 +27,7 @@ def test_interval_summary_agrees_with_the_slow_one():
         n, k = int(rng.integers(1, 30)), int(rng.integers(2, 5))
         m = draw_intervals(rng, n, k, list("abcd")[:k])
         y = rng.choice(m.classes, n)
-        got = metrics.interval_summary(m, y)
+        got = metrics.interval_summary(y, m)
         slow = oracle.interval_summary(m.lower, m.upper, m.classes, y)
         close((got.low, got.high, got.size, got.accuracy), slow)
         low, high, _, accuracy = slow
@@ -36,8 +36,8 @@ def test_interval_summary_agrees_with_the_slow_one():
         w = rng.integers(0, 3, n)
         if w.any():
             rows = np.repeat(np.arange(n), w)
-            twice = metrics.interval_summary(m, y, sample_weight=w)
-            again = metrics.interval_summary(m[rows], y[rows])
+            twice = metrics.interval_summary(y, m, sample_weight=w)
+            again = metrics.interval_summary(y[rows], m[rows])
             close(list(vars(twice).values()), list(vars(again).values()))
 
 
@@ -47,7 +47,7 @@ def test_interval_table_agrees_with_the_slow_one():
         n = int(rng.integers(1, 60))
         m = draw_intervals(rng, n, 2)
         y = rng.integers(0, 2, n)
-        table = metrics.interval_table(m, y, bins=5)
+        table = metrics.interval_table(y, m, bins=5)
         low, high = m.of_label()
         codes = np.array([oracle._bin_of(c, 5) for c in ((low + high) / 2).tolist()])
         assert len(table) == len(set(codes))
@@ -63,36 +63,39 @@ def test_interval_table_agrees_with_the_slow_one():
 def test_inside_allows_for_rounding_and_nothing_more():
     bounds = np.array([[0.5, 0.5]] * 3)
     m = Multiprobability(bounds * [0.9, 0], bounds * [0.9, 0] + 0.1 / 3, np.array([0, 1]))
-    assert not metrics.interval_summary(m, [0, 1, 1]).inside
+    assert not metrics.interval_summary([0, 1, 1], m).inside
     exact = Multiprobability(np.array([[0.1, 0]] * 10), np.array([[0.1, 0.9]] * 10), m.classes)
-    assert metrics.interval_summary(exact, [0] + [1] * 9).inside
+    assert metrics.interval_summary([0] + [1] * 9, exact).inside
 
 
 def test_interval_measures_refuse_what_does_not_fit():
     m = draw_intervals(np.random.default_rng(0), 3, 2, ["a", "b"])
     with pytest.raises(ValueError, match="y must hold labels of classes"):
-        metrics.interval_summary(m, ["a", "b", "c"])
+        metrics.interval_summary(["a", "b", "c"], m)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        metrics.interval_summary(m, ["a", "b"])
+        metrics.interval_summary(["a", "b"], m)
     with pytest.raises(ValueError, match="m must hold at least one object, got 0"):
-        metrics.interval_summary(m[[]], [])
+        metrics.interval_summary([], m[[]])
+    for measure in (metrics.interval_summary, metrics.interval_table, metrics.interval_curve):
+        with pytest.raises(ValueError, match="m must be a Multiprobability, got list: labels come"):
+            measure(m, ["a", "b"])
     with pytest.raises(ValueError, match="m must hold at least one object, got 0"):
-        metrics.interval_curve(m[[]])
+        metrics.interval_curve(None, m[[]])
     with pytest.raises(ValueError, match="pos_label must be one of"):
-        metrics.interval_curve(m, pos_label="c")
+        metrics.interval_curve(None, m, pos_label="c")
     with pytest.raises(ValueError, match=r"p must have shape \(3, 2\), got \(3,\)"):
-        metrics.interval_curve(m, p=np.zeros(3))
+        metrics.interval_curve(None, m, p=np.zeros(3))
     with pytest.raises(ValueError, match=r"scores must have shape \(n,\)"):
-        metrics.interval_curve(m, scores=np.zeros((3, 2)))
+        metrics.interval_curve(None, m, scores=np.zeros((3, 2)))
     with pytest.raises(ValueError, match="max_points must be at least 2, got 1"):
-        metrics.interval_curve(m, max_points=1)
+        metrics.interval_curve(None, m, max_points=1)
 
 
 def test_interval_curve_orders_and_thins():
     rng = np.random.default_rng(3)
     m = draw_intervals(rng, 1000, 2, ["no", "yes"])
     scores, y = rng.random(1000).round(2), rng.choice(["no", "yes"], 1000)
-    curve = metrics.interval_curve(m, scores=scores, y=y)
+    curve = metrics.interval_curve(y, m, scores=scores)
     order = np.argsort(scores, kind="stable")
     np.testing.assert_array_equal(curve.x, scores[order])
     assert curve.by_score
@@ -102,14 +105,14 @@ def test_interval_curve_orders_and_thins():
     rows = {(s, a, b, label == "yes") for s, a, b, label in zip(scores, m.p0, m.p1, y, strict=True)}
     drawn = zip(curve.x, curve.low, curve.high, curve.outcome == 1, strict=True)
     assert set(drawn) == rows
-    thin = metrics.interval_curve(m, max_points=11)
+    thin = metrics.interval_curve(None, m, max_points=11)
     assert len(thin.x) == 11
     assert (thin.x[0], thin.x[-1], thin.n) == (1, 1000, 1000)
-    assert (np.diff(metrics.interval_curve(m, max_points=1000).p) >= 0).all()
-    other = metrics.interval_curve(m, pos_label="no", max_points=1000)
+    assert (np.diff(metrics.interval_curve(None, m, max_points=1000).p) >= 0).all()
+    other = metrics.interval_curve(None, m, pos_label="no", max_points=1000)
     close(np.sort(other.low), np.sort(1 - m.p1))
     many = draw_intervals(rng, 50, 4)
-    curve = metrics.interval_curve(many, y=many.labels())
+    curve = metrics.interval_curve(many.labels(), many)
     assert curve.event == "predicted label"
     assert curve.outcome.all()
     close(np.sort(curve.low), np.sort(many.of_label()[0]))

@@ -113,7 +113,8 @@ def test_brier_score_is_scikit_learns():
     rng = np.random.default_rng(5)
     for k in (2, 3, 7):
         p, y, w = rng.dirichlet(np.ones(k), 80), rng.integers(0, k, 80), rng.random(80)
-        for half in (True, False):
+        assert metrics.brier_score(y, p) == metrics.brier_losses(y, p).mean()
+        for half in (True, False, "auto"):
             theirs = brier_score_loss(
                 y, p, sample_weight=w, labels=np.arange(k), scale_by_half=half
             )
@@ -124,6 +125,9 @@ def test_brier_score_is_scikit_learns():
             losses = metrics.brier_losses(y, p, classes=np.arange(k), scale_by_half=half)
             assert losses.shape == (80,)
             close(np.average(losses, weights=w), theirs)
+    assert metrics.brier_score([0, 1], [0.5, 0.5]) == 0.25  # as scikit-learn's default
+    with pytest.raises(ValueError, match="scale_by_half must be True, False or \"auto\", got 'no'"):
+        metrics.brier_score([0, 1], [0.5, 0.5], scale_by_half="no")
 
 
 @pytest.mark.parametrize("loss", ["brier", "log"])

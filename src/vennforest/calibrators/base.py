@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,6 +51,13 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     """Whether two columns of two classes reach ``_fit`` as they came."""
     _n_given: int
     _row_of: IntArray | None
+
+    if not TYPE_CHECKING:
+
+        @property
+        def predict_multiprobability(self) -> Any:
+            """Missing from calibrators without bounds: `BoundedCalibrator` has it."""
+            raise AttributeError(f"{type(self).__name__} gives no bounds: use VennAbers")
 
     def fit(
         self,

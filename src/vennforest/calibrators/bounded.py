@@ -77,6 +77,13 @@ def has_bounds(calibrator: Any) -> bool:
     return callable(getattr(calibrator, "predict_multiprobability", None))
 
 
+def no_bounds(calibrator: Any) -> str:
+    """Return the sentence for who asks a calibrator, or the name of a method, for bounds."""
+    name = calibrator if isinstance(calibrator, str) else type(calibrator).__name__
+    instead = "venn-abers" if isinstance(calibrator, str) else "VennAbers"
+    return f"{name} gives no bounds: use {instead}"
+
+
 def leaves_out(calibrator: Any) -> bool:
     """Tell whether a calibrator with bounds can leave an example out for a new score."""
     return "left_out" in signature(calibrator.predict_multiprobability).parameters

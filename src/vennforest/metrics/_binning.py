@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.metrics._inputs import Problem
+from vennforest.metrics._inputs import EventEstimates
 
 Bins = int | ArrayLike | Literal["distinct"]
 """A number of bins, their edges, or ``"distinct"``: a bin for every value that occurs."""
@@ -85,7 +85,7 @@ class Binner:
         return np.searchsorted(last, np.arange(len(reached)), side="left")[self.fixed]
 
 
-def cells(codes: IntArray, problem: Problem, weight: FloatArray) -> Cells:
+def cells(codes: IntArray, problem: EventEstimates, weight: FloatArray) -> Cells:
     """Return the means in every bin that has weight, for bins (n,) and weights (n,)."""
     total: FloatArray = np.bincount(codes, weights=weight).astype(np.float64)
     filled = total > 0
@@ -94,6 +94,6 @@ def cells(codes: IntArray, problem: Problem, weight: FloatArray) -> Cells:
     return Cells(total[filled], estimate, observed)
 
 
-def binned(problem: Problem, bins: Bins, strategy: Strategy) -> Cells:
+def binned(problem: EventEstimates, bins: Bins, strategy: Strategy) -> Cells:
     """Return the means in every non-empty bin."""
     return cells(Binner(problem.p, bins, strategy)(problem.weight), problem, problem.weight)

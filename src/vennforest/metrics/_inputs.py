@@ -21,7 +21,7 @@ SLACK = 1e-9  # what adding up votes may put above 1 or below 0
 SUM_SLACK = 1e-5  # what float32 rows may be off a sum of 1
 
 
-class Problem(NamedTuple):
+class EventEstimates(NamedTuple):
     """Estimates of one event and whether it happened.
 
     ``outcome`` (n,) in {0.0, 1.0}, ``p`` (n,) in [0, 1], ``weight`` (n,) above zero.
@@ -32,7 +32,7 @@ class Problem(NamedTuple):
     weight: FloatArray
 
 
-class Estimates(NamedTuple):
+class ClassEstimates(NamedTuple):
     """Checked estimates of every class.
 
     ``codes`` (n,) is each label's column, ``p`` (n, k) has a column a class, ``weight`` (n,) is
@@ -45,12 +45,12 @@ class Estimates(NamedTuple):
     weight: FloatArray
     positive: int | None
 
-    def of_column(self, j: int) -> Problem:
+    def of_column(self, j: int) -> EventEstimates:
         """Return the two-class problem of class j against the rest."""
         column = np.ascontiguousarray(self.p[:, j])
-        return Problem((self.codes == j).astype(np.float64), column, self.weight)
+        return EventEstimates((self.codes == j).astype(np.float64), column, self.weight)
 
-    def one_vs_rest(self) -> Iterator[Problem]:
+    def one_vs_rest(self) -> Iterator[EventEstimates]:
         """Yield the two-class problem of every class against the rest."""
         return (self.of_column(j) for j in range(self.p.shape[1]))
 
@@ -59,17 +59,17 @@ class Estimates(NamedTuple):
         columns: IntArray = self.p.argmax(axis=1)
         return columns
 
-    def of_predicted(self) -> Problem:
+    def of_predicted(self) -> EventEstimates:
         """Return the problem "is the predicted label right", with the confidence in it."""
         predicted = self.predicted()
         confidence = np.take_along_axis(self.p, predicted[:, None], axis=1)[:, 0]
-        return Problem((predicted == self.codes).astype(np.float64), confidence, self.weight)
+        return EventEstimates((predicted == self.codes).astype(np.float64), confidence, self.weight)
 
-    def main(self) -> Problem:
+    def main(self) -> EventEstimates:
         """Return the positive class's problem, or that of the predicted label without one."""
         return self.of_predicted() if self.positive is None else self.of_column(self.positive)
 
-    def additive(self) -> list[Problem]:
+    def additive(self) -> list[EventEstimates]:
         """Return the problems whose measures add up: the positive class's, or every class's."""
         if self.positive is not None:
             return [self.of_column(self.positive)]
@@ -83,7 +83,7 @@ def check_estimates(
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
-) -> Estimates:
+) -> ClassEstimates:
     """Return labels, estimates and weights that fit together; rows of weight 0 are left out.
 
     Parameters
@@ -116,9 +116,9 @@ def check_estimates(
         pair = [1 - estimates, estimates]
         estimates = np.column_stack(pair if positive == 1 else pair[::-1])
     if weight is None:
-        return Estimates(codes, estimates, np.ones(len(estimates)), positive)
+        return ClassEstimates(codes, estimates, np.ones(len(estimates)), positive)
     kept = weight > 0
-    return Estimates(codes[kept], estimates[kept], weight[kept], positive)
+    return ClassEstimates(codes[kept], estimates[kept], weight[kept], positive)
 
 
 def check_probabilities(p: ArrayLike) -> FloatArray:

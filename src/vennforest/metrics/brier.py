@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray
 from vennforest.metrics._binning import Bins, Strategy, binned
-from vennforest.metrics._inputs import Estimates, Problem, check_estimates
+from vennforest.metrics._inputs import ClassEstimates, EventEstimates, check_estimates
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def brier_decomposition(
     return BrierDecomposition(*(float(sum(term)) for term in zip(*terms, strict=True)))
 
 
-def _decompose(problem: Problem, bins: Bins, strategy: Strategy) -> tuple[float, ...]:
+def _decompose(problem: EventEstimates, bins: Bins, strategy: Strategy) -> tuple[float, ...]:
     share = problem.weight / problem.weight.sum()
     base = float(share @ problem.outcome)
     mean = float(share @ problem.p)
@@ -134,7 +134,7 @@ def brier_losses(
     y: ArrayLike,
     p: ArrayLike,
     *,
-    scale_by_half: bool = False,
+    scale_by_half: bool | Literal["auto"] = "auto",
     classes: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> FloatArray:
@@ -146,15 +146,16 @@ def brier_losses(
         Labels of any dtype.
     p : array-like of shape (n,) or (n, k)
         Probability of the positive class, or of every class in sorted order; in [0, 1].
-    scale_by_half : bool
-        Whether to halve it, which for two classes is ``(y - p)**2`` of the positive class.
+    scale_by_half : bool or "auto"
+        Whether to halve it, which for two classes is ``(y - p)**2`` of the positive class;
+        ``"auto"``: with two classes, as scikit-learn does.
     classes, pos_label
         As in ``brier_decomposition``.
 
     Returns
     -------
     ndarray of shape (n,)
-        In [0, 2], halved in [0, 1].
+        In [0, 1] where halved, in [0, 2] otherwise.
 
     Raises
     ------
@@ -162,25 +163,25 @@ def brier_losses(
         As ``brier_decomposition``.
     """
     estimates = check_estimates(y, p, classes=classes, pos_label=pos_label)
-    return _losses(estimates) / (2 if scale_by_half else 1)
+    return _losses(estimates, scale_by_half)
 
 
 def brier_score(
     y: ArrayLike,
     p: ArrayLike,
     *,
-    scale_by_half: bool = False,
+    scale_by_half: bool | Literal["auto"] = "auto",
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    """Return the Brier score over vectors: the mean of the ``brier_losses``.
+    """Return the Brier score: the mean of the ``brier_losses``.
 
-    Boström (2008) and Brier (1950): mean over observations of the squared distance between the
-    vectors, in [0, 2]; for two classes that is twice the mean of (y − p)² over the positive class,
-    which Johansson et al. (2018, eq. 12) sum. ``scale_by_half=True`` gives the latter's mean. It is
-    scikit-learn's ``brier_score_loss(..., scale_by_half=False)``, and takes a class that is
-    missing from ``y``.
+    For two classes the mean of (y − p)² over the positive class, whose sum is eq. 12 of Johansson
+    et al. (2018); for more the mean squared distance between the label's and the estimated vector
+    (Brier 1950), in [0, 2]. That is scikit-learn's ``brier_score_loss``, and takes a class that is
+    missing from ``y``. ``scale_by_half=False`` gives the distance between vectors for two classes
+    too, which is twice as much (Boström 2008).
 
     Parameters
     ----------
@@ -188,8 +189,8 @@ def brier_score(
         Labels of any dtype.
     p : array-like of shape (n,) or (n, k)
         Probability of the positive class, or of every class in sorted order; in [0, 1].
-    scale_by_half : bool
-        Whether to halve it.
+    scale_by_half : bool or "auto"
+        Whether to halve it; ``"auto"``: with two classes, as scikit-learn does.
     sample_weight : array-like of shape (n,), optional
         Not below zero; a weight of 2 is the observation twice.
     classes, pos_label
@@ -198,7 +199,7 @@ def brier_score(
     Returns
     -------
     float
-        In [0, 2], halved in [0, 1].
+        In [0, 1] where halved, in [0, 2] otherwise.
 
     Raises
     ------
@@ -208,12 +209,14 @@ def brier_score(
     estimates = check_estimates(
         y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
     )
-    mean = float(np.average(_losses(estimates), weights=estimates.weight))
-    return mean / 2 if scale_by_half else mean
+    return float(np.average(_losses(estimates, scale_by_half), weights=estimates.weight))
 
 
-def _losses(estimates: Estimates) -> FloatArray:
+def _losses(estimates: ClassEstimates, scale_by_half: bool | Literal["auto"]) -> FloatArray:
+    if not isinstance(scale_by_half, bool | np.bool_) and scale_by_half != "auto":
+        raise ValueError(f'scale_by_half must be True, False or "auto", got {scale_by_half!r}')
+    halved = estimates.p.shape[1] == 2 if scale_by_half == "auto" else scale_by_half
     distance = estimates.p.copy()
     distance[np.arange(len(distance)), estimates.codes] -= 1
     losses: FloatArray = np.einsum("ij,ij->i", distance, distance)
-    return losses
+    return losses / 2 if halved else losses

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray
 from vennforest.metrics._binning import Binner, Bins, Strategy, cells
-from vennforest.metrics._inputs import Estimates, Problem, check_estimates
+from vennforest.metrics._inputs import ClassEstimates, EventEstimates, check_estimates
 from vennforest.metrics.smooth import smooth_error
 
 Kind = Literal[
@@ -190,7 +190,7 @@ def calibration_error_interval(
     return ErrorInterval(estimate, min(low, estimate), max(high, estimate))
 
 
-def _repeated(estimates: Estimates) -> Estimates:
+def _repeated(estimates: ClassEstimates) -> ClassEstimates:
     """Return every observation as often as its weight says, where that is a reasonable number."""
     weight = estimates.weight
     if (weight != np.rint(weight)).any() or weight.sum() > MAX_REPEATED:
@@ -217,8 +217,8 @@ def _bootstrap(
 
 
 def _calibrated(
-    estimates: Estimates, n_resamples: int, rng: np.random.Generator
-) -> Iterator[Estimates]:
+    estimates: ClassEstimates, n_resamples: int, rng: np.random.Generator
+) -> Iterator[ClassEstimates]:
     """Yield the same estimates with labels drawn from them."""
     reached = np.cumsum(estimates.p, axis=1)
     for _ in range(n_resamples):
@@ -226,7 +226,7 @@ def _calibrated(
         yield estimates._replace(codes=(reached <= place).sum(axis=1))
 
 
-def _statistic(estimates: Estimates, kind: Kind, bins: Bins, strategy: Strategy) -> Statistic:
+def _statistic(estimates: ClassEstimates, kind: Kind, bins: Bins, strategy: Strategy) -> Statistic:
     """Return the error as a function of the observations' weights (n,)."""
     if kind == "smooth":
         main = estimates.main()
@@ -256,7 +256,7 @@ def _mean_gap(share: FloatArray, gap: FloatArray) -> float:
 
 
 def _binned(
-    problem: Problem,
+    problem: EventEstimates,
     bins: Bins,
     strategy: Strategy,
     summary: Callable[[FloatArray, FloatArray], float],
@@ -271,12 +271,12 @@ def _binned(
     return statistic
 
 
-def _top_label(estimates: Estimates, bins: Bins, strategy: Strategy) -> Statistic:
+def _top_label(estimates: ClassEstimates, bins: Bins, strategy: Strategy) -> Statistic:
     predicted = estimates.predicted()
     problem = estimates.of_predicted()
     groups = [predicted == label for label in np.unique(predicted)]
     each = [
-        _binned(Problem(*(part[rows] for part in problem)), bins, strategy, _mean_gap)
+        _binned(EventEstimates(*(part[rows] for part in problem)), bins, strategy, _mean_gap)
         for rows in groups
     ]
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import erfc
 
 from vennforest._validation import FloatArray
-from vennforest.metrics._inputs import Problem, check_estimates
+from vennforest.metrics._inputs import EventEstimates, check_estimates
 
 
 class CalibrationTest(NamedTuple):
@@ -171,7 +171,7 @@ def _walk(
     pos_label: Any,
 ) -> tuple[FloatArray, float]:
     """Return the cumulative differences, beginning with 0, and their standard deviation."""
-    problem: Problem = check_estimates(
+    problem: EventEstimates = check_estimates(
         y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
     ).main()
     q, place = np.unique(problem.p, return_inverse=True)

@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import xlogy
 
 from vennforest._validation import FloatArray
-from vennforest.metrics._inputs import Problem, check_estimates
+from vennforest.metrics._inputs import EventEstimates, check_estimates
 
 Loss = Literal["brier", "log"]
 """(y − p)² of the positive class, or −ln of the probability of what happened."""
@@ -53,7 +53,7 @@ class Recalibration(NamedTuple):
     fitted: FloatArray
 
 
-def recalibrate(problem: Problem) -> Recalibration:
+def recalibrate(problem: EventEstimates) -> Recalibration:
     """Return the isotonic regression of the outcomes on the estimates; equal ones form a point."""
     p, place = np.unique(problem.p, return_inverse=True)
     weight = np.bincount(place, weights=problem.weight).astype(np.float64)
@@ -132,7 +132,7 @@ def corp_decomposition(
     return CorpDecomposition(*(float(sum(term)) for term in zip(*terms, strict=True)))
 
 
-def _decompose(problem: Problem, loss: Loss) -> tuple[float, float, float, float]:
+def _decompose(problem: EventEstimates, loss: Loss) -> tuple[float, float, float, float]:
     fit = recalibrate(problem)
     share = fit.weight / fit.weight.sum()
     base = float(share @ fit.observed)

@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from vennforest._validation import FloatArray, IntArray, check_scores
 from vennforest.metrics._binning import Binner, Bins, Strategy, cells
-from vennforest.metrics._inputs import Problem, check_estimates
+from vennforest.metrics._inputs import EventEstimates, check_estimates
 from vennforest.metrics.corp import Recalibration, recalibrate
 
 MAX_LEVELS = 2000
@@ -123,7 +123,7 @@ def reliability_curve(
     )
     problem = estimates.main()
     fit = recalibrate(problem)
-    points = Problem(fit.observed, fit.p, fit.weight)
+    points = EventEstimates(fit.observed, fit.p, fit.weight)
     codes = Binner(fit.p, bins, strategy)(fit.weight)
     n_k, r_k, phi_k = cells(codes, points, fit.weight)
     corners = _corners(fit.fitted)

@@ -102,16 +102,16 @@ class IntervalCurve:
 
 
 def interval_summary(
-    m: Multiprobability, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+    y: ArrayLike, m: Multiprobability, *, sample_weight: ArrayLike | None = None
 ) -> IntervalSummary:
     """Return the mean interval of the predicted labels and the observed accuracy.
 
     Parameters
     ----------
-    m : Multiprobability
-        Lower and upper probabilities of n objects.
     y : array-like of shape (n,)
-        Their labels, among ``m.classes``.
+        The observed labels, among ``m.classes``.
+    m : Multiprobability
+        Lower and upper probabilities of the n objects.
     sample_weight : array-like of shape (n,), optional
         Not below zero; a weight of 2 is the object twice.
 
@@ -122,7 +122,8 @@ def interval_summary(
     Raises
     ------
     ValueError
-        If lengths do not fit, or ``y`` holds a label that is none of ``m.classes``.
+        If lengths do not fit, ``y`` holds a label that is none of ``m.classes``, or the two are
+        given in the other order.
 
     Notes
     -----
@@ -130,7 +131,7 @@ def interval_summary(
     these means. A valid predictor's accuracy lies in the mean interval but for chance: the smaller
     n, the more often it falls outside.
     """
-    table = interval_table(m, y, bins=1, sample_weight=sample_weight)
+    table = interval_table(y, m, bins=1, sample_weight=sample_weight)
     return IntervalSummary(
         low=float(table.low[0]),
         high=float(table.high[0]),
@@ -141,8 +142,8 @@ def interval_summary(
 
 
 def interval_table(
-    m: Multiprobability,
     y: ArrayLike,
+    m: Multiprobability,
     *,
     bins: Bins = 10,
     strategy: Strategy = "uniform",
@@ -152,7 +153,7 @@ def interval_table(
 
     Parameters
     ----------
-    m, y, sample_weight
+    y, m, sample_weight
         As in ``interval_summary``.
     bins : int, array-like of edges, or "distinct"
         Bins of the confidence in [0, 1], closed to the right; empty ones are left out.
@@ -168,7 +169,7 @@ def interval_table(
     ValueError
         As ``interval_summary``, or if ``bins`` are none.
     """
-    correct, weight = _check(m, y, sample_weight)
+    correct, weight = _check(y, m, sample_weight)
     kept = weight > 0
     low, high = (bound[kept] for bound in m.of_label())
     correct, weight = correct[kept], weight[kept]
@@ -190,10 +191,10 @@ def interval_table(
 
 
 def interval_curve(
+    y: ArrayLike | None,
     m: Multiprobability,
     *,
     scores: ArrayLike | None = None,
-    y: ArrayLike | None = None,
     p: FloatArray | None = None,
     pos_label: Any = None,
     max_points: int | None = None,
@@ -202,12 +203,12 @@ def interval_curve(
 
     Parameters
     ----------
+    y : array-like of shape (n,) or None
+        The observed labels, where they are known.
     m : Multiprobability
         Lower and upper probabilities of n objects.
     scores : array-like of shape (n,), optional
         What to sort by; without them the probabilities.
-    y : array-like of shape (n,), optional
-        The observed labels.
     p : ndarray of shape (n, k), optional
         The one probability a class; by default the middle of its interval.
     pos_label : label, optional
@@ -225,8 +226,7 @@ def interval_curve(
     ValueError
         If lengths do not fit, labels are none of ``m.classes``, or there are no objects.
     """
-    if not len(m):
-        raise ValueError("m must hold at least one object, got 0")
+    _check_bounds(m)
     if max_points is None:
         max_points = 400 if scores is None else 2000
     if max_points < 2:
@@ -279,13 +279,23 @@ def interval_curve(
     )
 
 
-def _check(
-    m: Multiprobability, y: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[FloatArray, FloatArray]:
-    """Return whether each predicted label is right (n,), and weights (n,)."""
-    check_consistent_length(m.lower, y)
+def _check_bounds(m: Multiprobability) -> None:
+    """Refuse what are no bounds, such as labels that were given in their place."""
+    if not isinstance(m, Multiprobability):
+        raise ValueError(
+            f"m must be a Multiprobability, got {type(m).__name__}: labels come first, as in "
+            "interval_summary(y, m)"
+        )
     if not len(m):
         raise ValueError("m must hold at least one object, got 0")
+
+
+def _check(
+    y: ArrayLike, m: Multiprobability, sample_weight: ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return whether each predicted label is right (n,), and weights (n,)."""
+    _check_bounds(m)
+    check_consistent_length(m.lower, y)
     encode_labels(y, m.classes)
     weight = check_weights(sample_weight, len(m))
     correct = (m.labels() == np.asarray(y).reshape(-1)).astype(np.float64)

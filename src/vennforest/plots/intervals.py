@@ -86,7 +86,7 @@ class IntervalDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        return cls(interval_curve(m, scores=scores, y=y, **options)).plot(ax=ax, title=title)
+        return cls(interval_curve(y, m, scores=scores, **options)).plot(ax=ax, title=title)
 
     @classmethod
     def from_estimator(

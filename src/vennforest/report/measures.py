@@ -140,7 +140,7 @@ def measure(
     split = brier_decomposition(y, p, classes=classes, pos_label=label)
     losses = log_losses(p, codes)
     chance = _chance_errors(p, positive, seed)
-    intervals = None if estimates.bounds is None else interval_summary(estimates.bounds, y)
+    intervals = None if estimates.bounds is None else interval_summary(y, estimates.bounds)
     return Measures(
         log_loss=float(losses.mean()),
         log_loss_clipped=float(np.minimum(losses, -np.log(CLIP)).mean()),

@@ -330,7 +330,7 @@ def levels(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
     folds = evaluation.folds
     bounds = folds.estimates[method].bounds
     assert bounds is not None
-    table = interval_table(bounds, folds.classes[folds.codes])
+    table = interval_table(folds.classes[folds.codes], bounds)
     return [
         {
             "n": int(table.n[i]),

@@ -89,6 +89,9 @@ class Part:
         Scores new objects.
     groups : ndarray of shape (n,) or None
         The group of each calibration example, where whole groups are left out for a new object.
+    rows : ndarray of shape (n,) or None
+        Which rows given to ``fit`` the calibration examples are, where their scores are by a model
+        that did not see them; None: not known, or the model did.
     """
 
     estimator: Any
@@ -97,6 +100,7 @@ class Part:
     weight: FloatArray | None
     scorer: Scorer
     groups: IntArray | None = None
+    rows: IntArray | None = None
 
     def check_loaded(self) -> None:
         """Refuse scores, codes and weights of different examples.
@@ -116,6 +120,8 @@ class Part:
             expect((self.weight > 0).all(), "weight must be above zero")
         if self.groups is not None:
             expect_array(self.groups, "groups", (n,), "i", 0)
+        if self.rows is not None:
+            expect_array(self.rows, "rows", (n,), "i", 0)
         expect(hasattr(self.scorer, "draws"), "scorer must give scores")
 
     def check_classes(self, k: int) -> None:
@@ -218,6 +224,8 @@ class TrainingData:
         The name under which the model's ``fit`` takes weights; None: it does not.
     split_params : mapping
         What a splitter is given besides X and y, such as ``groups``; of all rows.
+    chosen : ndarray of shape (n,) or None
+        Which of the rows given to ``fit`` these are; None: all of them, in their order.
     """
 
     X: Any
@@ -228,9 +236,15 @@ class TrainingData:
     fit_params: Mapping[str, Any] = field(default_factory=dict)
     weight_param: str | None = None
     split_params: Mapping[str, Any] = field(default_factory=dict)
+    chosen: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def numbers(self) -> IntArray:
+        """Which of the rows given to ``fit`` these are, (n,)."""
+        return np.arange(len(self)) if self.chosen is None else self.chosen
 
     @property
     def groups(self) -> IntArray | None:
@@ -270,6 +284,7 @@ class TrainingData:
                 name: _safe_indexing(value, index) if _has_rows(value, len(self)) else value
                 for name, value in self.split_params.items()
             },
+            self.numbers[index],
         )
 
     def present(self) -> TrainingData:

@@ -139,7 +139,8 @@ class HonestForest:
             seed,
         )
         chosen = rest if len(kept) == len(rest) else rest.rows(kept)
-        return [Part(model, scorer.calibration_scores(), chosen.codes, chosen.weight, scorer)]
+        scores = scorer.calibration_scores()
+        return [Part(model, scores, chosen.codes, chosen.weight, scorer, rows=chosen.numbers)]
 
 
 def _weights(bags: list[NDArray[np.uint16]], weight: FloatArray | None) -> Iterator[FloatArray]:

@@ -133,7 +133,8 @@ class OutOfBag:
             joined = joined_scorer(
                 transformer, answers, data, rows, membership, kept, n_draws, seed
             )
-            return [Part(model, joined.calibration_scores(), chosen.codes, chosen.weight, joined)]
+            scores = joined.calibration_scores()
+            return [Part(model, scores, chosen.codes, chosen.weight, joined, rows=chosen.numbers)]
         if not everyone:
             rows = answers.check(_safe_indexing(seen, kept))
         scores = answers.mean(rows, membership, kept)
@@ -146,7 +147,9 @@ class OutOfBag:
             self.n_draws,
             seed,
         )
-        return [Part(model, scores, chosen.codes, chosen.weight, scorer, chosen.groups)]
+        return [
+            Part(model, scores, chosen.codes, chosen.weight, scorer, chosen.groups, chosen.numbers)
+        ]
 
 
 def _refuse(estimator: Any) -> None:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
-from vennforest._validation import CodeArray
+from vennforest._validation import CodeArray, FloatArray
 
 ROWS_CHECKED = 5_000
 """Rows on which transformers are fitted once with and once without labels."""
@@ -25,6 +25,42 @@ def last_step(estimator: Any) -> Any:
     while isinstance(estimator, Pipeline) and estimator.steps:
         estimator = estimator.steps[-1][1]
     return estimator
+
+
+def feature_importances(estimator: Any) -> FloatArray:
+    """Return a fitted estimator's importance of each of its columns, shape (d,).
+
+    Where a step before the last tells which column each of its outputs comes from (``sources_``,
+    as `vennforest.tables.TableEncoder` does) those of the outputs are summed.
+
+    Raises
+    ------
+    AttributeError
+        If it has none, or none of the columns that it is given.
+    """
+    last = last_step(estimator)
+    found = getattr(last, "feature_importances_", None)
+    if found is None:
+        raise AttributeError(
+            f"{type(last).__name__} has no feature_importances_: "
+            "sklearn.inspection.permutation_importance works with every classifier"
+        )
+    importances: FloatArray = np.asarray(found, dtype=np.float64)
+    before = transformers_of(estimator)
+    if not before:
+        return importances
+    sources, names = (getattr(before[-1], name, None) for name in ("sources_", "feature_names_in_"))
+    own = getattr(estimator, "feature_names_in_", None)
+    if sources is None or own is None or names is None or list(names) != list(own):
+        raise AttributeError(
+            "the importances of a pipeline's last step are of the features that its steps make: "
+            "see estimator_[-1].feature_importances_, or use "
+            "sklearn.inspection.permutation_importance"
+        )
+    column = {name: j for j, name in enumerate(own.tolist())}
+    summed: FloatArray = np.zeros(len(own))
+    np.add.at(summed, [column[name] for name in sources], importances)
+    return summed
 
 
 def transformers_of(estimator: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -135,7 +135,7 @@ class Training:
     ) -> list[Part]:
         """Return one part."""
         data = data.present()
-        return [_part(data.fit(estimator), data)]
+        return [replace(_part(data.fit(estimator), data), rows=None)]
 
 
 @dataclass(frozen=True)
@@ -295,6 +295,7 @@ def _fold_parts(
             pooled.codes,
             pooled.weight,
             ModelScorer(models[-1], data.classes),
+            rows=pooled.numbers,
         )
     ]
 
@@ -313,4 +314,5 @@ def _counting(index: Any, data: TrainingData) -> IntArray:
 
 def _part(model: Any, data: TrainingData) -> Part:
     scores = model_scores(model, data.X, data.classes)
-    return Part(model, scores, data.codes, data.weight, ModelScorer(model, data.classes))
+    scorer = ModelScorer(model, data.classes)
+    return Part(model, scores, data.codes, data.weight, scorer, rows=data.numbers)

@@ -98,7 +98,7 @@ class Bostrom2008(Experiment):
             full[:, np.searchsorted(classes, np.unique(y[train]))] = p
             auc = weighted_auc(y[test], full, classes=classes)
             record[name] = {
-                "brier": brier_score(y[test], full, classes=classes),
+                "brier": brier_score(y[test], full, classes=classes, scale_by_half=False),
                 "auc": None if np.isnan(auc) else auc,
                 "accuracy": float(np.mean(full.argmax(axis=1) == y[test])),
                 "log loss": float(log_loss(y[test], full, labels=classes)),
