@@ -15,6 +15,7 @@ from vennforest.calibrators import (
     VennAbers,
 )
 from vennforest.classifier import CalibratedClassifier
+from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.multiprobability import Multiprobability
 from vennforest.persistence.model_file import load, save
 from vennforest.transductive.classifier import TransductiveClassifier
@@ -29,6 +30,8 @@ __all__ = [
     "PlattScaling",
     "PooledCalibration",
     "QuadraticScaling",
+    "ScoreCounts",
+    "ScoreGrid",
     "SplineCalibration",
     "TemperatureScaling",
     "TransductiveClassifier",
