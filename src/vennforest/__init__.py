@@ -16,6 +16,7 @@ from vennforest.calibrators import (
 )
 from vennforest.classifier import CalibratedClassifier
 from vennforest.cross_validation import cross_val_multiprobability
+from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.multiprobability import Multiprobability
 from vennforest.persistence.model_file import load, save
 from vennforest.transductive.classifier import TransductiveClassifier
@@ -30,6 +31,8 @@ __all__ = [
     "PlattScaling",
     "PooledCalibration",
     "QuadraticScaling",
+    "ScoreCounts",
+    "ScoreGrid",
     "SplineCalibration",
     "TemperatureScaling",
     "TransductiveClassifier",

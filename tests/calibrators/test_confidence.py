@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 from sklearn.exceptions import NotFittedError
 
-from vennforest import VennAbers
+from vennforest import ScoreCounts, VennAbers
 from vennforest.calibrators.confidence import (
     ScoreConfidence,
     confidence_intervals,
@@ -209,7 +209,7 @@ def test_a_calibrator_has_them_from_its_examples_or_counts():
     fitted = VennAbers("log").fit(scores, y)
     x = np.unique(scores)
     negatives, positives = ([np.sum(y[scores == t] == c) for t in x] for c in (0, 1))
-    for model in (fitted, VennAbers().fit_counts(x, negatives, positives)):
+    for model in (fitted, VennAbers().fit_counts(ScoreCounts.from_counts(x, negatives, positives))):
         found = model.predict_confidence(scores)
         assert_array_equal(found.lower, expected.lower)
         assert_array_equal(found.upper, expected.upper)
@@ -226,7 +226,7 @@ def test_what_has_no_such_intervals_is_refused():
     model.fit([0.1, 0.9, 0.3], [0, 1, 1], sample_weight=[1, 2, 1])
     with pytest.raises(ValueError, match="sample_weight must be None at fit for confidence"):
         model.predict_confidence([0.5])
-    model.fit_counts([0.1, 0.9], [0.5, 1], [1, 2])
+    model.fit_counts(ScoreCounts.from_counts([0.1, 0.9], [0.5, 1], [1, 2]))
     with pytest.raises(ValueError, match=r"counts must be whole numbers .*, got"):
         model.predict_confidence([0.5])
     with pytest.raises(ValueError, match="y must hold at least two classes, got one class: 1"):

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oracle
 from cases import draw_scores
-from vennforest import Venn, VennAbers
+from vennforest import ScoreCounts, Venn, VennAbers
 from vennforest.calibrators.one_vs_rest import normalised_bounds
 
 
@@ -164,6 +164,6 @@ def test_what_does_not_fit_is_refused(make, argument, value, message):
 
 
 def test_counts_know_no_examples():
-    model = VennAbers().fit_counts([0.1, 0.9], [3, 1], [1, 3])
+    model = VennAbers().fit_counts(ScoreCounts.from_counts([0.1, 0.9], [3, 1], [1, 3]))
     with pytest.raises(ValueError, match="rows must"):
         model.predict_joined([[0.2, 0.3]], [0, 1, 2], [0, 1], [0.2, 0.8])

@@ -11,6 +11,7 @@ from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn_abers import step_table
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 from vennforest.calibrators.venn_abers.step_table import StepTable
+from vennforest.counts import ScoreCounts
 
 TOLERANCE = 1e-12
 
@@ -70,7 +71,9 @@ def test_counts_of_any_size_are_what_weights_are():
         scores, y = draw_few(rng)
         weight = draw_weights(rng, len(scores))
         new = places(rng, scores, 6)
-        counted = VennAbers("log").fit_counts(scores, weight * ~y, weight * y)
+        counted = VennAbers("log").fit_counts(
+            ScoreCounts.from_counts(scores, weight * ~y, weight * y)
+        )
         found = counted.predict_multiprobability(new)
         fitted = VennAbers("log").fit(scores, y, sample_weight=weight, classes=[False, True])
         expected = fitted.predict_multiprobability(new)
@@ -81,8 +84,8 @@ def test_counts_of_any_size_are_what_weights_are():
 def test_more_weight_than_leaves_room_for_the_new_object_is_refused():
     with pytest.raises(ValueError, match=r"sample_weight must sum to at most 1e\+18, .*: divide"):
         VennAbers().fit([0.1, 0.9], [0, 1], sample_weight=[1e18, 1e16])
-    with pytest.raises(ValueError, match=r"negatives and positives must sum to at most 1e\+18"):
-        VennAbers().fit_counts([0.1, 0.9], [1e18, 0], [0, 1e16])
+    with pytest.raises(ValueError, match=r"counts must sum to at most 1e\+18"):
+        VennAbers().fit_counts(ScoreCounts.from_counts([0.1, 0.9], [1e18, 0], [0, 1e16]))
     m = VennAbers().fit([0.1, 0.9], [0, 1], sample_weight=[1e18, 1]).predict_multiprobability([1])
     assert_allclose([m.p0[0], m.p1[0]], [1 / 2, 1], atol=TOLERANCE)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from vennforest import PlattScaling, Venn, VennAbers
+from vennforest import PlattScaling, ScoreCounts, Venn, VennAbers
 from vennforest.calibrators._counts import FINEST
 
 
@@ -97,10 +97,11 @@ def test_it_is_fitted_when_it_is_needed_and_anew_with_every_fit():
     model.fit(scores, 1 - y)
     assert model.smooth_ != other
     assert VennAbers("log").fit(scores, y).smooth_ is None
-    counted = VennAbers().fit(scores, y).fit_counts([0.2, 0.7], [3, 1], [1, 3])
+    counts = ScoreCounts.from_counts([0.2, 0.7], [3, 1], [1, 3])
+    counted = VennAbers().fit(scores, y).fit_counts(counts)
     assert_array_equal(
         counted.predict_proba([0.4]),
-        VennAbers().fit_counts([0.2, 0.7], [3, 1], [1, 3]).predict_proba([0.4]),
+        VennAbers().fit_counts(counts).predict_proba([0.4]),
     )
 
 

@@ -12,6 +12,7 @@ from vennforest.calibrators.base import LeftOut
 from vennforest.calibrators.venn_abers import kernels, step_table
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 from vennforest.calibrators.venn_abers.step_table import StepTable, _sort
+from vennforest.counts import ScoreCounts
 
 TOLERANCE = 1e-12
 
@@ -293,7 +294,8 @@ def test_counts_of_parts_add_up_to_the_whole(examples, parts):
             places.append(value)
             negatives.append(w[(s == value) & ~label].sum())
             positives.append(w[(s == value) & label].sum())
-    counted = VennAbers().fit_counts(places, negatives, positives, classes=[False, True])
+    counts = ScoreCounts.from_counts(places, negatives, positives, classes=[False, True])
+    counted = VennAbers().fit_counts(counts)
     whole, new = fitted(scores, y, weight), np.arange(-140, 140) / 16
     found, expected = counted.predict_multiprobability(new), whole.predict_multiprobability(new)
     assert_array_equal(found.lower, expected.lower)

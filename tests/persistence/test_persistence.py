@@ -41,6 +41,7 @@ from vennforest import (
     PlattScaling,
     PooledCalibration,
     QuadraticScaling,
+    ScoreCounts,
     SplineCalibration,
     TemperatureScaling,
     TransductiveClassifier,
@@ -199,7 +200,7 @@ def test_every_calibrator(calibrator, classes, tmp_path):
 
 
 def test_counts_and_own_taxonomy(tmp_path):
-    model = VennAbers().fit_counts([0.1, 0.5, 0.7], [3, 2, 1], [1, 2, 4])
+    model = VennAbers().fit_counts(ScoreCounts.from_counts([0.1, 0.5, 0.7], [3, 2, 1], [1, 2, 4]))
     same_after_loading(model, np.linspace(0, 1, 50), tmp_path)
     scores, y = np.linspace(0, 1, 60), np.arange(60) % 3 > 0
     model = Venn(taxonomy=np.rint).fit(scores, y)

@@ -19,7 +19,7 @@ def count_labels(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return distinct scores, ascending, with their weights and positive weights, each (m,).
 
-    Scores are put together as in `group` where there are many of them.
+    Scores are put together as in `group` where many of them differ.
 
     Parameters
     ----------
@@ -31,12 +31,23 @@ def count_labels(
         How often each example is to count, above zero.
     """
     w = np.ones(len(scores)) if weight is None else weight
-    if len(scores) > FINEST:
+    if more_differ(scores, FINEST):
         return group(scores, w, w * positive)
     x, point = np.unique(scores, return_inverse=True)
     total: FloatArray = np.bincount(point, w, len(x)).astype(np.float64)
     share: FloatArray = np.bincount(point, w * positive, len(x)).astype(np.float64)
     return x, total, share
+
+
+def more_differ(scores: FloatArray, number: int) -> bool:
+    """Tell whether scores (n,) hold more distinct ones than a number.
+
+    So that the answer is the same for examples and for counts of them; where nearly all differ the
+    first of them tell.
+    """
+    if len(scores) <= number:
+        return False
+    return len(np.unique(scores[: 2 * number])) > number or len(np.unique(scores)) > number
 
 
 def group(

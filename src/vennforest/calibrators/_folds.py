@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators._counts import group
+from vennforest.calibrators._counts import group, more_differ
 
 CELLS = 4_096
 """Scores of two classes from which on near-equal ones are put together."""
@@ -41,7 +41,7 @@ class Cells:
         Many scores of two classes are put together where they are nearly equal, see `group`.
         """
         w = np.ones(len(codes)) if weight is None else weight
-        if scores.ndim == 1 and len(scores) > CELLS:
+        if scores.ndim == 1 and more_differ(scores, CELLS):
             x, total, positive = group(scores, w, w * (codes == 1), CELLS)
             both = np.concatenate([total - positive, positive])
             code = np.repeat(np.arange(2), len(x))

@@ -42,18 +42,18 @@ class Standard:
 
     @classmethod
     @np.errstate(under="ignore")
-    def of(cls, column: FloatArray, shift: bool = True) -> Self:
+    def of(cls, column: FloatArray, shift: bool = True, weight: FloatArray | None = None) -> Self:
         """Return the standard of numbers (n,); a constant column becomes exactly 0.
 
-        Without ``shift`` numbers are scaled only.
+        Without ``shift`` numbers are scaled only. Weights (n,) count as so many equal numbers.
         """
         _, exponent = np.frexp(np.abs(column).max())
         unit = float(np.ldexp(1.0, int(np.clip(exponent, -1021, 1023))))
         scaled = column / unit
         first = float(scaled[0]) if shift else 0.0
         away = scaled - first
-        middle = float(away.mean()) if shift else 0.0
-        spread = float(np.sqrt(np.square(away - middle).mean()))
+        middle = float(np.average(away, weights=weight)) if shift else 0.0
+        spread = float(np.sqrt(np.average(np.square(away - middle), weights=weight)))
         return cls(unit, first + middle, spread or 1.0)
 
     def check_loaded(self) -> None:

@@ -14,11 +14,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from vennforest._loaded import expect, expect_array, expect_labels, expect_number
 from vennforest._validation import (
     FloatArray,
+    InputError,
     IntArray,
     check_scores,
     check_weights,
     encode_labels,
 )
+from vennforest.counts import ScoreCounts, ScoreGrid
 
 
 class LeftOut(NamedTuple):
@@ -109,8 +111,58 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             scores, codes, weight = scores[kept], codes[kept], weight[kept]
             weight = check_weights(weight, len(weight))
         self.classes_ = labels
+        self.__dict__.pop("_grid", None)
         self._fit(scores, codes, weight)
         return self
+
+    def fit_counts(self, counts: ScoreCounts) -> Self:
+        """Learn the map from counts of the classes at scores, as from the examples themselves.
+
+        Counts of parts of a data set add up, wherever the parts are. The fit is that of ``fit``
+        to the examples they count, to rounding.
+
+        Parameters
+        ----------
+        counts : ScoreCounts
+            Of two classes, or of more: one against the rest for calibrators that fit a map to
+            each class, else with score vectors (``vectors=True``). Counts on a grid put new
+            scores on that grid.
+
+        Returns
+        -------
+        self
+            Which knows no single examples, so that ``left_out`` must be None.
+
+        Raises
+        ------
+        ValueError
+            If there is no example, or score vectors are needed and not kept; and what ``fit``
+            raises.
+        """
+        if not isinstance(counts, ScoreCounts):
+            raise InputError(
+                "counts must be ScoreCounts (ScoreCounts.from_scores or .from_counts makes them), "
+                f"got {type(counts).__name__}"
+            )
+        if not len(counts):
+            raise ValueError("counts must hold at least one example, got none")
+        self._n_given, self._row_of = 0, None
+        self.classes_ = counts.classes
+        self.__dict__.pop("_grid", None)
+        if counts.grid is not None:
+            self._grid = counts.grid
+        self._fit_counts(counts)
+        return self
+
+    def _fit_counts(self, counts: ScoreCounts) -> None:
+        """Fit to counts, as to weighted examples."""
+        if len(counts.tables) > 1:
+            raise ValueError(
+                f"counts must keep the score vectors of {len(counts.classes)} classes for "
+                f"{type(self).__name__}, which looks at all scores of an example together: "
+                "use ScoreCounts.from_scores(..., vectors=True)"
+            )
+        self._fit(*counts.examples())
 
     @abstractmethod
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
@@ -160,11 +212,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """
         expect_labels(self.classes_)
         expect_number(self._n_given, "_n_given", 0, integer=True)
+        grid = self.__dict__.get("_grid")
+        expect(grid is None or isinstance(grid, ScoreGrid), "_grid must be a ScoreGrid")
         if self._row_of is not None:
             expect_array(self._row_of, "_row_of", (self._n_given,), "i", -1, self._n_given - 1)
 
     def _check_rows(self, n: int) -> None:
         """Refuse examples, as given to ``fit``, that are none of the n that reached ``_fit``."""
+        if self._from_counts:
+            return
         if self._row_of is None:
             expect(self._n_given == n, f"_n_given must be {n}, the number of examples")
         else:
@@ -174,10 +230,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 f"_row_of must number {n} examples in their order",
             )
 
+    @property
+    def _from_counts(self) -> bool:
+        """Whether it was fitted to counts, and knows no single examples."""
+        return self._n_given == 0
+
     def _check_new(self, scores: ArrayLike) -> FloatArray:
         if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
-        return _columns(check_scores(scores), len(self.classes_), self._keeps_columns)
+        grid: ScoreGrid | None = self.__dict__.get("_grid")
+        if grid is None:
+            return _columns(check_scores(scores), len(self.classes_), self._keeps_columns)
+        return grid(_columns(check_scores(scores), len(self.classes_), False))
 
     def _left_out(
         self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
@@ -198,6 +262,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             if groups is not None:
                 raise ValueError("left_out must be given with groups, got None")
             return None
+        if self._from_counts:
+            raise ValueError(
+                "left_out must be None after fit_counts, which knows no single examples"
+            )
         rows = np.asarray(left_out)
         if rows.shape != (m,):
             raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
@@ -229,6 +297,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             If shapes do not fit, a score is not finite, or an example does not exist.
         """
         check_is_fitted(self, "classes_")
+        if self._from_counts:
+            raise ValueError("rows must be empty after fit_counts, which knows no single examples")
         k = len(self.classes_)
         own = np.require(scores, np.float64, ["C", "W"])
         then = np.require(changed, np.float64, ["C", "W"])

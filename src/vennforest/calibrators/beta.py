@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from vennforest._loaded import expect, expect_number
-from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest._validation import FloatArray, check_option
 from vennforest.calibrators._logistic import Standard, fit_logistic, logistic
 from vennforest.calibrators._probabilities import ANY_SCORES, Interior, check_unit_interval
-from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
+from vennforest.calibrators.one_vs_rest import Column, OneVsRestCalibrator
 from vennforest.calibrators.platt import Targets, make_targets
 
 WAY_OUT = f" for beta calibration ({ANY_SCORES})"
@@ -124,7 +124,8 @@ def _not_negative(
     The loss is convex, so where the free optimum violates constraints, the constrained one meets
     one of these with equality: that column is dropped, and of two the better way is taken.
     """
-    standards = [Standard.of(column, shift=intercept) for column in columns]
+    weight = negative + positive
+    standards = [Standard.of(column, intercept, weight) for column in columns]
     z = np.array([one(column) for one, column in zip(standards, columns, strict=True)])
     slopes, c, loss = fit_logistic(z.reshape(len(columns), -1), negative, positive, intercept)
     if (slopes >= 0).all():
@@ -204,10 +205,10 @@ class BetaCalibration(OneVsRestCalibrator):
         self.parameters = parameters
         self.targets = targets
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+    def _fit_columns(self, columns: Iterable[Column]) -> None:
         check_option(self.parameters, Parameters, "parameters")
         check_option(self.targets, Targets, "targets")
-        super()._fit(scores, codes, weight)
+        super()._fit_columns(columns)
         self.a_ = np.array([one.a for one in self.maps_])
         self.b_ = np.array([one.b for one in self.maps_])
         self.c_ = np.array([one.c for one in self.maps_])

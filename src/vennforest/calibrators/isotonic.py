@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,8 +10,8 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from vennforest._loaded import expect, expect_array, expect_increasing
-from vennforest._validation import FloatArray, IntArray, check_option
-from vennforest.calibrators.one_vs_rest import BinaryMap, OneVsRestCalibrator
+from vennforest._validation import FloatArray, check_option
+from vennforest.calibrators.one_vs_rest import BinaryMap, Column, OneVsRestCalibrator
 
 Between = Literal["step", "nearest", "linear"]
 """How the fit is read between calibration scores."""
@@ -177,9 +178,9 @@ class IsotonicCalibration(OneVsRestCalibrator):
     def __init__(self, between: Between = "step") -> None:
         self.between = between
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+    def _fit_columns(self, columns: Iterable[Column]) -> None:
         check_option(self.between, Between, "between")
-        super()._fit(scores, codes, weight)
+        super()._fit_columns(columns)
 
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None

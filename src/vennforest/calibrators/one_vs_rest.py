@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +11,17 @@ import numpy as np
 from vennforest._loaded import expect
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.base import Calibrator
+from vennforest.counts import ScoreCounts
+
+Column = tuple[FloatArray, FloatArray, FloatArray | None]
+"""Scores (n,) of one class, labels (n,) in {0.0, 1.0}, and weights (n,) above zero, if any."""
+
+
+def against_rest(counts: ScoreCounts) -> Iterator[Column]:
+    """Yield the weighted examples of each table of counts."""
+    for table in range(len(counts.tables)):
+        scores, codes, weight = counts.examples(table)
+        yield scores, codes.astype(np.float64), weight
 
 
 class BinaryMap(Protocol):
@@ -43,14 +54,22 @@ class OneVsRestCalibrator(Calibrator):
 
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
         if scores.ndim == 1:
-            self.maps_ = [self._fit_map(scores, codes.astype(np.float64), weight)]
+            self._fit_columns([(scores, codes.astype(np.float64), weight)])
         else:
-            self.maps_ = [
-                self._fit_map(
-                    np.ascontiguousarray(scores[:, j]), (codes == j).astype(np.float64), weight
-                )
+            self._fit_columns(
+                (np.ascontiguousarray(scores[:, j]), (codes == j).astype(np.float64), weight)
                 for j in range(scores.shape[1])
-            ]
+            )
+
+    def _fit_counts(self, counts: ScoreCounts) -> None:
+        if counts.vectors:
+            super()._fit_counts(counts)
+        else:
+            self._fit_columns(against_rest(counts))
+
+    def _fit_columns(self, columns: Iterable[Column]) -> None:
+        """Fit the map of each column: scores, labels and weights."""
+        self.maps_ = [self._fit_map(*column) for column in columns]
 
     def check_loaded(self) -> None:
         """Refuse another number of maps than there are columns of scores, or none that is a map.

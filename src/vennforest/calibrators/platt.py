@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from vennforest._loaded import expect, expect_number
-from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest._validation import FloatArray, check_option
 from vennforest.calibrators._logistic import Standard, fit_logistic, logistic
 from vennforest.calibrators._probabilities import Interior, check_unit_interval
-from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
+from vennforest.calibrators.one_vs_rest import Column, OneVsRestCalibrator
 
 Targets = Literal["smoothed", "hard"]
 """What the sigmoid is fitted to."""
@@ -118,7 +119,7 @@ def fit_platt(
         scores = interior.log_odds(scores)
     w = np.ones(len(scores)) if weight is None else weight
     target = make_targets(positive, w, targets)
-    standard = Standard.of(scores)
+    standard = Standard.of(scores, weight=weight)
     z = standard(scores)[None]
     slope, intercept, _ = fit_logistic(z, w * (1 - target), w * target)
     return PlattMap(standard, float(slope[0]), intercept, interior)
@@ -200,10 +201,10 @@ class PlattScaling(OneVsRestCalibrator):
         self.targets = targets
         self.on = on
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+    def _fit_columns(self, columns: Iterable[Column]) -> None:
         check_option(self.targets, Targets, "targets")
         check_option(self.on, On, "on")
-        super()._fit(scores, codes, weight)
+        super()._fit_columns(columns)
         self.A_ = np.array([one.A for one in self.maps_])
         self.B_ = np.array([one.B for one in self.maps_])
 

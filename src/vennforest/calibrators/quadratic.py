@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from vennforest._loaded import expect
@@ -12,10 +14,14 @@ from vennforest.calibrators._log_scores import (
     Shrinkage,
     ToProbabilities,
     check_not_negative,
+    choose_on,
 )
 from vennforest.calibrators._penalised import Counts
+from vennforest.calibrators._probabilities import are_probabilities
 from vennforest.calibrators._slopes import SlopeMap, SlopeProblem
-from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
+from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.one_vs_rest import Column, OneVsRestCalibrator, against_rest
+from vennforest.counts import ScoreCounts
 
 
 class LogOddsCalibrator(OneVsRestCalibrator):
@@ -27,12 +33,31 @@ class LogOddsCalibrator(OneVsRestCalibrator):
     maps_: list[SlopeMap]
 
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        self._ridge = check_not_negative(self.ridge, "ridge", zero=False)
-        self._c = check_not_negative(self.shrinkage, "shrinkage")
         k = len(self.classes_)
         self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
         self.on_ = self._to_probabilities.on
         super()._fit(self._to_probabilities(scores), codes, weight)
+
+    def _fit_counts(self, counts: ScoreCounts) -> None:
+        if len(counts.tables) == 1:
+            Calibrator._fit_counts(self, counts)
+            return
+        # Of probabilities one column tells nothing of the others but that they make 1 together.
+        k = len(counts.classes)
+        columns = list(against_rest(counts))
+        if self.on == "logits" or not all(are_probabilities(column[0]) for column in columns):
+            raise ValueError(
+                f"counts of {k} classes must be at probabilities for {type(self).__name__}, or "
+                "keep score vectors: use ScoreCounts.from_scores(..., vectors=True)"
+            )
+        self._to_probabilities = ToProbabilities(None)
+        self.on_ = choose_on(self.on, columns[0][0])
+        self._fit_columns(columns)
+
+    def _fit_columns(self, columns: Iterable[Column]) -> None:
+        self._ridge = check_not_negative(self.ridge, "ridge", zero=False)
+        self._c = check_not_negative(self.shrinkage, "shrinkage")
+        super()._fit_columns(columns)
 
     def check_loaded(self) -> None:
         """Refuse maps of anything else than log-odds.
@@ -121,10 +146,10 @@ class QuadraticScaling(LogOddsCalibrator):
         self.shrinkage = shrinkage
         self.on = on
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+    def _fit_columns(self, columns: Iterable[Column]) -> None:
         if not isinstance(self.monotone, bool | np.bool_):
             raise InputError(f"monotone must be a boolean, got {self.monotone!r}")
-        super()._fit(scores, codes, weight)
+        super()._fit_columns(columns)
         self.a_ = np.array([_coefficients(one) for one in self.maps_])
 
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:

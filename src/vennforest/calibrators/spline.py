@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
 
-from vennforest._validation import FloatArray, InputError, IntArray, check_count
+from vennforest._validation import FloatArray, InputError, check_count
 from vennforest.calibrators._log_scores import On, Shrinkage, check_not_negative
 from vennforest.calibrators._penalised import Counts, PenalisedFit
 from vennforest.calibrators._slopes import SlopeMap, SlopeProblem
+from vennforest.calibrators.one_vs_rest import Column
 from vennforest.calibrators.quadratic import LogOddsCalibrator
 
 ROUGHNESS = (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
@@ -89,7 +90,7 @@ class SplineCalibration(LogOddsCalibrator):
         self.shrinkage = shrinkage
         self.on = on
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+    def _fit_columns(self, columns: Iterable[Column]) -> None:
         check_count(self.n_knots, "n_knots", 2)
         self._tried: Sequence[float] = ROUGHNESS
         if isinstance(self.roughness, str):
@@ -98,7 +99,7 @@ class SplineCalibration(LogOddsCalibrator):
         else:
             self._tried = [check_not_negative(self.roughness, "roughness", zero=False)]
         self._chosen: list[float] = []
-        super()._fit(scores, codes, weight)
+        super()._fit_columns(columns)
         self.roughness_ = np.array(self._chosen)
 
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:

@@ -93,7 +93,7 @@ class TemperatureScaling(Calibrator):
         self._unit = float(np.ldexp(1.0, int(np.clip(np.frexp(largest)[1], -1021, 1023))))
         with np.errstate(under="ignore"):
             z = half / self._unit
-            deviation = float(np.sqrt(np.square(z).mean()))
+            deviation = float(np.sqrt(np.average(np.square(z).mean(axis=0), weights=weight)))
             z /= deviation or 1.0
             self._beta = _inverse_temperature(z, codes, weight) / (deviation or 1.0)
         with np.errstate(over="ignore", under="ignore"):

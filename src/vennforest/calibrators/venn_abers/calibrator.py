@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._loaded import expect
-from vennforest._validation import (
-    FloatArray,
-    IntArray,
-    check_option,
-    check_scores,
-    check_weights,
-)
+from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.confidence import ConfidenceIntervals, ScoreConfidence, intervals_of
 from vennforest.calibrators.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn_abers.joined import read_joined
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
 from vennforest.calibrators.venn_abers.step_table import StepTable
-from vennforest.calibrators.venn_abers.sums import check_total
+from vennforest.calibrators.venn_abers.sums import MOST_WEIGHT, check_total
+from vennforest.counts import ScoreCounts
+from vennforest.counts.score_counts import CountArray
 from vennforest.multiprobability import Merge, Multiprobability
+
+EXACT = 53
+"""Bits that an integer may have to be a float, whatever they are."""
 
 
 class VennAbers(BoundedCalibrator):
@@ -114,62 +113,20 @@ class VennAbers(BoundedCalibrator):
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_smooth"}
 
-    def fit_counts(
-        self,
-        scores: ArrayLike,
-        negatives: ArrayLike,
-        positives: ArrayLike,
-        *,
-        classes: ArrayLike = (0, 1),
-    ) -> Self:
-        """Fit from counts at scores: the form in which fits of parts of a data set add up.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,)
-            Scores, in any order; counts at equal scores are added.
-        negatives, positives : array-like of shape (m,)
-            How many calibration examples of the first and of the second class have that score
-            (or their weights), not below zero.
-        classes : array-like of shape (2,), default=(0, 1)
-            The two labels, the negative one first; like everywhere they are sorted.
-
-        Returns
-        -------
-        self
-            Which knows no single examples, so that ``left_out`` must be None.
-
-        Raises
-        ------
-        ValueError
-            If shapes do not fit, scores are not finite, counts are negative or all zero, or the
-            classes are not two, the smaller one first.
-        """
-        check_option(self.merge, Merge, "merge")
-        score = check_scores(scores)
-        if score.ndim != 1:
-            raise ValueError(f"scores must have shape (m,), got {score.shape}")
-        labels = np.asarray(classes)
-        if len(labels) != 2 or not labels[0] < labels[1]:
-            raise ValueError(f"classes must be two labels in sorted order, got {list(labels)}")
-        m = len(score)
-        if not m:
-            raise ValueError("scores must hold at least one score, got none")
-        counts = np.concatenate([np.asarray(c, np.float64) for c in (negatives, positives)])
-        if counts.shape != (2 * m,):
-            raise ValueError(
-                f"negatives and positives must have shape ({m},), got {len(counts)} counts in all"
-            )
-        checked = check_weights(counts, 2 * m, "negatives and positives")
-        counts = np.ones(2 * m) if checked is None else checked
-        check_total(counts, "negatives and positives")
-        there = counts > 0
-        positive = np.repeat(np.array([0, 1], np.int8), m)[there]
-        self.classes_ = labels
-        self._n_given, self._row_of = 0, None
-        self.tables_ = [StepTable.from_counts(np.tile(score, 2)[there], counts[there], positive)]
-        self._plan_smooth()
-        return self
+    def _fit_counts(self, counts: ScoreCounts) -> None:
+        if counts.vectors:
+            super()._fit_counts(counts)
+        else:
+            self._fit_merge()
+            if (total := counts.total) > MOST_WEIGHT:
+                raise ValueError(
+                    f"counts must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
+                    f"got {total:g}"
+                )
+            self.tables_ = [_table_of(*table) for table in counts.tables]
+            self._plan_smooth()
+        for table in self.tables_:
+            table.examples = None
 
     def check_loaded(self) -> None:
         """Refuse another number of tables or sigmoids than there are columns of scores.
@@ -369,3 +326,16 @@ class VennAbers(BoundedCalibrator):
         if self.smooth_ is None:
             raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
         return self.smooth_.predict(new)
+
+
+def _table_of(x: FloatArray, counts: CountArray) -> StepTable:
+    """Return the step table of counts (m, 2); large integers go in as two floats each."""
+    row, column = np.nonzero(counts)
+    x, count, label = x[row], counts[row, column], column.astype(np.int8)
+    if count.dtype.kind == "f" or count.max() < 1 << EXACT:
+        return StepTable.from_counts(x, count.astype(np.float64), label)
+    whole = count.astype(np.int64)
+    high = whole >> EXACT << EXACT
+    both = np.concatenate([high, whole - high]).astype(np.float64)
+    there = both > 0
+    return StepTable.from_counts(np.tile(x, 2)[there], both[there], np.tile(label, 2)[there])
