@@ -15,8 +15,8 @@ from vennforest.calibrators import (
     VennAbers,
 )
 from vennforest.classifier import CalibratedClassifier
-from vennforest.cross_validation import cross_val_multiprobability
 from vennforest.counts import ScoreCounts, ScoreGrid
+from vennforest.cross_validation import cross_val_multiprobability
 from vennforest.multiprobability import Multiprobability
 from vennforest.persistence.model_file import load, save
 from vennforest.transductive.classifier import TransductiveClassifier

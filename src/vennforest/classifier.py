@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
@@ -15,8 +16,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._available import available_unless
-from vennforest._fitted import FittedAttributes
 from vennforest._loaded import expect, expect_labels, same_labels
+from vennforest._shifted import ShiftedPrior
 from vennforest._validation import (
     FloatArray,
     check_option,
@@ -33,6 +34,7 @@ from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest.packed import Votes
 from vennforest.multiprobability import Multiprobability
 from vennforest.prediction import Prediction, predict_parts, whole_scores
+from vennforest.prior import shift_intervals
 from vennforest.sources import (
     Folds,
     Frozen,
@@ -68,7 +70,7 @@ def _no_bounds(model: CalibratedClassifier) -> str | None:
     return None if _has_bounds(model) else no_bounds(model.method)
 
 
-class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class CalibratedClassifier(ShiftedPrior, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
     By default a random forest of 300 trees, calibrated out of bag: all data trains, all data
@@ -267,6 +269,7 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
         labels = classes[codes]
         data = TrainingData(X, labels, small, classes, weight, to_fit, weight_param, to_split)
         self.classes_ = classes
+        self._prior = self._factors = None
         self._n_rows, self._row_groups = len(data), data.groups
         try:
             self._parts = self._score(estimator, data, random_state)
@@ -308,6 +311,7 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
                 setattr(other, name, getattr(self, name))
         other.calibrate_on_ = self.calibrate_on_
         other.calibrate_on_reason_ = self.calibrate_on_reason_
+        other._prior, other._factors = self._prior, self._factors
         other._calibrate()
         return cast("Self", other)
 
@@ -486,7 +490,7 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
             raise ValueError(
                 "sample_weight must be left out for confidence intervals, which count examples"
             )
-        return confidence_intervals(
+        found = confidence_intervals(
             part.scores,
             self.classes_[part.codes],
             whole_scores(part, X),
@@ -494,12 +498,18 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
             classes=self.classes_,
             simultaneous=simultaneous,
         )
+        if self._factors is None:
+            return found
+        lower, upper = shift_intervals(found.lower, found.upper, self._factors)
+        return replace(found, lower=lower, upper=upper)
 
     def _predict(self, X: Any, bounds: bool = True) -> Prediction:
         """Return bounds, where the method has them and they are wanted, and probabilities."""
         if "classes_" not in self.__dict__:  # the check itself takes as long as scoring a row
             check_is_fitted(self, "classes_")
-        return predict_parts(self._parts, self._calibrators, self._points, self.classes_, X, bounds)
+        return predict_parts(
+            self._parts, self._calibrators, self._points, self.classes_, X, bounds, self._factors
+        )
 
     def check_loaded(self) -> None:
         """Refuse models, calibration examples and calibrators that do not belong together.
@@ -526,6 +536,7 @@ class CalibratedClassifier(FittedAttributes, MetaEstimatorMixin, ClassifierMixin
             expect(drawn == n, f"a scorer must leave out one of {n} examples")
             labels = getattr(part.scorer, "classes", self.classes_)
             expect(same_labels(labels, self.classes_), "classes must be the same")
+        self._check_prior()
         expect(len(self._points) == len(parts), "_points must be as many as _parts")
         for point in self._points:
             expect(point is None or isinstance(point, PooledCalibration), "_points must be pools")

@@ -31,6 +31,11 @@ class Multiprobability:
         The label of each column.
     widened : ndarray of shape (n,), bool, optional
         Where bounds were moved apart to hold the probability that goes with them; None: nowhere.
+    distributions : bool
+        Whether the bounds are those of k distributions, one for each label y that the object
+        might have, each the lower bounds with that of y raised to its upper one: ``p_y = lower +
+        (upper_y - lower_y) e_y``, as a Venn predictor's are. Otherwise each class has an interval
+        of its own.
 
     Examples
     --------
@@ -50,6 +55,7 @@ class Multiprobability:
     upper: FloatArray
     classes: NDArray[Any]
     widened: NDArray[np.bool_] | None = None
+    distributions: bool = False
 
     def __post_init__(self) -> None:
         """Refuse bounds that do not fit together."""
@@ -71,7 +77,9 @@ class Multiprobability:
         if isinstance(rows, int | np.integer):
             rows = [rows]
         widened = None if self.widened is None else self.widened[rows]
-        return Multiprobability(self.lower[rows], self.upper[rows], self.classes, widened)
+        return Multiprobability(
+            self.lower[rows], self.upper[rows], self.classes, widened, self.distributions
+        )
 
     def to_frame(self, p: ArrayLike | None = None, index: Any = None) -> pd.DataFrame:
         """Return the bounds as a pandas data frame, a row an object.
@@ -111,6 +119,12 @@ class Multiprobability:
         outside: NDArray[np.bool_] = ((p < self.lower) | (p > self.upper)).any(axis=1)  # type: ignore[assignment]
         lower, upper = np.minimum(self.lower, p), np.maximum(self.upper, p)
         return Multiprobability(lower, upper, self.classes, outside)
+
+    def hold(self, p: FloatArray) -> FloatArray:
+        """Return p (n, k) with what rounding alone put outside the bounds put back inside."""
+        within = np.clip(p, self.lower, self.upper)
+        kept: FloatArray = np.where(np.abs(p - within) < 1e-12, within, p)
+        return kept
 
     @property
     def width(self) -> FloatArray:

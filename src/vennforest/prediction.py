@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.bounded import has_bounds, merged, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
+from vennforest.prior import shift_bounds, shift_probabilities
 from vennforest.sources import Draw, Joined, Part
 
 Prediction = tuple[Multiprobability | None, FloatArray]
@@ -25,6 +26,7 @@ def predict_parts(
     classes: NDArray[Any],
     X: Any,
     bounds: bool = True,
+    factors: FloatArray | None = None,
 ) -> Prediction:
     """Return what parts with their calibrators predict of the rows of X.
 
@@ -40,6 +42,8 @@ def predict_parts(
     X : array-like of shape (n, d)
     bounds : bool
         Whether bounds are wanted; without them less may have to be done.
+    factors : ndarray of shape (k,), optional
+        What the odds of the classes are multiplied by: see `vennforest.prior`.
 
     Returns
     -------
@@ -47,33 +51,46 @@ def predict_parts(
         Of several parts the means; bounds widened where needed to hold the probability.
     """
     results = [
-        _predict_part(part, calibrator, point, classes, X, bounds)
+        _predict_part(part, calibrator, point, classes, X, bounds, factors)
         for part, calibrator, point in zip(parts, calibrators, points, strict=True)
     ]
-    every = [found for found, _ in results if found is not None]
-    p = results[0][1]
+    every = [found for found, *_ in results if found is not None]
+    p = results[0][2]
     if len(results) > 1:
-        each = [one for _, one in results]
+        each = [one for *_, one in results]
         how: Merge = "midpoint"  # the plain mean over folds
         if points[0] is None:
             how = getattr(calibrators[0], "merge", how)
         p = merge_folds(every, how, each) if every else cast("FloatArray", np.mean(each, axis=0))
-    if not every:
+    shown = [found for _, found, _ in results if found is not None]
+    if factors is not None:
+        p = shift_probabilities(p, factors)
+    if not shown:
         return None, p
-    if len(every) == 1 and points[0] is None:
-        return every[0], p
-    lower = np.mean([found.lower for found in every], axis=0)
-    upper = np.mean([found.upper for found in every], axis=0)
+    if len(shown) == 1 and points[0] is None:
+        if factors is None:
+            return shown[0], p
+        p = shown[0].hold(p)
+        wide = shown[0].widen(p)  # over several draws only
+        return wide if wide.widened is not None and wide.widened.any() else shown[0], p
+    lower = np.mean([found.lower for found in shown], axis=0)
+    upper = np.mean([found.upper for found in shown], axis=0)
     return Multiprobability(lower, upper, classes).widen(p), p
 
 
 def _predict_part(
-    part: Part, calibrator: Any, point: Any, classes: NDArray[Any], X: Any, bounds: bool
-) -> Prediction:
-    """Return the means of bounds and probabilities over the draws of one part."""
+    part: Part,
+    calibrator: Any,
+    point: Any,
+    classes: NDArray[Any],
+    X: Any,
+    bounds: bool,
+    factors: FloatArray | None,
+) -> tuple[Multiprobability | None, Multiprobability | None, FloatArray]:
+    """Return the means of bounds, of shifted bounds and of probabilities over a part's draws."""
     partial = getattr(part.scorer, "partial", False)
     if point is not None and not bounds and (partial or _few(part)):
-        return None, _point(part, point, X, None)
+        return None, None, _point(part, point, X, None)
     total = 0
     sums: list[FloatArray] = []
     scores: FloatArray = np.empty(0)
@@ -83,6 +100,10 @@ def _predict_part(
         if has_bounds(calibrator):
             found = _bounds(calibrator, scores, left_out, joined, part.groups, classes)
             answer = [found.lower, found.upper]
+            if factors is not None:
+                # Each draw by itself: a mean of shifted bounds is unbiased, a shifted mean is not.
+                moved = shift_bounds(found, factors)
+                answer += [moved.lower, moved.upper]
             if point is None:
                 answer.append(merged(calibrator, found, scores))
         else:
@@ -93,7 +114,10 @@ def _predict_part(
         total += draws
     means = sums if total == 1 else [s / total for s in sums]
     p = means.pop() if point is None else _point(part, point, X, None if partial else scores)
-    return (Multiprobability(means[0], means[1], classes) if means else None), p
+    if not means:
+        return None, None, p
+    found = Multiprobability(means[0], means[1], classes)
+    return found, found if factors is None else Multiprobability(means[2], means[3], classes), p
 
 
 def _few(part: Part) -> bool:
@@ -228,6 +252,13 @@ def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
         raise ValueError("models must share their estimators, got models that were fitted apart")
     parts = [replace(part, scorer=_Recorded.of(part.scorer, X)) for part in first]
     return [
-        predict_parts(parts, model._calibrators, model._points, model.classes_, X)
+        predict_parts(
+            parts,
+            model._calibrators,
+            model._points,
+            model.classes_,
+            X,
+            factors=getattr(model, "_factors", None),
+        )
         for model in models
     ]

@@ -73,7 +73,7 @@ class ScoreGrid:
         check_option(self.on, On, "on")
         for name in ("low", "high"):
             value: Any = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
+            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
                 raise InputError(f"{name} must be a finite number, got {value!r}")
             object.__setattr__(self, name, float(value))
         object.__setattr__(self, "cells", int(self.cells))

@@ -1,6 +1,6 @@
 """Evaluate a data set by cross-validation and write what came out as one web page."""
 
-from vennforest.report.costs import CostMatrix
+from vennforest.decisions import CostMatrix
 from vennforest.report.evaluate import evaluate
 from vennforest.report.evaluation import Evaluation
 from vennforest.report.measures import Measures

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import InputError, check_count, check_option, is_frame
-from vennforest.report.costs import CostMatrix
+from vennforest.decisions import CostMatrix
 from vennforest.report.evaluation import ALL_METHODS, Evaluation
 from vennforest.report.folds import RAW, OutOfFold, Progress, cross_validate
 from vennforest.report.measures import measure

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vennforest.calibrators import METHODS
-from vennforest.report.costs import CostMatrix, Decisions
+from vennforest.decisions import CostMatrix, Decisions
 from vennforest.report.folds import RAW, OutOfFold
 from vennforest.report.measures import Measures
 from vennforest.report.verdict import Verdict

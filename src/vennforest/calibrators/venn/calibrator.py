@@ -184,7 +184,7 @@ class Venn(BoundedCalibrator):
         if absent is not None:
             affected, counts = self._counts_without(absent, category)
             lower[affected], upper[affected] = _bounds(counts)
-        return Multiprobability(lower, upper, self.classes_)
+        return Multiprobability(lower, upper, self.classes_, distributions=True)
 
     def _counts_without(self, absent: LeftOut, category: IntArray) -> tuple[IntArray, FloatArray]:
         """Return the new scores whose category's counts (affected, k) change, and those counts."""

@@ -94,10 +94,25 @@ class CostMatrix:
             )
         return _checked(costs, names)
 
+    @property
+    def slack(self) -> float:
+        """How far apart expected costs may be that rounding alone sets apart."""
+        return 1e-12 * max(1.0, float(np.abs(self.costs).max()))
+
     def decide(self, p: FloatArray) -> IntArray:
         """Return the decision (n,) of least expected cost, the first of equals; p is (n, k)."""
-        decided: IntArray = (p @ self.costs).argmin(axis=1)
-        return decided
+        return self.first_least(p @ self.costs)
+
+    def first_least(self, values: FloatArray) -> IntArray:
+        """Return the first decision (n,) whose value of (n, d) is least, but for rounding."""
+        least = values <= values.min(axis=1, keepdims=True) + self.slack
+        first: IntArray = least.argmax(axis=1)
+        return first
+
+    def largest(self, bounds: Multiprobability) -> FloatArray:
+        """Return the largest expected cost (n, d) of each decision between the bounds."""
+        columns = [largest_mean(cost, bounds.lower, bounds.upper) for cost in self.costs.T]
+        return np.column_stack(columns)
 
     def paid(self, decided: IntArray, codes: IntArray) -> FloatArray:
         """Return what each decision cost, (n,), given the observed classes."""
@@ -108,23 +123,16 @@ class CostMatrix:
         """Tell which decisions (n,) cost least under all probabilities between the bounds.
 
         A decision j is settled if Σ p_i (c_ij − c_ij') is at most 0 for every other j' and every p
-        with lower ≤ p ≤ upper and Σ p_i = 1. The largest such sum gives every class its lower
-        bound and what is left to the classes of the largest difference first.
+        with lower ≤ p ≤ upper and Σ p_i = 1.
         """
         same = np.ones(len(decided), dtype=bool)
         for j in np.unique(decided):
             mine = np.flatnonzero(decided == j)
-            low, room = bounds.lower[mine], bounds.width[mine]
+            low, high = bounds.lower[mine], bounds.upper[mine]
             for other in range(self.costs.shape[1]):
-                if other == j:
-                    continue
-                gap = self.costs[:, j] - self.costs[:, other]
-                order = np.argsort(-gap, kind="stable")
-                space = np.cumsum(room[:, order], axis=1)
-                left = np.maximum(1 - low.sum(axis=1, keepdims=True), 0)
-                filled = np.diff(np.minimum(space, left), axis=1, prepend=0.0)
-                worst = low @ gap + filled @ gap[order]
-                same[mine] &= worst <= 1e-12 * max(1.0, float(np.abs(gap).max()))
+                if other != j:
+                    gap = self.costs[:, j] - self.costs[:, other]
+                    same[mine] &= largest_mean(gap, low, high) <= self.slack
         return same
 
     def judge(self, p: FloatArray, bounds: Multiprobability | None, codes: IntArray) -> Decisions:
@@ -138,6 +146,27 @@ class CostMatrix:
         same = self.settled(decided, bounds)
         share = float(same.mean())
         return Decisions(mean, expected, share, _mean(paid[same]), _mean(paid[~same]))
+
+
+def largest_mean(values: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Return the largest Σ p_i v_i (n,) over all p with lower ≤ p ≤ upper and Σ p_i = 1.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k,)
+    lower, upper : ndarray of shape (n, k)
+
+    Notes
+    -----
+    Every class is given its lower bound, and what is left goes to the classes of the largest value
+    first: the optimum of a fractional knapsack.
+    """
+    order = np.argsort(-values, kind="stable")
+    space = np.cumsum((upper - lower)[:, order], axis=1)
+    left = np.maximum(1 - lower.sum(axis=1, keepdims=True), 0)
+    filled = np.diff(np.minimum(space, left), axis=1, prepend=0.0)
+    largest: FloatArray = lower @ values + filled @ values[order]
+    return largest
 
 
 def _mean(values: FloatArray) -> float | None:

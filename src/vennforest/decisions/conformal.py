@@ -1,0 +1,251 @@
+"""Prediction sets of stated error: conformal prediction from the calibration scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_scores,
+    check_weights,
+    encode_labels,
+)
+from vennforest.prediction import whole_scores
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionSets:
+    """For each object the labels that it may well have.
+
+    Attributes
+    ----------
+    contains : ndarray of shape (m, k), bool
+        Which labels are in the set of each object. A set may be empty: no label goes well with
+        such a score.
+    p_values : ndarray of shape (m, k)
+        Of each label, in (0, 1]; the set holds those above the error.
+    error : float
+        The stated error, in (0, 1).
+    classes : ndarray of shape (k,)
+        The label of each column.
+    """
+
+    contains: NDArray[np.bool_]
+    p_values: FloatArray
+    error: float
+    classes: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.contains)
+
+    @property
+    def size(self) -> IntArray:
+        """Number of labels in each set, shape (m,)."""
+        count: IntArray = self.contains.sum(axis=1)
+        return count
+
+    def labels(self) -> list[NDArray[Any]]:
+        """Return the labels in each set, m arrays."""
+        return [self.classes[row] for row in self.contains]
+
+
+def conformal_p_values(
+    scores: ArrayLike,
+    y: ArrayLike,
+    new_scores: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    class_conditional: bool = True,
+    boundary: float = 0.5,
+    uniform: ArrayLike | None = None,
+) -> FloatArray:
+    """Return the conformal p-value of every label for new scores.
+
+    How well a label goes with an object is the label's score. The p-value of a label is the share
+    of examples, the new object with that label among them, with which theirs goes no better:
+    ``(1 + #{i : s_i(y_i) <= s(y)}) / (1 + n)``, i over the calibration examples of label y, or over
+    all of them (Vovk, Gammerman & Shafer 2005, section 2.2 and, by class, 4.5).
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,) or (n, k)
+        Calibration scores: of the second class, or one column a class.
+    y : array-like of shape (n,)
+        Their labels.
+    new_scores : array-like of shape (m,) or (m, k)
+    sample_weight : array-like of shape (n,), optional
+        Counts of repeated observations.
+    classes : array-like of shape (k,), optional
+        Every class, when some may be missing from ``y``.
+    class_conditional : bool, default=True
+        Whether a label is compared with examples of that label alone, so that the error is as
+        stated for each class by itself.
+    boundary : float, default=0.5
+        With one column of scores, that which speaks for neither class: .5 for probabilities, 0 for
+        decision values. Only with ``class_conditional=False`` it matters.
+    uniform : array-like of shape (m,), optional
+        A number in [0, 1] drawn uniformly for each new object, by which ties are broken: p-values
+        are then uniformly distributed exactly. Without, they are on the safe side.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        In (0, 1] (in [0, 1] with ``uniform``); 1 for a label without calibration examples.
+
+    Raises
+    ------
+    ValueError
+        If scores are not finite, shapes do not fit, or there are fewer than two classes.
+
+    Examples
+    --------
+    >>> conformal_p_values([0.1, 0.3, 0.4, 0.6, 0.8, 0.9], [0, 0, 0, 1, 1, 1], [0.2, 0.7])
+    array([[0.75, 0.25],
+           [0.25, 0.5 ]])
+    """
+    old, new = check_scores(scores), check_scores(new_scores, "new_scores")
+    check_consistent_length(old, y)
+    codes, labels = encode_labels(y, classes)
+    weight = check_weights(sample_weight, len(old))
+    k = len(labels)
+    if k < 2:
+        raise InputError("y must hold at least two classes (or name them with classes=), got one")
+    middle = 0.0 if class_conditional else boundary  # taking it off may round
+    own, tried = _by_label(old, k, middle), _by_label(new, k, middle)
+    tie = np.ones(len(new)) if uniform is None else np.asarray(uniform, np.float64)
+    if tie.shape != (len(new),) or not ((tie >= 0) & (tie <= 1)).all():
+        raise InputError(f"uniform must be {len(new)} numbers in [0, 1], got others")
+    counts = _Counts.of(own, codes, weight, tried, class_conditional)
+    return counts.p_values(tie)
+
+
+def prediction_sets(
+    model: Any, X: Any, error: float = 0.1, *, class_conditional: bool = True
+) -> PredictionSets:
+    """Return for each row the labels that it may well have, with a stated error.
+
+    Parameters
+    ----------
+    model : CalibratedClassifier
+        Fitted. Its calibration scores are used; its method, its prior and its bounds are not.
+    X : array-like, sparse matrix or data frame of shape (m, d)
+        Rows as the estimator takes them.
+    error : float, default=0.1
+        In (0, 1): the chance that a set lacks the true label.
+    class_conditional : bool, default=True
+        Whether the error holds for the objects of every class by themselves, whatever the shares
+        of the classes are among new objects; otherwise for all objects together, in smaller sets.
+
+    Returns
+    -------
+    PredictionSets
+
+    Raises
+    ------
+    NotFittedError
+        Before ``fit``.
+    ValueError
+        If the error does not lie between 0 and 1.
+
+    Notes
+    -----
+    The chance to miss the true label is at most ``error`` exactly where calibration scores are of
+    examples kept apart from training and new ones are exchangeable with them: ``"holdout"``, a
+    frozen model. With folds p-values are those of cross-conformal prediction (Vovk 2015): the
+    chance is at most about twice the error, and near it in measurements (Barber et al. 2021).
+    Out of bag new objects are scored by all trees, which is not proved. With ``by`` all this holds
+    within every group.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from vennforest import CalibratedClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CalibratedClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> sets = prediction_sets(model, X[1::2], error=0.05)
+    >>> sets.labels()[25:28]
+    [array([1]), array([1]), array([1])]
+    """
+    if isinstance(error, bool) or not isinstance(error, Real) or not 0 < error < 1:
+        raise InputError(f"error must lie between 0 and 1, both excluded, got {error!r}")
+    check_is_fitted(model, "classes_")
+    k = len(model.classes_)
+
+    def values(parts: Any, rows: Any) -> FloatArray:
+        total: _Counts | None = None
+        for part in parts:
+            centred = not class_conditional and hasattr(part.estimator, "predict_proba")
+            boundary = 0.5 if centred else 0.0
+            counts = _Counts.of(
+                _by_label(part.scores, k, boundary),
+                part.codes.astype(np.intp),
+                part.weight,
+                _by_label(whole_scores(part, rows), k, boundary),
+                class_conditional,
+            )
+            total = counts if total is None else total + counts
+        assert total is not None
+        return total.p_values(np.ones(len(total.below)))
+
+    p = values(model._fitted(), X)
+    return PredictionSets(p > error, p, float(error), model.classes_)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """How many calibration examples (m, k) go worse, and as well, and how many there are (k,)."""
+
+    below: FloatArray
+    equal: FloatArray
+    total: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        own: FloatArray,
+        codes: IntArray,
+        weight: FloatArray | None,
+        tried: FloatArray,
+        class_conditional: bool,
+    ) -> _Counts:
+        """Count, for each label tried for each object."""
+        of_true = own[np.arange(len(own)), codes]
+        counted = np.ones(len(own)) if weight is None else weight
+        k = tried.shape[1]
+        below, equal, total = np.empty(tried.shape), np.empty(tried.shape), np.empty(k)
+        for j in range(k):
+            mine = codes == j if class_conditional else np.ones(len(own), bool)
+            order = np.argsort(of_true[mine], kind="stable")
+            ranked = of_true[mine][order]
+            sums = np.append(0.0, np.cumsum(counted[mine][order]))
+            below[:, j] = sums[np.searchsorted(ranked, tried[:, j], "left")]
+            equal[:, j] = sums[np.searchsorted(ranked, tried[:, j], "right")] - below[:, j]
+            total[j] = sums[-1]
+        return cls(below, equal, total)
+
+    def __add__(self, other: _Counts) -> _Counts:
+        return _Counts(self.below + other.below, self.equal + other.equal, self.total + other.total)
+
+    def p_values(self, tie: FloatArray) -> FloatArray:
+        """Return p-values (m, k); the new object is one example more, as good as itself."""
+        p: FloatArray = (self.below + tie[:, None] * (self.equal + 1)) / (self.total + 1)
+        return p
+
+
+def _by_label(scores: FloatArray, k: int, boundary: float) -> FloatArray:
+    """Return how well each of k labels goes with the scores, (n, k)."""
+    if k == 2 and (scores.ndim == 1 or scores.shape[1] == 1):
+        own = scores.reshape(-1) - boundary
+        return np.column_stack([-own, own])
+    if scores.ndim != 2 or scores.shape[1] != k:
+        raise InputError(f"scores must have a column for each of {k} classes, got {scores.shape}")
+    return scores

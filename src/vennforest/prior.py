@@ -1,0 +1,371 @@
+"""Other shares of the classes: odds of probabilities and bounds shifted, new shares estimated."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import chi2
+
+from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest.multiprobability import Multiprobability
+
+SUM_SLACK = 1e-6
+"""How far from 1 the sum of shares that a user typed may be."""
+
+
+def read_shares(given: Mapping[Any, float], classes: NDArray[Any], known: FloatArray) -> FloatArray:
+    """Return a share for each class from those that were named.
+
+    Parameters
+    ----------
+    given : mapping of label to share
+        Each in (0, 1). Classes that are not named share the rest in proportion to ``known``.
+    classes : ndarray of shape (k,)
+    known : ndarray of shape (k,)
+        Shares that the classes have now.
+
+    Raises
+    ------
+    InputError
+        If a label is unknown, a share is not between 0 and 1, or they cannot sum to 1.
+    """
+    if not hasattr(given, "items"):
+        raise InputError(
+            f"shares must name labels, as in {{label: share}}, got {type(given).__name__}"
+        )
+    named = dict(given.items())
+    column = {label: j for j, label in enumerate(classes.tolist())}
+    shares = np.full(len(classes), np.nan)
+    for label, share in named.items():
+        if label not in column:
+            raise InputError(f"shares must be of classes {classes.tolist()}, got {label!r}")
+        try:
+            value = float(share)
+        except (TypeError, ValueError):
+            value = np.nan
+        if not 0 < value < 1:
+            raise InputError(
+                f"shares must lie between 0 and 1, both excluded, got {share!r} for {label!r}"
+            )
+        shares[column[label]] = value
+    missing = np.isnan(shares)
+    rest = 1 - float(shares[~missing].sum())
+    if missing.all():
+        raise InputError("shares must name a class, got none")
+    if missing.any():
+        if rest <= 0:
+            raise InputError(
+                f"shares must leave something to {classes[missing].tolist()}, got {1 - rest:g}"
+            )
+        shares[missing] = rest * known[missing] / known[missing].sum()
+    elif abs(rest) > SUM_SLACK:
+        raise InputError(f"shares must sum to 1, got {1 - rest:g}")
+    normalised: FloatArray = shares / shares.sum()
+    return normalised
+
+
+def class_shares(codes: IntArray, weight: FloatArray | None, k: int) -> FloatArray:
+    """Return the share of each of k classes among examples, (k,), by weight."""
+    counts = np.bincount(codes, weight, minlength=k).astype(np.float64)
+    shares: FloatArray = counts / counts.sum()
+    return shares
+
+
+def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
+    """Return probabilities (n, k) under other shares of the classes, rows summing to 1.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n, k)
+        In [0, 1], rows summing to 1.
+    factors : ndarray of shape (k,)
+        New share of each class divided by the old one, up to a common factor.
+
+    Notes
+    -----
+    ``p'_j = f_j p_j / sum_i f_i p_i`` (Elkan 2001, Theorem 2; Saerens, Latinne & Decaestecker
+    2002, eq. 2.4).
+    """
+    shifted = p * factors
+    if p.shape[1] == 2:
+        second = shifted[:, 1] / shifted.sum(axis=1)
+        return np.column_stack([1 - second, second])
+    shares: FloatArray = shifted / shifted.sum(axis=1, keepdims=True)
+    return shares
+
+
+def shift_bounds(bounds: Multiprobability, factors: FloatArray) -> Multiprobability:
+    """Return bounds under other shares of the classes.
+
+    Parameters
+    ----------
+    bounds : Multiprobability
+        Of one predictor: means of bounds are shifted before they are averaged.
+    factors : ndarray of shape (k,)
+        New share of each class divided by the old one, up to a common factor.
+
+    Notes
+    -----
+    *Two classes*: the odds of both bounds are multiplied by ``f_1 / f_0``.
+
+    *Bounds of k distributions* (``bounds.distributions``): each is shifted as a whole, and the
+    bounds are the least and the largest value of each class. With ``D_y = sum_i f_i l_i + f_y (u_y
+    - l_y)`` these are ``f_j l_j / max over y != j of D_y`` and ``f_j u_j / D_j``.
+
+    *Intervals of each class against the rest*: what the rest consists of at such a score is not
+    known, so that the lower bound takes the largest factor of the other classes and the upper one
+    the smallest: ``f_j l / (f_j l + f_max (1 - l))`` and ``f_j u / (f_j u + f_min (1 - u))``. They
+    are as wide as that makes them; where the other classes keep their proportions nothing is lost.
+    """
+    if bounds.distributions and len(factors) > 2:
+        lower, upper = _shift_distributions(bounds.lower, bounds.upper, factors)
+    else:
+        lower, upper = shift_intervals(bounds.lower, bounds.upper, factors)
+    return Multiprobability(lower, upper, bounds.classes, bounds.widened)
+
+
+def _shift_distributions(
+    low: FloatArray, high: FloatArray, factors: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    total = (low @ factors)[:, None] + factors * (high - low)
+    upper = factors * high / total
+    lower = np.empty_like(low)
+    for j, factor in enumerate(factors):
+        lower[:, j] = factor * low[:, j] / np.delete(total, j, axis=1).max(axis=1)
+    return lower, upper
+
+
+def shift_intervals(
+    low: FloatArray, high: FloatArray, factors: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return ends (n, k) of an interval for each class under other shares: see `shift_bounds`."""
+    if len(factors) == 2:
+        p0 = _odds(low[:, 1], high[:, 0], factors[1], factors[0])
+        p1 = _odds(high[:, 1], low[:, 0], factors[1], factors[0])
+        return np.column_stack([1 - p1, p0]), np.column_stack([1 - p0, p1])
+    lower, upper = np.empty_like(low), np.empty_like(high)
+    for j, factor in enumerate(factors):
+        rest = np.delete(factors, j)
+        lower[:, j] = _odds(low[:, j], 1 - low[:, j], factor, rest.max())
+        upper[:, j] = _odds(high[:, j], 1 - high[:, j], factor, rest.min())
+    return lower, upper
+
+
+def _odds(p: FloatArray, other: FloatArray, factor: float, of_other: float) -> FloatArray:
+    """Return the probability whose odds are those of p to other, times the factors' ratio."""
+    own = factor * p
+    shifted: FloatArray = own / (own + of_other * other)
+    return shifted
+
+
+@dataclass(frozen=True, eq=False)
+class PriorEstimate:
+    """Shares of the classes among unlabelled objects.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (k,)
+        The labels.
+    estimate : ndarray of shape (k,)
+        The share of each, in [0, 1]; they sum to 1.
+    lower, upper : ndarray of shape (k,)
+        Ends of a confidence interval for each share, in [0, 1].
+    level : float
+        Its level, in (0, 1).
+    identified : bool
+        Whether the scores tell all classes apart; where they do not, other shares explain them as
+        well, and the intervals say which.
+    """
+
+    classes: NDArray[Any]
+    estimate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    level: float
+    identified: bool
+
+    @property
+    def shares(self) -> dict[Any, float]:
+        """The estimate by label, as ``with_prior`` takes it.
+
+        A share of 0 is given as 1e-6: a class that may occur is never ruled out.
+        """
+        kept = np.maximum(self.estimate, 1e-6)
+        return dict(zip(self.classes.tolist(), (kept / kept.sum()).tolist(), strict=True))
+
+
+def estimate_shares(
+    p: FloatArray,
+    calibration_p: FloatArray,
+    calibration_codes: IntArray,
+    prior: FloatArray,
+    classes: NDArray[Any],
+    level: float = 0.95,
+) -> PriorEstimate:
+    """Estimate the shares of the classes among new objects from their probabilities.
+
+    Parameters
+    ----------
+    p : ndarray of shape (m, k)
+        Probabilities of the new objects, calibrated where the classes have shares ``prior``.
+    calibration_p : ndarray of shape (n, k)
+        Those of the calibration examples.
+    calibration_codes : ndarray of shape (n,)
+        Class numbers of the calibration examples.
+    prior : ndarray of shape (k,)
+        Above zero, with sum 1.
+    classes : ndarray of shape (k,)
+    level : float
+        Of the intervals, in (0, 1).
+
+    Warns
+    -----
+    UserWarning
+        If the scores do not tell all classes apart.
+
+    Notes
+    -----
+    The estimate maximises the likelihood of Saerens, Latinne & Decaestecker (2002),
+    ``L(q) = sum_i log sum_j q_j p_ij / prior_j`` over shares q. It is concave; their
+    expectation-maximisation climbs it, and Newton's method with a barrier, used here, reaches the
+    same place in fewer steps.
+
+    The interval of a share holds the values t with ``2 (max L - max L given q_j = t) <= c r_j``,
+    c the quantile of chi-square with one degree of freedom. For r_j = 1 that is the profile
+    likelihood, which takes the probabilities for true; r_j is by how much the variance of the
+    estimate is larger since they are learnt from n examples: with ``g = (p / prior) / (q . p /
+    prior)``, the score, and H its information, ``H^-1 (Cov g / m + sum_y q_y^2 Cov(g | y) / n_y)
+    H^-1`` against ``H^-1 / m``.
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, both excluded, got {level!r}")
+    if not len(p):
+        raise InputError("X must hold at least one row, got none")
+    ratio = p / prior
+    q = mixture_shares(ratio, prior)
+    m, k = ratio.shape
+    g = ratio / (ratio @ q)[:, None]
+    tangent = np.linalg.qr(np.column_stack([np.ones(k), np.eye(k)[:, 1:]]))[0][:, 1:]
+    information = tangent.T @ (g.T @ g / m) @ tangent
+    values = np.linalg.eigvalsh(information)
+    identified = bool(values[0] > 1e-9 * max(1.0, values[-1]))
+    if not identified:
+        warnings.warn(
+            "the scores of X do not tell all classes apart, so that their shares are not known "
+            "from them: see the intervals",
+            UserWarning,
+            stacklevel=3,
+        )
+    inflation = np.ones(k)
+    if identified:
+        inflation = _inflation(g, q, calibration_p / prior, calibration_codes, tangent, information)
+    largest = _log_likelihood(ratio, q)
+    allowed = float(chi2.ppf(level, 1)) / 2
+    lower, upper = np.zeros(k), np.ones(k)
+    for j in range(k):
+        profile = _profile(ratio, prior, j)
+        room = allowed * inflation[j]
+
+        def excess(t: float, profile: Any = profile, room: float = room) -> float:
+            return float(largest - profile(t) - room)
+
+        if excess(0.0) > 0:
+            lower[j] = brentq(excess, 0.0, q[j], xtol=1e-6)
+        if excess(1.0) > 0:
+            upper[j] = brentq(excess, q[j], 1.0, xtol=1e-6)
+    return PriorEstimate(classes, q, lower, upper, level, identified)
+
+
+def _inflation(
+    g: FloatArray,
+    q: FloatArray,
+    calibration: FloatArray,
+    codes: IntArray,
+    tangent: FloatArray,
+    information: FloatArray,
+) -> FloatArray:
+    """Return by how much the variance of each share exceeds that of the likelihood, (k,)."""
+    m, k = g.shape
+    own = calibration / (calibration @ q)[:, None]
+    total = np.atleast_2d(np.cov(g.T, bias=True)) / m
+    for j in range(k):
+        mine = own[codes == j]
+        if len(mine) > 1:
+            total += q[j] ** 2 * np.cov(mine.T) / len(mine)
+    inverse = tangent @ np.linalg.inv(information) @ tangent.T
+    spread = np.diag(inverse @ total @ inverse)
+    factor: FloatArray = np.maximum(1.0, spread * m / np.diag(inverse))
+    return factor
+
+
+def _profile(ratio: FloatArray, prior: FloatArray, j: int) -> Callable[[float], float]:
+    """Return the largest log likelihood as a function of the share of class j."""
+    own = ratio[:, [j]]
+    rest = np.delete(ratio, j, axis=1)
+    others = np.delete(prior, j)
+    others = others / others.sum()
+
+    def largest(t: float) -> float:
+        mixed = t * own + (1 - t) * rest
+        shares = others if mixed.shape[1] == 1 else mixture_shares(mixed, others)
+        return _log_likelihood(mixed, shares)
+
+    return largest
+
+
+def _log_likelihood(ratio: FloatArray, q: FloatArray) -> float:
+    return float(np.log(np.maximum(ratio @ q, np.finfo(float).tiny)).sum())
+
+
+def mixture_shares(ratio: FloatArray, start: FloatArray) -> FloatArray:
+    """Return the shares q (k,) that maximise ``sum_i log sum_j q_j ratio_ij``.
+
+    Parameters
+    ----------
+    ratio : ndarray of shape (m, k)
+        Not below zero, no row of zeros.
+    start : ndarray of shape (k,)
+        Shares above zero: where to begin, and what is returned where all shares do as well.
+
+    Notes
+    -----
+    ``mean log(ratio q) - sum q + b sum start log q`` is maximised over q > 0 by Newton's method,
+    for b falling to 1e-10: without the barrier its maximum lies on the simplex by itself, and
+    with it the mean log likelihood is within b of its largest value.
+    """
+    m = len(ratio)
+    q = start.copy()
+    barrier = 1e-2
+
+    def value(q: FloatArray) -> float:
+        mixed = np.log(np.maximum(ratio @ q, np.finfo(float).tiny)).mean()
+        return float(mixed - q.sum() + barrier * (start @ np.log(q)))
+
+    while True:
+        for _ in range(50):
+            g = ratio / (ratio @ q)[:, None]
+            slope = g.mean(axis=0) - 1 + barrier * start / q
+            curve = g.T @ g / m + np.diag(barrier * start / q**2)
+            # In units of q, so that shares near 0 cost no digits.
+            step = q * np.linalg.solve(q[:, None] * curve * q, q * slope)
+            gain = float(slope @ step)
+            if gain < 1e-13:
+                break
+            length = 1.0
+            if (step < 0).any():
+                length = min(1.0, 0.99 * float((q[step < 0] / -step[step < 0]).min()))
+            now = value(q)
+            while value(q + length * step) < now + 0.1 * length * gain and length > 1e-10:
+                length /= 2
+            q = q + length * step
+        if barrier <= 1e-10:
+            break
+        barrier /= 100
+    shares: FloatArray = q / q.sum()
+    return shares

@@ -1,0 +1,161 @@
+"""Prediction sets: against the definition, and exact by enumeration of every bag."""
+
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.svm import LinearSVC
+
+from cases import draw_scores
+from oracles.decisions import p_values
+from vennforest import CalibratedClassifier, VennAbers
+from vennforest.decisions import conformal_p_values, prediction_sets
+
+SCORES = (0.2, 0.5, 0.8)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("conditional", [True, False])
+def test_p_values_against_the_definition(k, conditional):
+    rng = np.random.default_rng(k)
+    for _ in range(300):
+        n = int(rng.integers(1, 12))
+        scores, new = draw_scores(rng, n, k), draw_scores(rng, 3, k)
+        if k == 2:  # on a scale on which taking off the boundary does not round
+            scores, new = np.round(scores.clip(0, 1) * 64) / 64, np.round(new.clip(0, 1) * 64) / 64
+        new[: min(2, n)] = scores[: min(2, n)]
+        y = rng.integers(0, k, n)
+        found = conformal_p_values(scores, y, new, classes=range(k), class_conditional=conditional)
+        assert (found == p_values(scores, y, new, k, conditional)).all()
+
+
+def test_weights_count_observations():
+    rng = np.random.default_rng(0)
+    scores, y, weight = rng.integers(0, 5, 30) / 4, rng.integers(0, 2, 30), rng.integers(0, 4, 30)
+    for conditional in (True, False):
+        one = conformal_p_values(
+            scores, y, SCORES, sample_weight=weight, class_conditional=conditional
+        )
+        other = conformal_p_values(
+            np.repeat(scores, weight), np.repeat(y, weight), SCORES, class_conditional=conditional
+        )
+        assert (one == other).all()
+
+
+def chance(p_low, p_high, error):
+    """The chance, over a uniform number u, that p_low + u (p_high - p_low) is at most the error."""
+    return min(max((error - p_low) / (p_high - p_low), Fraction(0)), Fraction(1))
+
+
+@pytest.mark.parametrize("conditional", [True, False])
+def test_exact_by_enumeration(conditional):
+    """Every bag of four of three scores and two labels, each of them new once.
+
+    With ties broken at random the error is exactly as stated, for each class (for all together);
+    without it is never larger.
+    """
+    errors = [Fraction(e, 12) for e in range(1, 12)]
+    bags = 0
+    for bag in combinations_with_replacement(list(product(SCORES, (0, 1))), 4):
+        bags += 1
+        for label in (0, 1) if conditional else (None,):
+            new = [i for i in range(4) if label is None or bag[i][1] == label]
+            missed = {e: Fraction(0) for e in errors}
+            cautiously = dict(missed)
+            for i in new:
+                s, y = zip(*(bag[:i] + bag[i + 1 :]), strict=True)
+                score, true = bag[i]
+                low, high = (
+                    Fraction(
+                        conformal_p_values(
+                            s,
+                            y,
+                            [score],
+                            classes=[0, 1],
+                            class_conditional=conditional,
+                            uniform=[u],
+                        )[0, true]
+                    ).limit_denominator(4)
+                    for u in (0.0, 1.0)
+                )
+                for e in errors:
+                    missed[e] += chance(low, high, e)
+                    cautiously[e] += high <= e
+            for e in errors:
+                assert missed[e] == e * len(new)
+                assert cautiously[e] <= e * len(new)
+    assert bags == 126
+
+
+def test_who_acts_above_a_threshold():
+    """What bounds promise to who acts where p0 >= t and waits where p1 < t, for every bag.
+
+    In between, U: the sum over acted on of y is that of P_Y less (1 - p1) over positives in U, and
+    over waited for that of P_Y and p0 over negatives in U.
+    """
+    for bag in combinations_with_replacement(list(product(SCORES, (0, 1))), 4):
+        found = []
+        for i in range(4):
+            s, y = zip(*(bag[:i] + bag[i + 1 :]), strict=True)
+            m = VennAbers("log").fit(s, y, classes=[0, 1]).predict_multiprobability([bag[i][0]])
+            p0, p1 = (Fraction(float(p)).limit_denominator(4) for p in (m.p0[0], m.p1[0]))
+            found.append((p0, p1, bag[i][1]))
+        for t in (Fraction(e, 12) for e in range(1, 12)):
+            acted = [(p0, p1, y) for p0, p1, y in found if p0 >= t]
+            waited = [(p0, p1, y) for p0, p1, y in found if p1 < t]
+            between = [(p0, p1, y) for p0, p1, y in found if p0 < t <= p1]
+            lost = sum(1 - p1 for _, p1, y in between if y == 1)
+            gained = sum(p0 for p0, _, y in between if y == 0)
+            assert sum(y for *_, y in acted) == sum((p0, p1)[y] for p0, p1, y in acted) - lost
+            assert sum(y for *_, y in waited) == sum((p0, p1)[y] for p0, p1, y in waited) + gained
+            assert sum(y for *_, y in acted) >= t * len(acted) - lost
+            assert sum(y for *_, y in waited) <= t * len(waited) + gained
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [
+        (None, {"calibrate_on": "holdout", "holdout_size": 0.5}),
+        (None, {"calibrate_on": "oob", "subforest": "exchangeable"}),
+        (None, {"calibrate_on": "cv", "cv": 3}),
+        (LinearSVC(), {"calibrate_on": "cv", "cv": 3, "ensemble": False}),
+    ],
+    ids=str,
+)
+def test_sets_of_models(k, estimator, options):
+    X, y = make_classification(
+        900, 8, n_informative=5, n_classes=k, flip_y=0.2, random_state=k, class_sep=0.8
+    )
+    forest = estimator or RandomForestClassifier(20, random_state=0)
+    model = CalibratedClassifier(forest, random_state=0, **options).fit(X[:500], y[:500])
+    codes, rows = y[500:], np.arange(400)
+    for conditional in (True, False):
+        sets = prediction_sets(model, X[500:], 0.2, class_conditional=conditional)
+        assert (sets.contains == (sets.p_values > 0.2)).all()
+        right = sets.contains[rows, codes]
+        for label in range(k) if conditional else [None]:
+            mine = right if label is None else right[codes == label]
+            # The test rows and the calibration rows both vary: five standard errors of both.
+            assert mine.mean() > 0.8 - 5 * np.sqrt(0.16 / len(mine) + 0.16 * k / 150)
+        assert [len(one) for one in sets.labels()] == sets.size.tolist()
+    assert len(sets) == 400 and sets.size.mean() < k
+    other = model.recalibrate("platt")
+    assert (
+        prediction_sets(other, X[500:], 0.2).p_values
+        == prediction_sets(model, X[500:], 0.2).p_values
+    ).all()
+
+
+def test_refused():
+    with pytest.raises(ValueError, match="error must lie between"):
+        prediction_sets(None, [[0]], 1.0)
+    with pytest.raises(ValueError, match="uniform must be"):
+        conformal_p_values([0.1, 0.2], [0, 1], [0.1], uniform=[2.0])
+    with pytest.raises(ValueError, match="a column for each of 3"):
+        conformal_p_values([0.1, 0.2, 0.3], [0, 1, 2], [0.1])
+    with pytest.raises(ValueError, match="two classes"):
+        conformal_p_values([0.1, 0.2], [1, 1], [0.1])

@@ -1,0 +1,495 @@
+"""Models for populations in which classes have other shares, and what those shares are."""
+
+import copy
+import warnings
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from imblearn.ensemble import BalancedRandomForestClassifier
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.pipeline import make_pipeline
+from imblearn.under_sampling import RandomUnderSampler
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from cases import draw_scores
+from oracles import prior as oracle
+from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
+from vennforest.multiprobability import Multiprobability
+from vennforest.prediction import predict_once, predict_together
+from vennforest.prior import (
+    class_shares,
+    estimate_shares,
+    mixture_shares,
+    read_shares,
+    shift_bounds,
+    shift_probabilities,
+)
+
+SCORES = (0.2, 0.5, 0.8)
+
+
+# --- bounds ----------------------------------------------------------------------------------
+
+
+def test_shifted_venn_abers_is_the_fit_to_weighted_examples():
+    """What a shift of the odds does is what refitting with weights by class does, new one too."""
+    rng = np.random.default_rng(20261122)
+    for _ in range(300):
+        n = int(rng.integers(1, 15))
+        scores, y = draw_scores(rng, n, 2), rng.integers(0, 2, n)
+        new = np.append(draw_scores(rng, 2, 2), scores[0])
+        factors = np.array([1.0, rng.choice([1e-6, 0.25, 1.0, 3.0, 1e5])])
+        model = VennAbers("log").fit(scores, y, classes=[0, 1])
+        found = shift_bounds(model.predict_multiprobability(new), factors)
+        for i, s in enumerate(new):
+            p0, p1 = oracle.weighted_venn_abers(scores, y, s, [Fraction(f) for f in factors])
+            assert found.p0[i] == pytest.approx(float(p0), rel=1e-9, abs=1e-15)
+            assert found.p1[i] == pytest.approx(float(p1), rel=1e-9, abs=1e-15)
+            assert found.lower[i, 0] == 1 - found.p1[i] and found.upper[i, 0] == 1 - found.p0[i]
+
+
+def test_shifted_distributions_of_a_venn_predictor():
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        k = int(rng.integers(2, 5))
+        counts = rng.integers(0, 6, k).tolist()
+        factors = rng.choice([1e-3, 0.25, 1.0, 3.0], k)
+        scores = np.eye(k)[np.repeat(0, max(1, sum(counts)))]
+        codes = np.repeat(np.arange(k), counts)
+        if not len(codes):
+            continue
+        m = Venn().fit(scores, codes, classes=range(k)).predict_multiprobability(scores[:1])
+        found = shift_bounds(m, factors)
+        every = [
+            oracle.shifted(p, [Fraction(f) for f in factors])
+            for p in oracle.venn_distributions(counts)
+        ]
+        for j in range(k):
+            assert found.lower[0, j] == pytest.approx(float(min(p[j] for p in every)), abs=1e-12)
+            assert found.upper[0, j] == pytest.approx(float(max(p[j] for p in every)), abs=1e-12)
+        assert m.distributions and not m.widen(m.merge("log")).distributions
+
+
+def test_intervals_of_each_class_hold_every_composition_of_the_rest():
+    rng = np.random.default_rng(6)
+    tight = 0
+    for _ in range(300):
+        k = int(rng.integers(3, 6))
+        factors = rng.choice([0.2, 1.0, 4.0], k)
+        p = rng.dirichlet(np.ones(k) / 2, 50)
+        low, high = (
+            (p - 0.1 * rng.random(p.shape)).clip(0),
+            (p + 0.1 * rng.random(p.shape)).clip(0, 1),
+        )
+        bounds = Multiprobability(low, high, np.arange(k))
+        found, point = shift_bounds(bounds, factors), shift_probabilities(p, factors)
+        assert (found.lower <= point + 1e-12).all() and (point <= found.upper + 1e-12).all()
+        for j in range(k):
+            if len(set(np.delete(factors, j))) == 1:  # nothing is lost then
+                other = factors[(j + 1) % k]
+                odds = factors[j] * low[:, j] / (other * (1 - low[:, j]))
+                assert found.lower[:, j] == pytest.approx(odds / (1 + odds))
+                tight += 1
+    assert tight > 50
+
+
+def drawn_as_new(bag, factors):
+    """Each example of a bag as the new one, with the weight that the new population gives it."""
+    for i, (_, y) in enumerate(bag):
+        yield [*bag[:i], *bag[i + 1 :]], bag[i], Fraction(factors[y])
+
+
+def test_exact_for_two_classes_by_enumeration():
+    """Calibration examples of one population, the new object of another: every bag of four.
+
+    Given the bag, example i is the new object with a chance in proportion to the factor of its
+    class. For every value p of the shifted bound of the true label the weighted sum of y - p is 0.
+    """
+    factors = (1, 3)
+    wrong = 0
+    for bag in combinations_with_replacement(list(product(SCORES, (0, 1))), 4):
+        sums, plain = {}, {}
+        for others, (s, y), weight in drawn_as_new(bag, factors):
+            model = VennAbers("log").fit(*zip(*others, strict=True), classes=[0, 1])
+            m = model.predict_multiprobability([s])
+            old = Fraction(float((m.p0, m.p1)[y][0])).limit_denominator(4)
+            shifted = shift_bounds(m, np.array(factors, float))
+            p = 3 * old / (1 + 2 * old)
+            assert (shifted.p0, shifted.p1)[y][0] == pytest.approx(float(p), abs=1e-15)
+            sums[p] = sums.get(p, 0) + weight * (y - p)
+            plain[old] = plain.get(old, 0) + weight * (y - old)
+        assert set(sums.values()) == {0}
+        wrong += set(plain.values()) != {0}
+    assert wrong > 50  # of 126: unshifted bounds do not pass
+
+
+def test_exact_for_venn_and_on_average_for_intervals_of_three_classes():
+    factors = (1, 2, 4)
+    scores = ((0.5, 0.3, 0.2), (0.1, 0.8, 0.1), (0.2, 0.2, 0.6))
+    f = np.array(factors, float)
+    for bag in combinations_with_replacement(list(product(scores, range(3))), 3):
+        sums, low, high = {}, np.zeros(3), np.zeros(3)
+        for others, (s, y), weight in drawn_as_new(bag, factors):
+            given = list(zip(*others, strict=True))
+            m = Venn().fit(*given, classes=range(3)).predict_multiprobability([s])
+            old = [Fraction(float(v)).limit_denominator(3) for v in m.lower[0]]
+            old[y] = Fraction(float(m.upper[0, y])).limit_denominator(3)
+            selected = tuple(oracle.shifted(old, [Fraction(v) for v in factors]))
+            found = shift_bounds(m, f)
+            for j in range(3):
+                assert found.lower[0, j] - 1e-12 <= selected[j] <= found.upper[0, j] + 1e-12
+                sums[j, selected] = sums.get((j, selected), 0) + weight * ((y == j) - selected[j])
+            each = VennAbers("log").fit(*given, classes=range(3)).predict_multiprobability([s])
+            moved = shift_bounds(each, f)
+            seen = np.eye(3)[y]
+            low += float(weight) * (moved.lower[0] - seen)
+            high += float(weight) * (moved.upper[0] - seen)
+        assert set(sums.values()) == {0}
+        assert (low <= 1e-9).all() and (high >= -1e-9).all()
+
+
+# --- models ----------------------------------------------------------------------------------
+
+
+def problem(k, n=160, seed=0):
+    X, y = make_classification(
+        n, 6, n_informative=4, n_classes=k, flip_y=0.2, random_state=seed, class_sep=0.7
+    )
+    return X[: n // 2], y[: n // 2], X[n // 2 :]
+
+
+SETTINGS = [
+    {},
+    {"calibrate_on": "holdout"},
+    {"calibrate_on": "cv", "cv": 3},
+    {"calibrate_on": "cv", "cv": 3, "merge": "log"},
+    {"subforest": "exchangeable", "n_draws": 3, "merge": "smooth"},
+    {"method": "venn"},
+    {"method": "isotonic", "calibrate_on": "cv", "cv": 3},
+    {"method": "platt"},
+    {"subforest": "joined"},
+]
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_models_shift_their_odds(settings, k):
+    X, y, new = problem(k)
+    forest = RandomForestClassifier(15, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = CalibratedClassifier(forest, random_state=0, **settings).fit(X, y)
+    shares = {0: 0.1, 1: 0.9} if k == 2 else {0: 0.05, 1: 0.35, 2: 0.6}
+    other = model.with_prior(shares)
+    assert other.prior_ == pytest.approx(list(shares.values()))
+    factors = np.array(list(shares.values())) / model.prior_
+    p, q = model.predict_proba(new), other.predict_proba(new)
+    odds = p * factors
+    assert q == pytest.approx(odds / odds.sum(axis=1, keepdims=True), abs=1e-12)
+    assert (other.predict(new) == q.argmax(axis=1)).all()
+    bounds, again = predict_once(other, new)
+    assert (again == q).all()
+    # The first model is as it was, and one shifted back is it again.
+    assert (model.predict_proba(new) == p).all()
+    old = {j: float(share) for j, share in enumerate(model.prior_)}
+    assert other.with_prior(old).predict_proba(new) == pytest.approx(p, abs=1e-12)
+    if bounds is None:
+        return
+    assert (bounds.lower <= q).all() and (q <= bounds.upper).all()
+    assert bounds.lower.min() >= 0 and bounds.upper.max() <= 1
+    one = predict_together([model, other], new)
+    assert (one[1][0].lower == bounds.lower).all() and (one[1][1] == q).all()
+    if settings in ({}, {"calibrate_on": "holdout"}, {"method": "venn"}):
+        plain = copy.copy(model)
+        plain._points = [None]
+        moved = shift_bounds(plain.predict_multiprobability(new), factors)
+        if settings == {"method": "venn"} and k == 3:  # the kind of bounds is known to the part
+            m = model.calibrator_.predict_multiprobability(model.estimator_.predict_proba(new))
+            moved = shift_bounds(m, factors)
+        wide = moved.widen(q)
+        assert bounds.lower == pytest.approx(wide.lower, abs=1e-12)
+        assert bounds.upper == pytest.approx(wide.upper, abs=1e-12)
+
+
+def test_bounds_of_folds_are_shifted_before_they_are_averaged():
+    X, y, new = problem(2)
+    model = CalibratedClassifier(
+        LogisticRegression(), calibrate_on="cv", cv=3, merge="log", random_state=0
+    ).fit(X, y)
+    other = model.with_prior({1: 0.9})
+    factors = np.array([0.1, 0.9]) / model.prior_
+    each = [
+        shift_bounds(
+            calibrator.predict_multiprobability(part.estimator.predict_proba(new)[:, 1]), factors
+        )
+        for part, calibrator in zip(model._parts, model._calibrators, strict=True)
+    ]
+    found = other.predict_multiprobability(new)
+    lower = np.mean([m.lower for m in each], axis=0)
+    assert found.lower == pytest.approx(np.minimum(lower, other.predict_proba(new)), abs=1e-12)
+
+
+def test_shifted_models_are_kept_recalibrated_and_refitted(tmp_path):
+    X, y, new = problem(2)
+    model = CalibratedClassifier(LogisticRegression(), calibrate_on="cv", random_state=0).fit(X, y)
+    other = model.with_prior({0: 0.01})
+    save(other, tmp_path / "model.skops")
+    kept = load(tmp_path / "model.skops")
+    assert (kept.predict_proba(new) == other.predict_proba(new)).all()
+    assert kept.prior_ == pytest.approx([0.01, 0.99])
+    assert other.recalibrate("platt").prior_ == pytest.approx([0.01, 0.99])
+    assert clone(other).fit(X, y).prior_ == pytest.approx(model.prior_)
+    assert copy.copy(other).fit(X, y).prior_ == pytest.approx(model.prior_)
+    kept._factors = np.array([1.0, np.nan])
+    with pytest.raises(ValueError, match="_factors"):
+        kept.check_loaded()
+    kept._factors = None
+    with pytest.raises(ValueError, match="go together"):
+        kept.check_loaded()
+
+
+def test_confidence_intervals_shift_too():
+    X, y, new = problem(2)
+    model = CalibratedClassifier(LogisticRegression(), calibrate_on="holdout", random_state=0)
+    plain = model.fit(X, y).predict_confidence(new)
+    found = model.with_prior({1: 0.9}).predict_confidence(new)
+    ratio = 9 * model.prior_[0] / model.prior_[1]
+    for old, now in ((plain.lower, found.lower), (plain.upper, found.upper)):
+        odds = ratio * old[:, 1]
+        assert now[:, 1] == pytest.approx(odds / (odds + 1 - old[:, 1]))
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ({"no": 0.5, "yes": 0.4}, "sum to 1, got 0.9"),
+        ({"maybe": 0.5}, "shares must be of classes"),
+        ({"no": 0}, "between 0 and 1"),
+        ({"no": 1.0}, "between 0 and 1"),
+        ({"no": "x"}, "between 0 and 1"),
+        ({"no": np.nan}, "between 0 and 1"),
+        ({}, "must name a class"),
+        ([0.5, 0.5], "must name labels"),
+    ],
+)
+def test_refused_shares(shares, message):
+    with pytest.raises(ValueError, match=message):
+        read_shares(shares, np.array(["no", "yes"]), np.array([0.5, 0.5]))
+
+
+def test_named_shares():
+    classes, known = np.array(["a", "b", "c"]), np.array([0.5, 0.3, 0.2])
+    assert read_shares({"a": 0.8}, classes, known) == pytest.approx([0.8, 0.12, 0.08])
+    series = pd.Series(list("aabbbc")).value_counts(normalize=True)
+    assert read_shares(series, classes, known) == pytest.approx([2 / 6, 3 / 6, 1 / 6])
+    with pytest.raises(ValueError, match="leave something to"):
+        read_shares({"a": 0.5, "b": 0.6}, classes, known)
+
+
+def test_a_class_without_calibration_examples():
+    X, y, _ = problem(3)
+    frozen = FrozenEstimator(LogisticRegression().fit(X, y))
+    two = y < 2
+    model = CalibratedClassifier(frozen).fit(X[two], y[two])
+    with pytest.raises(ValueError, match=r"got none of \[2\]"):
+        model.with_prior({2: 0.1})
+    with pytest.raises(ValueError, match=r"got none of \[2\]"):
+        model.estimate_prior(X)
+    known = {0: 0.4, 1: 0.4, 2: 0.2}
+    moved = model.with_prior({2: 0.1}, instead_of=known)
+    assert moved.prior_ == pytest.approx([0.45, 0.45, 0.1])
+
+
+# --- resampled and weighted training ------------------------------------------------------------
+
+
+def rare(n, seed):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.1).astype(int)
+    return rng.normal(size=(n, 2)) + y[:, None], y
+
+
+def truth(X):
+    ratio = np.exp(X.sum(axis=1) - 1)
+    return 0.1 * ratio / (0.1 * ratio + 0.9)
+
+
+def error(model, X):
+    return float(np.sqrt(np.mean((model.predict_proba(X)[:, 1] - truth(X)) ** 2)))
+
+
+def test_undersampled_data_are_repaired():
+    X, y = rare(6000, 0)
+    new = rare(2000, 1)[0]
+    model = CalibratedClassifier(LogisticRegression(), random_state=0)
+    model.fit(*RandomUnderSampler(random_state=0).fit_resample(X, y))
+    assert model.prior_ == pytest.approx([0.5, 0.5])
+    assert error(model, new) > 0.2
+    assert error(model.with_prior({1: y.mean()}), new) < 0.03
+
+
+def test_weights_are_repaired():
+    X, y = rare(4000, 2)
+    new = rare(2000, 3)[0]
+    weight = np.where(y == 1, 9.0, 1.0)
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y, weight)
+    assert model.prior_[1] == pytest.approx(9 * y.sum() / (9 * y.sum() + (1 - y).sum()))
+    assert error(model, new) > 0.2
+    assert error(model.with_prior({1: y.mean()}), new) < 0.03
+
+
+@pytest.mark.parametrize("kind", ["resampler in a pipeline", "class weights", "balanced forest"])
+def test_untouched_calibration_examples_need_no_repair(kind):
+    X, y = rare(3000, 4)
+    new = rare(2000, 5)[0]
+    estimator = {
+        "resampler in a pipeline": make_pipeline(
+            RandomOverSampler(random_state=0), LogisticRegression()
+        ),
+        "class weights": LogisticRegression(class_weight="balanced"),
+        "balanced forest": BalancedRandomForestClassifier(30, random_state=0, min_samples_leaf=20),
+    }[kind]
+    model = CalibratedClassifier(estimator, random_state=0).fit(X, y)
+    assert model.prior_ == pytest.approx([1 - y.mean(), y.mean()])
+    assert error(model, new) < 0.05
+    assert error(model.with_prior({1: 0.5}), new) > 0.15
+
+
+# --- shares from unlabelled data ----------------------------------------------------------------
+
+
+def test_shares_against_expectation_maximisation():
+    rng = np.random.default_rng(8)
+    boundary = 0
+    for _ in range(60):
+        k, m = int(rng.integers(2, 5)), int(rng.integers(20, 60))
+        prior = rng.dirichlet(np.full(k, 5.0))
+        p = rng.dirichlet(rng.choice([0.3, 2.0]) * prior * k, m)
+        p = (p + 1e-6) / (1 + k * 1e-6)
+        ratio = p / prior
+        found = mixture_shares(ratio, prior)
+        slow = oracle.expectation_maximisation(p, prior, 20_000, 1e-12)
+        assert np.log(ratio @ found).mean() >= np.log(ratio @ slow).mean() - 1e-9
+        # Optimal: no direction of the simplex leads up.
+        assert (ratio / (ratio @ found)[:, None]).mean(axis=0).max() <= 1 + 1e-6
+        boundary += found.min() < 1e-6
+        for _ in range(20):
+            other = rng.dirichlet(np.ones(k))
+            assert np.log(ratio @ other).mean() <= np.log(ratio @ found).mean() + 1e-9
+    assert 5 < boundary < 55
+
+
+def test_profile_likelihood_of_many_classes_against_a_grid():
+    rng = np.random.default_rng(9)
+    prior = np.array([0.5, 0.3, 0.2])
+    y = rng.choice(3, 80, p=[0.2, 0.3, 0.5])
+    p = rng.dirichlet(np.ones(3), 80) * 0.4 + 0.6 * np.eye(3)[y]
+    p = shift_probabilities(p, prior / prior.max())
+    exact = np.repeat(np.eye(3) * 0.98 + 0.02 / 3, 4000, axis=0)  # n so large that it is known
+    found = estimate_shares(p, exact, np.repeat(np.arange(3), 4000), prior, np.arange(3))
+    grid = np.array([(a, b, 300 - a - b) for a in range(301) for b in range(301 - a)]) / 300
+    value = np.log((p / prior) @ grid.T).sum(axis=0)
+    inside = grid[2 * (value.max() - value) <= 3.8415]
+    # The intervals are those of the likelihood, or wider by what sandwich variances say.
+    assert (found.lower <= inside.min(axis=0) + 0.005).all()
+    assert (found.upper >= inside.max(axis=0) - 0.005).all()
+    assert (found.upper - found.lower < 1.5 * np.ptp(inside, axis=0)).all()
+
+
+def test_estimated_prior_repairs_a_model():
+    X, y = rare(3000, 6)
+    rng = np.random.default_rng(7)
+    labels = rng.random(2000) < 0.5
+    new = rng.normal(size=(2000, 2)) + labels[:, None]
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    found = model.estimate_prior(new)
+    assert found.identified and found.lower[1] < labels.mean() < found.upper[1]
+    assert found.upper[1] - found.lower[1] < 0.25
+    other = model.with_prior(found.shares)
+    assert abs(other.predict_proba(new)[:, 1].mean() - labels.mean()) < 0.06
+    assert abs(model.predict_proba(new)[:, 1].mean() - labels.mean()) > 0.15
+    # What was set does not change what is estimated.
+    assert (other.estimate_prior(new).estimate == found.estimate).all()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_scores_that_tell_nothing(k):
+    prior = np.full(k, 1 / k)
+    p, codes = np.tile(prior, (50, 1)), np.arange(60) % k
+    with pytest.warns(UserWarning, match="do not tell all classes apart"):
+        found = estimate_shares(p, np.tile(prior, (60, 1)), codes, prior, np.arange(k))
+    assert not found.identified
+    assert found.estimate == pytest.approx(prior)
+    assert (found.lower == 0).all() and (found.upper == 1).all()
+
+
+def test_two_of_three_classes_alike():
+    rng = np.random.default_rng(1)
+    first = rng.random(200)
+    p = np.column_stack([first, (1 - first) / 2, (1 - first) / 2])
+    prior, codes = np.array([0.5, 0.25, 0.25]), rng.choice(3, 200, p=[0.5, 0.25, 0.25])
+    with pytest.warns(UserWarning, match="tell all classes apart"):
+        found = estimate_shares(p, p, codes, prior, np.arange(3))
+    assert found.upper[0] - found.lower[0] < 0.5
+    assert (found.lower[1:] == 0).all()
+    assert found.upper[1:] == pytest.approx(1 - found.lower[0], abs=1e-3)
+
+
+def test_one_row_and_no_row():
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(*rare(400, 8))
+    found = model.estimate_prior([[0.5, 0.5]])
+    assert found.upper[0] - found.lower[0] > 0.9
+    assert all(0 < share < 1 for share in found.shares.values())
+    with pytest.raises(ValueError, match="level must lie"):
+        model.estimate_prior([[0.5, 0.5]], level=95)
+    with pytest.raises(ValueError):
+        model.estimate_prior(np.empty((0, 2)))
+
+
+@pytest.mark.slow
+def test_coverage_of_the_intervals():
+    """Gaussian classes: 500 calibration and 500 new examples, the share going from .5 to .8."""
+    rng = np.random.default_rng(20261122)
+    covered = []
+    for _ in range(300):
+        y = rng.random(500) < 0.5
+        x = 1 / (1 + np.exp(-rng.normal(size=500) - 1.5 * y))
+        new = 1 / (1 + np.exp(-rng.normal(size=500) - 1.5 * (rng.random(500) < 0.8)))
+        model = VennAbers("smooth").fit(x, y)
+        found = estimate_shares(
+            model.smooth_.predict(new),
+            model.smooth_.predict(x),
+            y.astype(int),
+            class_shares(y.astype(int), None, 2),
+            np.arange(2),
+        )
+        covered.append(found.lower[1] <= 0.8 <= found.upper[1])
+    assert 0.91 < np.mean(covered) < 0.99
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "venn", "platt"])
+def test_honest_predictions_of_the_training_rows_move_too(method):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(150, 2))
+    y = (X[:, 0] + rng.normal(size=150) > 1).astype(int)
+    forest = RandomForestClassifier(30, random_state=0)
+    model = CalibratedClassifier(forest, method=method, random_state=0).fit(X, y)
+    moved = model.with_prior({1: 0.5})
+    old = y.mean()
+    odds = model.oob_probability_[:, 1] / model.oob_probability_[:, 0] * (1 - old) / old
+    assert_allclose(moved.oob_probability_[:, 1], odds / (1 + odds), rtol=1e-9)
+    if method != "platt":
+        bounds, p = moved.oob_multiprobability_, moved.oob_probability_
+        assert (bounds.lower <= p).all()
+        assert (p <= bounds.upper).all()
+        before = model.oob_multiprobability_
+        odds = before.lower[:, 1] / (1 - before.lower[:, 1]) * (1 - old) / old
+        assert_allclose(bounds.lower[:, 1], odds / (1 + odds), rtol=1e-9)
