@@ -57,14 +57,23 @@ def measure(X, y):
         if len(np.unique(y[train])) < len(often):
             continue
         for name, options in SETTINGS.items():
-            forest = RandomForestClassifier(TREES, random_state=0)
-            model = CalibratedClassifier(forest, random_state=0, **options).fit(X[train], y[train])
+            model = CalibratedClassifier(
+                RandomForestClassifier(TREES, random_state=0), random_state=0, **options
+            )
+            try:
+                model.fit(X[train], y[train])
+            except ValueError:  # honest trees need every class among those that they grow on
+                found[name] = None
+                break
             p, m = model.predict_proba(X[test]), model.predict_multiprobability(X[test])
             widened = 0.0 if m.widened is None else float(m.widened.mean())
             width = float((m.upper - m.lower).mean())
             found[name].append([log_loss(p, y[test]), brier_score(p, y[test]), width, widened])
-    means = {name: np.mean(rows, axis=0).tolist() for name, rows in found.items()}
-    return {"k": len(often), "n": len(y), "settings": means}
+        if None in found.values():
+            break
+    means = {name: np.mean(rows, axis=0).tolist() for name, rows in found.items() if rows}
+    whole = None not in found.values()
+    return {"k": len(often), "n": len(y), "settings": means if whole else None}
 
 
 def main():
@@ -84,8 +93,8 @@ def main():
         with args.results.open("a") as file:
             file.write(json.dumps(done[entry.name]) + "\n")
     for title, chosen in (
-        ("two classes", [one for one in done.values() if one["k"] == 2]),
-        ("more classes", [one for one in done.values() if one["k"] > 2]),
+        ("two classes", [o for o in done.values() if o["settings"] and o["k"] == 2]),
+        ("more classes", [o for o in done.values() if o["settings"] and o["k"] > 2]),
     ):
         print(f"\n{len(chosen)} data sets with {title}:\n")
         print("| | log loss | Brier score | width | rows widened |\n|---|---|---|---|---|")
