@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from types import FrameType
 
 NEEDED = ("typer", "rich")
+STOPPED = 130
+
+
+class _Stop:
+    """Has signals that would end the process at once stop it as Ctrl-C does."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, self)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.signal = number
+        raise KeyboardInterrupt
 
 
 def main() -> int:
     """Run the command line; without what it needs, say in one sentence what to install."""
+    stop = _Stop()
+    try:
+        code = _run()
+    except KeyboardInterrupt:  # before the command line is there to say so, or after
+        sys.stderr.write("Stopped: nothing was written.\n")
+        code = STOPPED
+    return 128 + stop.signal if code == STOPPED and stop.signal else code
+
+
+def _run() -> int:
     try:
         from vennforest.cli import main as run
     except ModuleNotFoundError as missing:

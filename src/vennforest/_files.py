@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vennforest._validation import InputError
+
+LONGEST_HINT = 40
+"""Letters of a file's name that the temporary file beside it is called by."""
+
+
+class OutputError(OSError):
+    """A file could not be written; the message is one sentence for the user."""
 
 
 def check_output(
@@ -19,46 +27,59 @@ def check_output(
     Parameters
     ----------
     path : path-like
-        Where the file shall be.
+        Where the file is to be.
     inputs : mapping of str to path-like or None, optional
-        What the work reads, by what an error calls it.
+        What is read, by what a message calls it: none of these may be the output, through links
+        neither.
 
     Raises
     ------
     InputError
-        If it is a folder, its folder is missing or cannot be written to, or it is an input, by
-        another name or link perhaps.
+        If it is a folder, a pipe or a device, is protected or one of the inputs, or if its folder
+        is missing or cannot be written to.
     """
     path = Path(path)
-    for name, given in (inputs or {}).items():
-        refuse_same(path, given, name)
-    if path.is_dir():
-        raise InputError(f"{path} is a folder: name a file in it")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent}: make it first")
     try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
+        target = _target(path)
+        for name, other in (inputs or {}).items():
+            if other is not None and is_same_file(target, other):
+                raise InputError(f"the output must not be the {name} itself, got {path} for both")
+        if target.is_dir():
+            raise InputError(f"{path} is a folder: name a file in it")
+        if target.exists() and not target.is_file():
+            raise InputError(f"{path} is a pipe or a device: name a file")
+        if not target.parent.is_dir():
+            raise InputError(f"there is no folder {target.parent}: make it first")
+        if target.exists() and not os.access(target, os.W_OK):
+            raise InputError(f"{path} is protected against writing: name another file")
+        part = _beside(target)
+        try:
+            part.touch(exist_ok=False)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"{path.parent} cannot be written to: {one_line(error)}") from error
+        raise InputError(f"{path} cannot be written: {one_line(error)}") from error
     return path
 
 
-def refuse_same(
-    output: str | os.PathLike[str], given: str | os.PathLike[str] | None, name: str
-) -> None:
-    """Refuse an output that is an input, whatever links lead to it.
+def refuse_special(path: Path) -> None:
+    """Refuse to read from what is there but no file: a pipe may keep one waiting for ever.
 
     Raises
     ------
     InputError
-        If they are one file or folder.
+        If it is a pipe, a device or the like.
     """
-    same = False
-    with suppress(OSError, ValueError):  # what is no path is no input in a file
-        same = given is not None and Path(output).exists() and Path(output).samefile(given)
-    if same:
-        raise InputError(f"the output must not be the {name}, got {os.fspath(output)} for both")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path} is a pipe or a device: write its content to a file first")
+
+
+def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Tell whether two paths lead to one file or folder, by links of any kind too."""
+    try:
+        return Path(one).samefile(other)
+    except (OSError, ValueError):  # what is no path is no file; what is wrong with it is said later
+        return False
 
 
 @contextmanager
@@ -70,30 +91,67 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     Parameters
     ----------
     path : path-like
-        Where the file shall be.
+        Where the file is to be.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
     """
     path = Path(path)
-    target = path.resolve() if path.is_symlink() else path
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    part = Path(name)
     try:
-        yield part
-        if target.exists():
-            part.chmod(target.stat().st_mode & 0o777)
-        else:
-            mask = os.umask(0)
-            os.umask(mask)
-            part.chmod(0o666 & ~mask)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+        target = _target(path)
+        part = _beside(target)
+        try:
+            part.touch(exist_ok=False)
+            yield part
+            if target.exists():
+                part.chmod(target.stat().st_mode & 0o777)
+            _flush(part)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {one_line(error)}") from error
+
+
+def _target(path: Path) -> Path:
+    """Return the file that a path leads to: a link is followed, and stays.
+
+    Raises
+    ------
+    OSError
+        If links lead in a circle.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.lstat(path)  # refuses a name that is too long
+    if not path.is_symlink():
+        return path
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # so says Python before 3.13
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
+
+
+def _beside(target: Path) -> Path:
+    """Return a path in the same folder that nothing has yet."""
+    return target.with_name(f".{target.name[:LONGEST_HINT]}.{secrets.token_hex(4)}.part")
+
+
+def _flush(path: Path) -> None:
+    """Have the disk take what was written, so that its refusal is heard before the renaming."""
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
 
 
 def one_line(error: BaseException) -> str:
     """Return what an error says in one line of at most 200 letters."""
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+        # Libraries wrap what the system says in words of their own.
+        number = error.errno or 0
+        return os.strerror(number) if number in errno.errorcode else error.strerror
     text = " ".join(str(error).split())
     text = text.removeprefix("Error tokenizing data. C error: ")
     return text if len(text) <= 200 else text[:199] + "…"

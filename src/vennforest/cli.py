@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 
 import typer
 
+from vennforest._files import OutputError, one_line
 from vennforest._validation import InputError
 from vennforest.commands.arguments import Run, app
+from vennforest.commands.home import spare_the_home
 from vennforest.commands.terminal import Stopped, say
 
 USERS_ERROR, OUR_ERROR, STOPPED = 2, 1, 130
@@ -24,44 +27,65 @@ def main(arguments: Sequence[str] | None = None) -> int:
         By default those of the process.
     """
     run = Run()
-    try:
-        code = app(
-            args=list(sys.argv[1:] if arguments is None else arguments),
-            standalone_mode=False,
-            obj=run,
-        )
-        sys.stdout.flush()
-    except (KeyboardInterrupt, typer.Abort):
-        code = STOPPED
-    except Stopped as kept:
-        say(str(kept))
-        return STOPPED
-    except (InputError, ImportError) as error:
-        return _failed(str(error), USERS_ERROR, run)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone
-        return OUR_ERROR
-    except Exception as error:
-        if hasattr(error, "format_message"):  # an argument that is none
-            return _failed(error.format_message(), USERS_ERROR, run)
-        return _unexpected(error, run)
+    spare_the_home()
+    with warnings.catch_warnings():
+        warnings.showwarning = _warned  # type: ignore[assignment]
+        try:
+            code = app(
+                args=list(sys.argv[1:] if arguments is None else arguments),
+                standalone_mode=False,
+                obj=run,
+            )
+            sys.stdout.flush()
+        except (KeyboardInterrupt, typer.Abort):
+            code = STOPPED
+        except Stopped as kept:
+            say(str(kept))
+            return STOPPED
+        except BrokenPipeError:
+            sys.stderr.close()  # whoever read our output has gone
+            return OUR_ERROR
+        except Exception as error:
+            message = _sentence(error)
+            if message is None:
+                return _failed(_unexpected(error, run), OUR_ERROR, run)
+            return _failed(message, USERS_ERROR, run)
     if code == STOPPED:  # what typer makes of an interrupt
         say("Stopped: nothing was written.")
     return int(code or 0)
 
 
+def _warned(message: Warning | str, *_: object) -> None:
+    say(f"Warning: {' '.join(str(message).split())}")
+
+
+def _sentence(error: Exception) -> str | None:
+    """Return what to tell the user; None: it is no error of theirs, nor of their machine."""
+    if isinstance(error, InputError | ImportError | OutputError):
+        return str(error)
+    if hasattr(error, "format_message"):  # an argument that is none
+        return str(error.format_message())
+    if isinstance(error, MemoryError):
+        reason = one_line(error) or "take fewer rows, columns or trees"
+        return f"there is not enough memory: {reason}"
+    if type(error).__name__ == "TerminatedWorkerError":
+        return "a worker process was killed, as happens without enough memory: take fewer --jobs"
+    if isinstance(error, OSError):
+        return f"{error.filename}: {one_line(error)}" if error.filename else one_line(error)
+    return None
+
+
 def _failed(message: str, code: int, run: Run) -> int:
     if run.debug:
-        traceback.print_exc()
+        say(traceback.format_exc().rstrip())
     say(f"Error: {' '.join(message.split())}")
     return code
 
 
-def _unexpected(error: Exception, run: Run) -> int:
+def _unexpected(error: Exception, run: Run) -> str:
     hint = "" if run.debug else " (with --debug it shows where)"
     what = " ".join(str(error).split())[:300]
-    message = (
+    return (
         f"vennforest failed in a way it should not, with {type(error).__name__}: {what}; "
         f"please report this to its developers{hint}"
     )
-    return _failed(message, OUR_ERROR, run)

@@ -205,7 +205,7 @@ def test_missing_extras_are_named(monkeypatch):
     numbers_only = TableColumns().fit_transform(pd.DataFrame({"a": ["1", "2"]}))
     assert TableEncoder().fit_transform(numbers_only).tolist() == [[1.0], [2.0]]
     with pytest.raises(ImportError, match="pip install 'vennforest"):
-        TableColumns().fit(pd.DataFrame({"a": ["x", "y"]}))
+        TableEncoder().fit(pd.DataFrame({"a": [f"name {i}" for i in range(50)]}, dtype=object))
     dates = pd.DataFrame({"a": pd.to_datetime(["2020-01-01", None])})
     with pytest.raises(ImportError, match="pip install 'vennforest"):
         TableEncoder().fit(dates)
@@ -214,3 +214,35 @@ def test_missing_extras_are_named(monkeypatch):
 def test_a_missing_cell_is_one_in_labels_too():
     column = Column(pd.Series(["a", "", " NA", None, "b"]), "c")
     assert column.there.tolist() == [True, False, False, False, True]
+
+
+def test_numbers_read_together_are_read_as_one_by_one():
+    """Whatever stands between them: a block of numbers is what single columns would be."""
+    rng = np.random.default_rng(0)
+    kinds = [np.float64, np.float32, np.int8, np.uint64, np.int64, "Int64", "boolean", object, str]
+    for _ in range(60):
+        given = {}
+        for i in range(int(rng.integers(1, 9))):
+            cells = pd.Series(rng.integers(0, 2, 5)).astype(kinds[rng.integers(len(kinds))])
+            if cells.dtype.kind == "f":
+                cells[rng.random(5) < rng.choice([0, 0.5, 1])] = np.nan
+            given[f"c{i}"] = cells
+        table = pd.DataFrame(given)
+        learnt = [Column(table[name], name).learn() for name in table]
+        if all(kind == "empty" for kind, _ in learnt):
+            continue
+        columns = TableColumns().fit(table)
+        assert list(zip(columns.kinds_, columns.formats_, strict=True)) == learnt
+        shuffled = table[list(rng.permutation(table.columns))].assign(other=1.0)
+        read = columns.transform(shuffled)
+        for name, (kind, written) in zip(table, learnt, strict=True):
+            expected = Column(table[name], name).read(kind, written)
+            pd.testing.assert_series_equal(read[name], expected.rename(name))
+
+
+@pytest.mark.parametrize("wrong", [np.inf, -np.inf, 1e39])
+def test_numbers_read_together_are_refused_one_by_one(wrong):
+    table = pd.DataFrame({"a": [1.0, 2.0], "b": [np.nan, wrong], "c": [1, 2]})
+    columns = TableColumns().fit(table.assign(b=3.0))
+    with pytest.raises(InputError, match="'b' must hold numbers up to 3.4e\\+38, .* in row 2"):
+        columns.transform(table)

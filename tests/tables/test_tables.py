@@ -215,7 +215,7 @@ def test_outputs_are_tried_first(tmp_path):
         check_output(tmp_path / "none" / "new.html")
     if os.geteuid() != 0:
         tmp_path.chmod(0o500)
-        with pytest.raises(InputError, match="cannot be written to"):
+        with pytest.raises(InputError, match="cannot be written"):
             check_output(tmp_path / "new.html")
 
 

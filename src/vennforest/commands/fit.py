@@ -131,7 +131,7 @@ def fit_file(
     """
     start = time.perf_counter()
     options = _check_options(method, calibrate_on, merge, subforest, n_draws)
-    check_output(output, {"table itself": data})
+    check_output(output, {"table": data})
     table = split_target(read_table(data), target, list(drop), name=data.name)
     for sentence in table.notes:
         note(sentence)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from vennforest import persistence
-from vennforest._files import check_output, one_line, refuse_same, written_whole
+from vennforest._files import check_output, one_line, refuse_special, written_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
 from vennforest.commands.terminal import print_json, progress_bar, say
@@ -120,8 +120,8 @@ def predict_file(
     """
     start = time.perf_counter()
     how = output_format(output)
-    check_output(output)
-    _check_different(output, model_path, data)
+    check_output(output, {"model": model_path, "table": data})
+    refuse_special(model_path)
     if not model_path.is_file():
         raise InputError(f"there is no model file {model_path}")
     try:
@@ -149,7 +149,7 @@ def predict_file(
         what = "The column" if len(others) == 1 else "The columns"
         was = "was" if len(others) == 1 else "were"
         note(f"{what} {shown}{more} {was} not in the training data: ignored.")
-    answers = _Answers(model, list(zip(carried, table.types(carried), strict=True)))
+    answers = _Answers(model, model_path, list(zip(carried, table.types(carried), strict=True)))
     done = 0
     with written_whole(output) as part, table_writer(part, how, answers.schema) as writer:
         for batch in table.batches(reader.columns, carried, rows_at_once, reader.numbers):
@@ -164,11 +164,6 @@ def predict_file(
     return Predicted(done, counts, list(answers.schema.names), ignored, width, seconds)
 
 
-def _check_different(output: Path, model_path: Path, data: Path) -> None:
-    refuse_same(output, model_path, "model itself")
-    refuse_same(output, data, "table itself")
-
-
 class _Answers:
     """A model's predictions for rows, as a table.
 
@@ -176,8 +171,8 @@ class _Answers:
     label, where the method has bounds), then ``p(c)`` for each class c.
     """
 
-    def __init__(self, model: Any, carried: list[tuple[str, pa.DataType]]) -> None:
-        self.model = model
+    def __init__(self, model: Any, path: Path, carried: list[tuple[str, pa.DataType]]) -> None:
+        self.model, self.path = model, path
         self.bounded = hasattr(model, "predict_multiprobability")
         self.labels = [str(label) for label in model.classes_.tolist()]
         self.counts = np.zeros(len(self.labels), np.int64)
@@ -217,10 +212,15 @@ class _Answers:
     def _predict(self, X: Any) -> tuple[FloatArray | None, FloatArray | None, FloatArray]:
         try:
             bounds, p = predict_once(self.model, X)
-        except InputError:
+        except (InputError, MemoryError):
             raise
         except ValueError as error:  # what the model's own checks say of the rows
             raise InputError(f"the model refuses the table: {one_line(error)}") from error
+        except Exception as error:  # whatever a model of another package or version may do
+            raise InputError(
+                f"the model in {self.path} fails on this table, with {type(error).__name__}: "
+                f"{one_line(error)}; with --debug it shows where"
+            ) from error
         return (None, None, p) if bounds is None else (bounds.lower, bounds.upper, p)
 
 

@@ -14,6 +14,7 @@ from vennforest._files import check_output
 from vennforest._validation import InputError
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say
 from vennforest.report import CostMatrix, Evaluation, evaluate
+from vennforest.report.costs import cost_file
 from vennforest.tables.read import read_table
 from vennforest.tables.target import LabelledTable, load_example, split_target
 
@@ -45,7 +46,9 @@ def run(
     InputError
         If a file or option is not what it should be.
     """
-    check_output(output, {"table itself": data, "file of costs": costs})
+    check_output(
+        output, {"table": data, "file of costs": None if costs is None else cost_file(costs)}
+    )
     table = _labelled(data, target, example, list(drop))
     matrix = None if costs is None else CostMatrix.read(costs, np.unique(table.y))
     for note in table.notes:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from vennforest._files import refuse_same
+from vennforest._files import is_same_file
 from vennforest._validation import InputError
-from vennforest.commands.terminal import Stopped, folds_bar, names_in, say
+from vennforest.commands.terminal import Stopped, folds_bar, names_in, say, show
+from vennforest.datasets.loading import ENVIRONMENT
 from vennforest.papers import reproduce
 
 
@@ -40,9 +41,9 @@ def run(
     Stopped
         If the user stops it and there is a folder that keeps what is finished.
     """
-    if output is not None:
-        folder = data_dir or os.environ.get("VENNFOREST_DATA") or None
-        refuse_same(output, folder, "folder of data sets")
+    folder = data_dir or os.environ.get(ENVIRONMENT)
+    if output is not None and folder and is_same_file(output, folder):
+        raise InputError(f"the output must not be the folder of data sets, got {output} for both")
     try:
         with folds_bar() as progress:
             found = reproduce(
@@ -65,7 +66,7 @@ def run(
         raise Stopped(
             f"Stopped: what is finished is kept in {output}; the same command resumes from there."
         ) from None
-    print(found.to_markdown())  # noqa: T201
+    show(found.to_markdown())
     if output is not None:
         say(f"Wrote {output / 'index.html'}")
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._files import refuse_special
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.multiprobability import Multiprobability
 
@@ -173,11 +174,18 @@ def _mean(values: FloatArray) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
+def cost_file(given: str | Path) -> Path | None:
+    """Return the file that costs are given by; None: they are JSON themselves."""
+    if isinstance(given, str) and given.lstrip().startswith(("{", "[")):
+        return None
+    return Path(given)
+
+
 def _parse(given: str | Path) -> Any:
-    text = str(given)
-    if isinstance(given, Path) or not text.lstrip().startswith(("{", "[")):
-        path = Path(text)
+    text, path = str(given), cost_file(given)
+    if path is not None:
         try:
+            refuse_special(path)
             text = path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             raise InputError(f"costs must be {FORM}, and there is no file {path}") from None

@@ -270,4 +270,5 @@ def write_page(
     """Write the page, whole or not at all."""
     page = render(evaluation, command)
     with written_whole(path) as part:
-        part.write_text(page, encoding="utf-8")
+        # A file may have a name that is no text.
+        part.write_text(page, encoding="utf-8", errors="backslashreplace")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import InputError
+from vennforest.tables.dates import date_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,8 +40,6 @@ BOOLEANS = {**WORDS, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 
 FIRST = 1000
 """Cells that are tried one by one before all are converted at once."""
-
-NEEDS_SKRUB = "tables with text or dates need skrub: install it with pip install 'vennforest[all]'"
 
 
 class Column:
@@ -108,7 +107,7 @@ class Column:
         kind = self.learn_from_text()
         if kind != "text":
             return kind, None
-        written = _date_format(self.present)
+        written = date_format(self.present.astype(str))
         return ("text", None) if written is None else ("date", written)
 
     def learn_from_text(self) -> Literal["number", "boolean", "text", "empty"]:
@@ -324,18 +323,3 @@ def _kind_letter(column: pd.Series[Any]) -> str:
     """Return numpy's letter for the type of a column, O for text and objects."""
     letter: str = getattr(column.dtype, "kind", "O")
     return letter
-
-
-def _date_format(cells: pd.Series[Any]) -> str | None:
-    """Return the one format in which all cells are dates, None where there is none."""
-    try:
-        from skrub import ToDatetime
-    except ImportError as missing:
-        raise ImportError(NEEDS_SKRUB) from missing
-    reader = ToDatetime()
-    try:
-        reader.fit_transform(cells.astype(str).reset_index(drop=True).rename("dates"))
-    except ValueError:  # what skrub raises for a column of something else
-        return None
-    written: str | None = reader.format_
-    return written

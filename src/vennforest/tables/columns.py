@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._loaded import expect
 from vennforest._validation import InputError, is_frame
-from vennforest.tables.cells import Column, Kind
+from vennforest.tables.cells import LARGEST, Column, Kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,8 +57,6 @@ class TableColumns(TransformerMixin, BaseEstimator):
         ------
         InputError
             If it is no data frame, has no columns, two share a name, or all are empty.
-        ImportError
-            If there is text and skrub is not installed.
         """
         X = as_pandas(X)
         names = [str(name) for name in X.columns]
@@ -66,7 +64,11 @@ class TableColumns(TransformerMixin, BaseEstimator):
             raise InputError("X must have at least one column, got none")
         if len(set(names)) < len(names):
             raise InputError("X must have columns of different names, got two alike")
-        learnt = [Column(X.iloc[:, i], name).learn() for i, name in enumerate(names)]
+        block = _Numbers(X)
+        learnt = [
+            ("number", None) if i in block.places else Column(X.iloc[:, i], name).learn()
+            for i, name in enumerate(names)
+        ]
         if all(kind == "empty" for kind, _ in learnt):
             raise InputError("X must have a column with values, got empty ones only")
         self.kinds_ = [kind for kind, _ in learnt]
@@ -97,12 +99,16 @@ class TableColumns(TransformerMixin, BaseEstimator):
         X = as_pandas(X)
         self.check_names(str(name) for name in X.columns)
         given = {str(name): i for i, name in enumerate(X.columns)}
-        columns = {
-            name: Column(X.iloc[:, given[name]], name).read(kind, written)
-            for name, kind, written in zip(
-                self.feature_names_in_, self.kinds_, self.formats_, strict=True
-            )
-        }
+        block = _Numbers(X)
+        columns: dict[str, Any] = {}
+        for name, kind, written in zip(
+            self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True
+        ):
+            place = given[name]
+            if kind == "number" and place in block.places:
+                columns[name] = block.values[:, block.places[place]]
+            else:
+                columns[name] = Column(X.iloc[:, place], name).read(kind, written)
         return type(X)(columns, index=X.index)
 
     def check_loaded(self) -> None:
@@ -186,3 +192,28 @@ def as_pandas(X: Any) -> pd.DataFrame:
         raise InputError(f"X must be a pandas or polars DataFrame, got {type(X).__name__}")
     frame: pd.DataFrame = X
     return frame
+
+
+class _Numbers:
+    """The columns of numbers in which nothing needs a closer look, read together.
+
+    One by one they take a millisecond each, and a table may have tens of thousands.
+
+    Attributes
+    ----------
+    places : dict of int to int
+        The column of `values` that holds each of them.
+    values : ndarray of shape (n, number of them)
+        float64, up to what 32 bits hold, at least one of each column not NaN.
+    """
+
+    def __init__(self, X: pd.DataFrame) -> None:
+        plain = np.array(
+            [isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in X.dtypes], dtype=bool
+        )
+        places = np.flatnonzero(plain)
+        values = X.iloc[:, places].to_numpy(dtype=np.float64)
+        missing = np.isnan(values)
+        sound = ~missing.all(axis=0) & (missing | (np.abs(values) <= LARGEST)).all(axis=0)
+        self.values: NDArray[np.float64] = values[:, sound]
+        self.places = {int(place): i for i, place in enumerate(places[sound])}

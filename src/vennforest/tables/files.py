@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO
 
+from vennforest._files import refuse_special
 from vennforest._validation import InputError
 
 GZIP, PARQUET, ARROW_FILE, FEATHER_1 = b"\x1f\x8b", b"PAR1", b"ARROW1", b"FEA1"
@@ -45,6 +46,7 @@ def check_table_file(path: Path) -> bytes:
         raise InputError(f"{path} is a folder: name a file in it")
     if not path.exists():
         raise InputError(f"there is no file {path}{_close_files(path)}")
+    refuse_special(path)
     with opened(path) as file:
         head = file.read(8)
     if not head:

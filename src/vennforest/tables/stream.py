@@ -88,10 +88,12 @@ class TableFile:
             cells = read_text(self.path, self.text)
         except (OSError, EOFError) as error:
             raise self._unreadable(error) from error
-        comma = self.text.decimal == ","
-        return pd.DataFrame(
-            {name: _typed(cells.pop(name), comma) for name in self.names}, index=cells.index
-        )
+        comma, index = self.text.decimal == ",", cells.index
+        columns: dict[Any, Any] = dict(cells.items())
+        del cells  # so that the text of a column goes when its numbers are there
+        for name in self.names:
+            columns[name] = _typed(columns[name], comma)
+        return pd.DataFrame(columns, index=index)
 
     def types(self, columns: Sequence[str]) -> list[pa.DataType]:
         """Return the Arrow types of columns."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import pandas as pd
 
@@ -22,6 +23,9 @@ from vennforest.tables.files import opened, refuse_duplicates
 DELIMITERS = (",", ";", "\t", "|")
 SNIFFED = 1 << 18
 """Bytes from which encoding and delimiter are detected."""
+
+MOST_SNIFFED = 1 << 26
+"""Bytes that the first lines may have."""
 
 JUDGED = 200
 """Lines from which the delimiter is detected."""
@@ -52,17 +56,31 @@ def text_format(path: Path) -> TextFormat:
     InputError
         If it is no text, or two columns share a name.
     """
-    with opened(path) as file:
-        sample = file.read(SNIFFED)
+    sample = _sample(path)
     encoding = _encoding(path, sample)
     text = sample.decode(encoding, errors="ignore")
-    if len(sample) == SNIFFED:
-        text = text[: text.rfind("\n") + 1] or text
-    delimiter, lines = _sniff(text)
+    delimiter, lines = _sniff(text[: text.rfind("\n") + 1] or text)
     decimal = "," if delimiter == ";" and _decimal_comma(lines[1:]) else "."
-    names = [name or f"Unnamed: {i}" for i, name in enumerate(lines[0])]
+    how = TextFormat(encoding, delimiter, decimal, [])
+    with closing(_rows(path, how)) as rows:
+        header = next(rows, [])
+    names = [name or f"Unnamed: {i}" for i, name in enumerate(header)]
     refuse_duplicates(path, names)
-    return TextFormat(encoding, delimiter, decimal, names)
+    return replace(how, names=names)
+
+
+def _sample(path: Path) -> bytes:
+    """Return the beginning of a file, at least three lines of it."""
+    with opened(path) as file:
+        sample = file.read(SNIFFED)
+        while sample.count(b"\n") < 3 and (more := file.read(len(sample))):
+            sample += more
+            if len(sample) > MOST_SNIFFED:
+                raise InputError(
+                    f"{path} is not a table: its first lines have more than "
+                    f"{MOST_SNIFFED >> 20} MiB"
+                )
+    return sample
 
 
 def read_text(path: Path, how: TextFormat) -> pd.DataFrame:
@@ -73,8 +91,10 @@ def read_text(path: Path, how: TextFormat) -> pd.DataFrame:
     InputError
         If it is no table.
     """
-    with _errors(path, how), opened(path) as file:
-        table: pd.DataFrame = _parse(file, how)
+    with opened(path) as file, _Text(path, file, how) as text:
+        with text.errors():
+            table: pd.DataFrame = _parse(text, how)
+        text.check_widths(table)
     return table
 
 
@@ -86,22 +106,22 @@ def text_parts(path: Path, how: TextFormat, size: int) -> Iterator[pd.DataFrame]
     InputError
         If it is no table.
     """
-    with opened(path) as file:
-        with _errors(path, how):
-            parts = _parse(file, how, chunksize=size)
+    with opened(path) as file, _Text(path, file, how) as text:
+        with text.errors():
+            parts = _parse(text, how, chunksize=size)
         while True:
-            with _errors(path, how):
+            with text.errors():
                 part = next(parts, None)
             if part is None:
                 return
+            text.check_widths(part)
             yield part
 
 
-def _parse(file: IO[bytes], how: TextFormat, **options: Any) -> Any:
+def _parse(text: Any, how: TextFormat, **options: Any) -> Any:
     return pd.read_csv(
-        file,
+        text,
         sep=how.delimiter,
-        encoding=how.encoding,
         header=0,
         names=how.names,
         dtype=str,
@@ -114,22 +134,93 @@ def _parse(file: IO[bytes], how: TextFormat, **options: Any) -> Any:
     )
 
 
-@contextmanager
-def _errors(path: Path, how: TextFormat) -> Iterator[None]:
-    """Say in one sentence why a file is no table."""
+class _Text:
+    """The text of a file, as pandas reads it; what is no text or no table is refused."""
+
+    def __init__(self, path: Path, file: IO[bytes], how: TextFormat) -> None:
+        self.path, self.how = path, how
+        self._text = io.TextIOWrapper(file, encoding=how.encoding, newline="")
+        self._failure: BaseException | None = None
+        self._widths_known = len(how.names) == 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._text.detach()  # the file is closed by who opened it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._text)  # pandas asks for it, and calls read alone
+
+    def read(self, size: int = -1) -> str:
+        """Return some text, and keep what went wrong: pandas makes all interrupts its own error."""
+        try:
+            text = self._text.read(size)
+            if "\x00" in text:
+                raise _binary(self.path)
+        except BaseException as error:
+            self._failure = error
+            raise
+        return text
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Say in one sentence why a file is no table."""
+        try:
+            with warnings.catch_warnings():
+                # Rows longer than the first line, whose last cells would be lost.
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                yield
+        except pd.errors.ParserWarning as error:
+            raise InputError(
+                f"{self.path} is not a table: rows have more cells than the first line has names"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{self.path} is not text in {self.how.encoding}: write it as UTF-8"
+            ) from error
+        except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+            if self._failure is not None:
+                raise self._failure from None
+            raise InputError(f"{self.path} is not a table: {one_line(error)}") from error
+
+    def check_widths(self, table: pd.DataFrame) -> None:
+        """Refuse rows with fewer cells than there are columns, which pandas fills.
+
+        Raises
+        ------
+        InputError
+            Naming the first of them.
+        """
+        if self._widths_known or not table[self.how.names[-1]].isna().any():
+            return  # what is filled is missing in the last column
+        self._widths_known = True
+        wanted = len(self.how.names)
+        for number, row in enumerate(_rows(self.path, self.how)):
+            if len(row) < wanted:
+                cells = "1 cell" if len(row) == 1 else f"{len(row):,} cells"
+                raise InputError(
+                    f"{self.path} is not a table: row {number:,} has {cells}, and the first line "
+                    f"names {wanted:,} columns; if it is the last row, the file may have been cut "
+                    "short"
+                )
+
+
+def _rows(path: Path, how: TextFormat) -> Generator[list[str]]:
+    """Yield the cells of each line that is not blank, the first with the names."""
+    long = csv.field_size_limit(sys.maxsize >> 32)
     try:
-        with warnings.catch_warnings():
-            # Rows longer than the first line, whose last cells would be lost.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            yield
-    except pd.errors.ParserWarning as error:
-        raise InputError(
-            f"{path} is not a table: rows have more cells than the first line has names"
-        ) from error
+        with opened(path) as file:
+            text = io.TextIOWrapper(file, encoding=how.encoding, newline="")
+            for row in csv.reader(text, delimiter=how.delimiter, skipinitialspace=True):
+                if row not in ([], [""]):
+                    yield row
+    except csv.Error as error:
+        raise InputError(f"{path} is not a table: {one_line(error)}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not text in {how.encoding}: write it as UTF-8") from error
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
-        raise InputError(f"{path} is not a table: {one_line(error)}") from error
+    finally:
+        csv.field_size_limit(long)
 
 
 def with_point(cells: Any) -> Any:

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._loaded import expect
 from vennforest._validation import InputError
-from vennforest.tables.cells import NEEDS_SKRUB
 from vennforest.tables.columns import TableColumns, as_pandas
 
 if TYPE_CHECKING:
@@ -120,7 +119,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X = as_pandas(X)
         self.feature_names_in_ = np.array([str(name) for name in X.columns], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
-        self.encodings_ = {str(name): self._encoding(X[name]) for name in X.columns}
+        filled = np.asarray(X.notna().any(axis=0))
+        self.encodings_ = {
+            str(name): self._encoding(X[name]) if filled[i] else "empty"
+            for i, name in enumerate(X.columns)
+        }
         self.one_hot_ = self._one_hot(X)
         self.encoders_ = {
             name: self._encoder(X[name], encoding)
@@ -185,8 +188,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         expect(self.sources_.tolist() == sources, "sources_ must be those of the outputs")
 
     def _encoding(self, column: pd.Series[Any]) -> Encoding:
-        if not column.notna().any():
-            return "empty"
         if column.dtype.kind == "f":
             return "number"
         if column.dtype.kind == "M":
@@ -208,7 +209,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         try:
             from skrub import DatetimeEncoder, StringEncoder
         except ImportError as missing:
-            raise ImportError(NEEDS_SKRUB) from missing
+            raise ImportError(
+                "tables with text or dates need skrub: install it with "
+                "pip install 'vennforest[all]'"
+            ) from missing
         text = encoding == "text"
         encoder = StringEncoder(random_state=self.random_state) if text else DatetimeEncoder()
         with warnings.catch_warnings():

@@ -1,0 +1,351 @@
+"""What goes wrong around a command: one sentence, the right exit code, and no file half-written."""
+
+import json
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas")
+for extra in ("typer", "rich", "matplotlib", "jinja2", "pyarrow", "skops"):
+    pytest.importorskip(extra)
+
+from children import Child, small_files_only  # noqa: E402
+from vennforest import _files  # noqa: E402
+from vennforest._files import OutputError, check_output, written_whole  # noqa: E402
+from vennforest._validation import InputError  # noqa: E402
+from vennforest.cli import main  # noqa: E402
+
+FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+FIT = ("--trees", "5", "--jobs", "1")
+REPORT = ("--folds", "2", "--trees", "5", "--methods", "platt", "--jobs", "1")
+CONTROL = [chr(i) for i in (*range(32), *range(127, 160), *range(0x202A, 0x202F), 0x2066)]
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def shell(*arguments, **options):
+    """Start the command line in a process of its own."""
+    command = [sys.executable, "-m", "vennforest", *map(str, arguments)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def make_table(n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    frame = pd.DataFrame({"x": x, "word": rng.choice(["a", "b", None], n)})
+    return frame.assign(y=np.where(x + rng.normal(size=n) / 2 > 0, "yes", "no"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faults")
+    make_table().to_csv(folder / "data.csv", index=False)
+    assert run("fit", folder / "data.csv", "-t", "y", "-o", folder / "m.skops", *FIT) == 0
+    return folder
+
+
+def sentence(capsys):
+    """Return the one sentence on stderr."""
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("Error: ") and err.count("\n") == 1, err
+    assert "Traceback" not in err and "report this" not in err
+    return err.removeprefix("Error: ").strip()
+
+
+def commands(folder, output):
+    return {
+        "fit": ("fit", folder / "data.csv", "-t", "y", "-o", output, *FIT),
+        "predict": ("predict", folder / "m.skops", folder / "data.csv", "-o", output),
+        "report": ("report", folder / "data.csv", "-t", "y", "-o", output, *REPORT),
+    }
+
+
+COMMANDS = ("fit", "predict", "report")
+
+# --- the terminal ----------------------------------------------------------------------------
+
+
+def assert_harmless(text):
+    assert not set(text.replace("\n", "")) & set(CONTROL), repr(text)
+
+
+@pytest.mark.parametrize("debug", [(), ("--debug",)])
+def test_names_cannot_steer_the_terminal(folder, tmp_path, capsys, monkeypatch, debug):
+    evil = "a\x1b]0;owned\x07\x9b2J\u202egpj.exe\x7f"
+    monkeypatch.chdir(tmp_path)
+    frame = make_table().rename(columns={"x": evil})
+    frame["y"] = frame["y"] + evil
+    frame.to_csv(evil + ".csv", index=False)
+    model = evil + ".skops"
+    for command in (
+        ("fit", evil + ".csvv", "-t", "y"),
+        ("fit", evil + ".csv", "-t", evil + "!"),
+        ("fit", evil + ".csv", "-t", "y", "-o", evil + "/m"),
+        ("fit", evil + ".csv", "--" + evil),
+        ("fit", evil + ".csv", "-t", "y", "-o", model, *FIT),
+        ("fit", evil + ".csv", "-t", "y", "-o", model, "--json", *FIT),
+        ("predict", model, evil + ".csv", "-o", evil + ".parquet", "--json"),
+        ("predict", model, folder / "data.csv", "-o", evil + ".parquet"),
+        ("report", evil + ".csv", "-t", "y", "-o", evil + ".html", "--json", *REPORT),
+        ("datasets", "--data-dir", evil),
+        ("reproduce", evil),
+    ):
+        run(*command, *debug)
+        out, err = capsys.readouterr()
+        assert_harmless(err)
+        assert_harmless(out)
+        if "--json" in command:
+            assert evil in _strings(json.loads(out))  # what was escaped is read as it was
+
+
+def _strings(value):
+    if isinstance(value, dict):
+        return "".join(k + _strings(v) for k, v in value.items())
+    if isinstance(value, list):
+        return "".join(map(_strings, value))
+    return str(value)
+
+
+def test_warnings_are_sentences_for_the_terminal_too(folder, tmp_path, capsys, monkeypatch):
+    def old(*_, **__):
+        warnings.warn("written with \x1b[31m1.0\nand so on", UserWarning, stacklevel=1)
+        raise InputError("refused")
+
+    monkeypatch.setattr("vennforest.persistence.load", old)
+    assert run(*commands(folder, tmp_path / "o.csv")["predict"]) == 2
+    err = capsys.readouterr().err
+    assert_harmless(err)
+    assert err.startswith("Warning: written with \\x1b[31m1.0 and so on\n") and ".py" not in err
+
+
+def test_a_name_that_is_no_text_is_shown(folder, tmp_path, capsys):
+    name = os.fsdecode(b"caf\xe9.csv")
+    source = tmp_path / name
+    try:
+        source.write_bytes((folder / "data.csv").read_bytes())
+    except OSError:
+        pytest.skip("names are text in this file system")
+    page = tmp_path / "p.html"
+    assert run("report", source, "-t", "y", "-o", page, "--json", *REPORT) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["name"] == name
+    assert "caf\\udce9.csv" in page.read_text("utf-8")
+
+
+# --- outputs ---------------------------------------------------------------------------------
+
+
+@FORKS
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_full_disk_is_said_and_leaves_the_old_file(folder, tmp_path, name):
+    """No file may grow beyond 1,000 bytes: what every library says of that is one sentence."""
+    output = tmp_path / "out.csv"
+    output.write_text("old")
+    code, out, err = Child(*commands(folder, output)[name], before=small_files_only).wait()
+    assert code == 2 and out == "" and "Traceback" not in err, err
+    assert err.splitlines()[-1] == f"Error: {output} cannot be written: File too large"
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.csv", "old")]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("call", ["fsync", "replace", "touch"])
+def test_every_fault_of_writing_is_one_sentence(folder, tmp_path, capsys, monkeypatch, name, call):
+    output = tmp_path / "out.csv"
+    output.write_text("old")
+
+    def fails(*_, **__):
+        raise OSError(28, os.strerror(28))
+
+    place = os if call == "fsync" else _files.Path
+    monkeypatch.setattr(place, call, fails)
+    assert run(*commands(folder, output)[name]) == 2
+    monkeypatch.undo()
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"Error: {output} cannot be written: No space left on device"
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.csv", "old")]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_links_that_lead_nowhere(folder, tmp_path, capsys, name):
+    inside, outside = tmp_path / "new.csv", tmp_path / "none" / "new.csv"
+    for link, target in (("a.csv", inside), ("b.csv", outside), ("c.csv", tmp_path / "c.csv")):
+        (tmp_path / link).symlink_to(target)
+    assert run(*commands(folder, tmp_path / "a.csv")[name]) == 0  # made where the link leads
+    assert inside.stat().st_size and (tmp_path / "a.csv").is_symlink()
+    capsys.readouterr()
+    assert run(*commands(folder, tmp_path / "b.csv")[name]) == 2
+    assert sentence(capsys) == f"there is no folder {outside.parent}: make it first"
+    assert run(*commands(folder, tmp_path / "c.csv")[name]) == 2
+    assert "cannot be written: Too many levels of symbolic links" in sentence(capsys)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_names_that_are_too_long(folder, tmp_path, capsys, name):
+    assert run(*commands(folder, tmp_path / ("é" * 126 + ".csv"))[name]) == 2
+    assert "cannot be written: File name too long" in sentence(capsys)
+    assert run(*commands(folder, tmp_path / ("é" * 125 + ".csv"))[name]) == 0  # 254 bytes do
+    capsys.readouterr()
+    first, _, *rest = commands(folder, tmp_path / "o.csv")[name]
+    assert run(first, tmp_path / ("n" * 300), *rest) == 2
+    assert sentence(capsys).endswith(": File name too long")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_pipes_and_devices_are_no_outputs(folder, tmp_path, capsys, name):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    (tmp_path / "null.csv").symlink_to(os.devnull)
+    for output in (pipe, tmp_path / "null.csv"):
+        assert run(*commands(folder, output)[name]) == 2
+        assert sentence(capsys) == f"{output} is a pipe or a device: name a file"
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write")
+def test_a_protected_output_stays(folder, tmp_path, capsys):
+    output = tmp_path / "o.csv"
+    output.write_text("old")
+    output.chmod(0o400)
+    assert run(*commands(folder, output)["predict"]) == 2
+    assert "is protected against writing" in sentence(capsys) and output.read_text() == "old"
+
+
+def test_python_is_told_as_well(tmp_path):
+    missing = written_whole(tmp_path / "none" / "o")
+    with pytest.raises(OutputError, match="cannot be written: No such file"), missing:
+        pass
+    with pytest.raises(InputError, match="File name too long"):
+        check_output(tmp_path / ("n" * 256))
+
+
+# --- inputs ----------------------------------------------------------------------------------
+
+
+@FORKS
+@pytest.mark.parametrize("place", ["fit", "predict", "report", "model", "costs"])
+def test_a_pipe_as_input_does_not_hang(folder, tmp_path, place):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    all_ = commands(folder, tmp_path / "o.csv")
+    first, data, *rest = all_[place if place in COMMANDS else "report"]
+    command = {
+        "model": ("predict", pipe, folder / "data.csv"),
+        "costs": (first, data, *rest, "--costs", pipe),
+        "predict": ("predict", folder / "m.skops", pipe),
+    }.get(place, (first, pipe, *rest))
+    code, _, err = Child(*command).wait()
+    assert code == 2 and "pipe or a device" in err and err.count("\n") == 1
+
+
+# --- faults inside ---------------------------------------------------------------------------
+
+
+def test_no_memory_is_said(folder, tmp_path, capsys, monkeypatch):
+    def greedy(*_, **__):
+        raise np._core._exceptions._ArrayMemoryError((10**9, 10**9), np.dtype(float))
+
+    monkeypatch.setattr("vennforest.commands.predict.predict_once", greedy)
+    assert run(*commands(folder, tmp_path / "o.csv")["predict"]) == 2
+    assert sentence(capsys).startswith("there is not enough memory: ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "error", [IndexError("list\nindex"), AttributeError("no 'x\x1b'"), ZeroDivisionError("by 0")]
+)
+def test_errors_of_a_model_are_the_models(folder, tmp_path, capsys, monkeypatch, error):
+    def broken(*_, **__):
+        raise error
+
+    monkeypatch.setattr("vennforest.commands.predict.predict_once", broken)
+    assert run(*commands(folder, tmp_path / "o.csv")["predict"]) == 2
+    said = sentence(capsys)
+    assert said.startswith(f"the model in {folder / 'm.skops'} fails on this table, with ")
+    assert type(error).__name__ in said and not list(tmp_path.iterdir())
+
+
+# --- being stopped ---------------------------------------------------------------------------
+
+STOPS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
+
+
+@FORKS
+@pytest.mark.parametrize("stop", STOPS)
+def test_being_stopped_leaves_nothing_half_written(folder, tmp_path, stop):
+    pd.concat([make_table()] * 100).to_csv(tmp_path / "n.csv", index=False)
+    output = tmp_path / "o.csv"
+    output.write_text("old")
+    work = Child("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output,
+                 "--rows-at-once", 20)  # fmt: skip
+    work.wait_for(lambda: len(list(tmp_path.iterdir())) > 2)
+    work.signal(getattr(signal, stop))
+    assert work.wait() == (STOPS[stop], "", "Stopped: nothing was written.\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["n.csv", "o.csv"]
+    assert output.read_text() == "old"
+
+
+def stopped_while_starting(folder, tmp_path, stop, times):
+    """At any moment from our own first line on: no traceback, and the exit code of the signal."""
+    rng = random.Random(stop)
+    number = getattr(signal, stop)
+    for _ in range(times):
+        work = shell("predict", folder / "m.skops", folder / "data.csv", "-o", tmp_path / "o.csv",
+                     env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"})  # fmt: skip
+        said, wanted = [], None
+        try:
+            for line in work.stderr:  # a line for every import, and more than a thousand of them
+                said.append(line)
+                if line.endswith("| vennforest\n"):
+                    wanted = len(said) + int(10 ** rng.uniform(1, 3.1))
+                if len(said) == wanted:
+                    break
+            work.send_signal(number)
+            said += work.communicate(timeout=120)[1].splitlines(keepends=True)
+        finally:
+            work.kill()
+        said = [line for line in said if not line.startswith("import time:")]
+        # Where an interrupt goes through code that Python was given as text, Python ends itself by
+        # that signal after all is done: a shell says 130 of both.
+        codes = (STOPS[stop], 0, *([-number] if stop == "SIGINT" else []))
+        assert work.returncode in codes, (work.returncode, said)
+        assert said in (["Stopped: nothing was written.\n"], []), said
+        assert {path.name for path in tmp_path.iterdir()} <= {"o.csv"}
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_being_stopped_while_starting(folder, tmp_path, stop):
+    stopped_while_starting(folder, tmp_path, stop, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", STOPS)
+def test_being_stopped_at_many_moments_while_starting(folder, tmp_path, stop):
+    stopped_while_starting(folder, tmp_path, stop, 60)
+
+
+# --- the home --------------------------------------------------------------------------------
+
+
+def test_the_home_stays_as_it_was(folder, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("XDG_", "MPL", "SKB", "SKRUB", "NUMBA"))
+    } | {"HOME": str(home)}
+    work = shell(*commands(folder, tmp_path / "o.csv")["report"], env=environment)
+    _, err = work.communicate(timeout=300)
+    assert work.returncode == 0, err
+    assert not list(home.iterdir())
