@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -240,7 +241,7 @@ def test_other_data_are_refused(made, tmp_path):
         reproduce("johansson2018", tmp_path / "4", ["haber"], **options)
 
 
-def test_a_half_written_line_is_dropped_and_a_damaged_one_refused(tmp_path):
+def test_a_half_written_line_is_dropped(tmp_path):
     e = Drawing(folds=3)
     whole = run_experiment(e, ["a"], output=tmp_path)
     file = tmp_path / FOLDS_FILE
@@ -249,11 +250,75 @@ def test_a_half_written_line_is_dropped_and_a_damaged_one_refused(tmp_path):
         file.write_text(text[: len(text) - 1 - cut] if cut else text)
         assert run_experiment(e, ["a"], output=tmp_path) == whole
         assert len(lines_of(tmp_path)) == 4
-    lines = text.splitlines()
-    lines[2] = lines[2][:-5]
-    file.write_text("\n".join(lines) + "\n")
-    with pytest.raises(ValueError, match="damaged line 3"):
+
+
+def damage(rng, data):
+    """Return the bytes of a file with a few of them changed, left out, put in or repeated."""
+    at, kind = int(rng.integers(len(data))), rng.integers(5)
+    if kind == 0:
+        return data[:at] + bytes([data[at] ^ 1 << int(rng.integers(8))]) + data[at + 1 :]
+    if kind == 1:
+        return data[:at] + data[at + int(rng.integers(1, 40)) :]
+    if kind == 2:
+        return data[:at] + bytes(rng.integers(0, 256, 3).tolist()) + data[at:]
+    if kind == 3:
+        start = int(rng.integers(len(data)))
+        return data[:at] + data[start : start + 50] + data[at:]
+    digits = [i for i, byte in enumerate(data) if chr(byte).isdigit()]  # JSON stays JSON
+    at = digits[int(rng.integers(len(digits)))]
+    return data[:at] + str(rng.integers(10)).encode() + data[at + 1 :]
+
+
+def test_a_damaged_line_is_named_and_run_again(tmp_path):
+    e = Drawing(folds=3)
+    whole = run_experiment(e, output=tmp_path)
+    file = tmp_path / FOLDS_FILE
+    good, rng = file.read_bytes(), np.random.default_rng(0)
+    first = good.index(b"\n") + 1
+    n_named = n_refused = 0
+    for _ in range(300):
+        damaged = damage(rng, good)
+        file.write_bytes(damaged)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                found = run_experiment(e, output=tmp_path)
+            except ValueError as error:
+                assert "damaged first line" in str(error)
+                n_refused += 1
+                continue
+        assert found == whole
+        if said:
+            assert "damaged and left out: what was there is run again" in str(said[0].message)
+            n_named += 1
+        else:  # nothing was lost but the last line, or nothing at all
+            kept = damaged[: damaged.rfind(b"\n") + 1]
+            assert all(line in good for line in kept.splitlines())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # the file is sound again
+            assert run_experiment(e, output=tmp_path) == whole
+    assert n_named > 150 and n_refused > 5
+    lines = good[first:].splitlines(keepends=True)
+    file.write_bytes(good[:first] + lines[0] + b"x" + lines[1] + b"".join(lines[2:]))
+    with pytest.warns(UserWarning, match=r"folds.jsonl line 3 is damaged"):
+        run_experiment(e, output=tmp_path)
+
+
+def test_a_line_that_does_not_fit_the_disk_is_no_line(tmp_path, monkeypatch):
+    e = Drawing(folds=2)
+    store = Store(tmp_path, e.settings())
+    before = store.path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"folds.jsonl cannot be written: No space left on device"):
         run_experiment(e, ["a"], output=tmp_path)
+    monkeypatch.undo()
+    whole = run_experiment(e, ["a"])
+    store.path.write_bytes(before + b'{"dataset":"a","repe')
+    assert run_experiment(e, ["a"], output=tmp_path) == whole
 
 
 def test_half_written_settings_begin_anew(tmp_path):
@@ -281,7 +346,7 @@ def test_a_record_with_nan_is_not_written(tmp_path):
     store.append(Task("a", 0, 0), "mark", 0.5, {"x": 0.1 + 0.2})
     line = Store(tmp_path, {"a": 1}).read()[Task("a", 0, 0)]
     assert line["record"]["x"] == 0.1 + 0.2 and line["data"] == "mark"
-    assert json.loads(lines_of(tmp_path)[0]) == {"settings": {"a": 1}}
+    assert json.loads(lines_of(tmp_path)[0])["settings"] == {"a": 1}
 
 
 # --- what reproduce takes --------------------------------------------------------------------

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import os
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vennforest._files import OutputError, one_line, written_whole
 from vennforest._validation import InputError
 
 FOLDS_FILE = "folds.jsonl"
@@ -28,7 +33,9 @@ class Task(NamedTuple):
 
 
 class Store:
-    """A file of finished folds, one JSON line each.
+    """A file of finished folds, one JSON line each, which ends with a checksum of itself.
+
+    A line that is not what was written is dropped with a warning, so that its fold is run again.
 
     Parameters
     ----------
@@ -40,7 +47,7 @@ class Store:
     Raises
     ------
     ValueError
-        If the folder holds folds of other settings, or a damaged line.
+        If the folder holds folds of other settings, or its first line is damaged.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
@@ -53,12 +60,25 @@ class Store:
         self._check_settings()
 
     def read(self) -> dict[Task, dict[str, Any]]:
-        """Return the line of each finished task."""
-        lines = self._lines()
-        next(lines)
+        """Return the line of each finished task; damaged ones are dropped from the file."""
+        first, *texts = self._texts()
+        lines = [_checked(text, _OF_A_FOLD) for text in texts]
+        damaged = [number for number, line in enumerate(lines, 2) if line is None]
+        if damaged:
+            shown = ", ".join(map(str, damaged[:5])) + (", …" if len(damaged) > 5 else "")
+            which = f"line {shown} is" if len(damaged) == 1 else f"lines {shown} are"
+            warnings.warn(
+                f"in {self.path} {which} damaged and left out: what was there is run again",
+                UserWarning,
+                stacklevel=2,
+            )
+            whole = [text for text, line in zip(texts, lines, strict=True) if line is not None]
+            with written_whole(self.path) as part:
+                part.write_bytes(b"".join([first, *whole]))
         found: dict[Task, dict[str, Any]] = {}
         for line in lines:
-            found.setdefault(Task(line["dataset"], line["repeat"], line["fold"]), line)
+            if line is not None:
+                found.setdefault(Task(line["dataset"], line["repeat"], line["fold"]), line)
         return found
 
     def append(self, task: Task, data: str, seconds: float, record: Record) -> None:
@@ -68,11 +88,17 @@ class Store:
         )
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        text = json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n"
+        text = json.dumps(line, allow_nan=False, separators=(",", ":"))
+        data = _with_sum(text.encode())
         # One unbuffered write: if the process is killed, the line is complete, missing, or at worst
         # cut off, in which case the next run drops it.
-        with self.path.open("ab", buffering=0) as file:
-            file.write(text.encode())
+        try:
+            with self.path.open("ab", buffering=0) as file:
+                if file.write(data) < len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise OutputError(f"{self.path} cannot be written: {one_line(error)}") from error
 
     def _drop_unfinished_line(self) -> None:
         if not self.path.exists():
@@ -83,23 +109,18 @@ class Store:
             if whole < len(text):
                 file.truncate(whole)
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        with self.path.open(encoding="utf-8") as file:
-            for number, text in enumerate(file, 1):
-                try:
-                    line = json.loads(text)
-                except json.JSONDecodeError:
-                    line = None
-                wanted = {"settings"} if number == 1 else {"dataset", "repeat", "fold", "record"}
-                if not isinstance(line, dict) or not wanted <= set(line):
-                    raise InputError(
-                        f"output must hold finished folds, got a damaged line {number} in "
-                        f"{self.path}: remove the line, or the file to start over"
-                    )
-                yield line
+    def _texts(self) -> list[bytes]:
+        with self.path.open("rb") as file:
+            return list(file)
 
     def _check_settings(self) -> None:
-        stored = next(self._lines())["settings"]
+        line = _checked(self._texts()[0], {"settings"})
+        if line is None:
+            raise InputError(
+                f"output must hold finished folds of known settings, got a damaged first line in "
+                f"{self.path}: choose another folder, or remove that file to start over"
+            )
+        stored = line["settings"]
         if stored == self.settings:
             return
         names = [n for n in {**stored, **self.settings} if stored.get(n) != self.settings.get(n)]
@@ -109,3 +130,24 @@ class Store:
             f"output must be the folder of a run with the same settings ({here}), got {there} in "
             f"{self.path}: choose another folder, or remove that file to start over"
         )
+
+
+_OF_A_FOLD = {"dataset", "repeat", "fold", "data", "seconds", "record"}
+
+
+def _with_sum(text: bytes) -> bytes:
+    """Return a JSON object with the checksum of what it was without, as a line."""
+    return b'%s,"sum":"%s"}\n' % (text[:-1], _sum(text))
+
+
+def _sum(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest()[:16].encode()
+
+
+def _checked(line: bytes, wanted: set[str]) -> dict[str, Any] | None:
+    """Return what a line holds; None if it is not as it was written."""
+    text = line.rpartition(b',"sum":"')[0] + b"}"
+    if line != _with_sum(text):
+        return None
+    found: dict[str, Any] = json.loads(text)
+    return found if isinstance(found, dict) and wanted <= set(found) else None
