@@ -75,6 +75,12 @@ class _Query:
         self.joins.append(f"CROSS JOIN LATERAL (SELECT {expression} AS x) AS {name}")
         return f"{name}.x"
 
+    def without_underflow(self, x: str, unit: float = 1.0) -> str:
+        """Return x, and 0 where PostgreSQL would refuse what is computed of it as too small."""
+        if self.dialect != "postgres":
+            return x
+        return self.let(f"CASE WHEN ABS({x}) < {number(unit * 1e-290)} THEN 0e0 ELSE {x} END")
+
     def on_grid(self, calibrator: Calibrator) -> str:
         """Return the score, or the middle of its cell."""
         grid: ScoreGrid | None = calibrator.__dict__.get("_grid")
@@ -230,6 +236,7 @@ def _(one: PlattMap, query: _Query, x: str) -> str:
     if one.interior is not None:
         x = _log_odds(one.interior, x, query)
     scale = one.standard
+    x = query.without_underflow(x, scale.unit)
     z = f"({x} / {number(scale.unit)} - {number(scale.centre)}) / {number(scale.spread)}"
     return _logistic(f"{number(one.slope)} * ({z}) + {number(one.intercept)}")
 
@@ -306,6 +313,7 @@ def _(one: PooledCalibration, query: _Query, x: str) -> str:
 
 @formula.register
 def _(one: BostromScaling, query: _Query, x: str) -> str:
+    x = query.without_underflow(x)
     largest = query.let(f"GREATEST({x}, 1 - {x})")
     A, B = number(one.A_), number(one.B_)
     q = query.let(f"1e0 - {_logistic(f'{A} * {largest} - {B}')}")
