@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import typer
 
 from vennforest._validation import InputError
+from vennforest.commands import score_arguments  # noqa: F401  # registers its commands
 from vennforest.commands.arguments import Run, app
 from vennforest.commands.terminal import Stopped, say
 

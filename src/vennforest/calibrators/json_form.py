@@ -143,7 +143,12 @@ def from_json(text: str | bytes) -> Calibrator:
 
 def _read(document: dict[str, Any]) -> Calibrator:
     keys = {"format", "version", "vennforest", "classes", "labels", "calibrator", "reading"}
-    expect(document.keys() == keys, f"the document must have {sorted(keys)}")
+    own = document.keys() - {"about"}  # what a command notes of where it comes from
+    expect(own == keys, f"the document must have {sorted(keys)}")
+    about = document.get("about", {})
+    expect(isinstance(about, dict), "about must be an object")
+    columns = about.get("scores", [])
+    expect(isinstance(columns, list) and all(map(_is_text, columns)), "scores must be names")
     expect(type(document["version"]) is int and document["version"] == VERSION, "version must be 1")
     kind, labels = document["labels"], document["classes"]
     expect(kind in LABELS, f"labels must be one of {list(LABELS)}")
@@ -360,6 +365,10 @@ def _decode_calibrator(
     calibrator._take(found)
     calibrator.check_loaded()
     return calibrator
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
