@@ -22,6 +22,10 @@ from vennforest._validation import (
 )
 from vennforest.counts import ScoreCounts, ScoreGrid
 
+if TYPE_CHECKING:
+    from vennforest.calibrators.sql import Dialect
+    from vennforest.calibrators.step_functions import CalibrationTable
+
 
 class LeftOut(NamedTuple):
     """Which calibration examples are absent for each of m new scores."""
@@ -172,6 +176,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n, k) for scores (n,) (two classes) or (n, k)."""
 
+    def _take(self, found: dict[str, Any]) -> None:
+        """Take what was learnt from a document, None where there is nothing."""
+        self.__dict__.update({name: one for name, one in found.items() if one is not None})
+        self._name_parameters()
+
+    def _name_parameters(self) -> None:
+        """Set the attributes that follow from what was learnt."""
+
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
         """Return calibrated probabilities of every class.
 
@@ -199,6 +211,135 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         best = self.predict_proba(scores).argmax(axis=1)  # refuses before fit
         labels: NDArray[Any] = self.classes_[best]
         return labels
+
+    def to_table(self) -> CalibrationTable:
+        """Return the map of two classes as a table, where it is constant on intervals.
+
+        Venn–Abers, isotonic calibration (``"step"`` and ``"nearest"``), and Venn with a taxonomy
+        that has a name.
+
+        Returns
+        -------
+        CalibrationTable
+            ``start``, ``p0``, ``p1`` and ``p``, arrays of shape (m,): what holds for scores from
+            each start up to the next, equal to what the calibrator answers to the last bit. p0
+            and p1 are None without bounds, and p with ``merge="smooth"``, which moves within the
+            intervals. ``pandas.DataFrame(table._asdict())`` is a data frame.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If there are more than two classes, or nothing is constant on intervals.
+        """
+        from vennforest.calibrators.step_functions import table_of
+
+        check_is_fitted(self, "classes_")
+        return table_of(self)
+
+    def to_json(self) -> str:
+        """Return the fitted calibrator as JSON, which any program can read.
+
+        Returns
+        -------
+        str
+            A document of the schema in ``docs/calibrator-json.md``: what was learnt, and for two
+            classes the table of ``to_table`` and a sigmoid, for programs that only apply it.
+            Single calibration examples are not in it, as after ``fit_counts``.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If it holds something else than numbers and text, such as a user's function.
+        """
+        from vennforest.calibrators.json_form import to_json
+
+        check_is_fitted(self, "classes_")
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the calibrator that ``to_json`` has written.
+
+        It answers what the written one answered, to the last bit on a machine with the same
+        library. Nothing in a document is executed, and every part is checked.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The document.
+
+        Returns
+        -------
+        Calibrator
+            Of the class it was written from; called on a class, only of that one.
+
+        Raises
+        ------
+        InputError
+            A ``ValueError``: the document is none that ``to_json`` could have written, or of a
+            calibrator of another class.
+        """
+        from vennforest.calibrators.json_form import from_json
+
+        calibrator = from_json(text)
+        if not isinstance(calibrator, cls):
+            raise InputError(
+                f"the calibrator must be a {cls.__name__}, got {type(calibrator).__name__}"
+            )
+        return calibrator
+
+    def to_sql(
+        self,
+        dialect: Dialect = "duckdb",
+        *,
+        table: str = "scores",
+        score: str = "score",
+        steps: str | None = None,
+    ) -> str:
+        """Return a query that adds the answers for two classes to the columns of a table.
+
+        Parameters
+        ----------
+        dialect : {"duckdb", "spark", "postgres"}, default="duckdb"
+            Whose SQL. Spark from 3.4, PostgreSQL from 9.5 on.
+        table : str, default="scores"
+            What stands after FROM, as the system wants it: a name, or such as
+            ``read_parquet('scores.parquet')``.
+        score : str, default="score"
+            The name of the column of scores of the second class.
+        steps : str, optional
+            A table that holds what ``to_table`` gives, for large ones; None: it is written into
+            the query.
+
+        Returns
+        -------
+        str
+            A SELECT of all columns and ``p0``, ``p1`` (with bounds) and ``p``, which are NULL
+            where the score is NULL, NaN, infinite, or refused by ``predict_proba``. Rows come in
+            no order.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If the dialect is none of these, there are more than two classes, or the calibrator
+            holds a function of the user's.
+
+        Notes
+        -----
+        What ``to_table`` has is looked up, and equal to the last bit. Everything else is a
+        formula, for which the system's own LN and EXP differ from Python's in the last digits:
+        by 1e-13 at most in ``p``.
+        """
+        from vennforest.calibrators.sql import to_sql
+
+        check_is_fitted(self, "classes_")
+        return to_sql(self, dialect, table, score, steps)
 
     def check_loaded(self) -> None:
         """Refuse a state that ``fit`` could not have left, as one read from a file may be.

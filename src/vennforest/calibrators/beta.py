@@ -209,6 +209,9 @@ class BetaCalibration(OneVsRestCalibrator):
         check_option(self.parameters, Parameters, "parameters")
         check_option(self.targets, Targets, "targets")
         super()._fit_columns(columns)
+        self._name_parameters()
+
+    def _name_parameters(self) -> None:
         self.a_ = np.array([one.a for one in self.maps_])
         self.b_ = np.array([one.b for one in self.maps_])
         self.c_ = np.array([one.c for one in self.maps_])

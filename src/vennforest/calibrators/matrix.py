@@ -110,7 +110,6 @@ class MatrixScaling(Calibrator):
         c = check_not_negative(self.shrinkage, "shrinkage")
         k = len(self.classes_)
         self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
-        self.on_ = self._to_probabilities.on
         p = self._to_probabilities(scores)
         self._shrinkage = Shrinkage.of(c, p, np.bincount(codes, weight, k).astype(np.float64))
         if p.ndim == 1:
@@ -120,6 +119,10 @@ class MatrixScaling(Calibrator):
         else:
             logs = self._shrinkage.logs(p)
             self._map = fit_multinomial(logs, codes, weight, self.structure, ridge)
+        self._name_parameters()
+
+    def _name_parameters(self) -> None:
+        self.on_ = self._to_probabilities.on
         self.coef_ = self._map.slopes.T.copy()
         self.intercept_ = self._map.intercepts.copy()
 

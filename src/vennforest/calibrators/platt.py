@@ -205,6 +205,9 @@ class PlattScaling(OneVsRestCalibrator):
         check_option(self.targets, Targets, "targets")
         check_option(self.on, On, "on")
         super()._fit_columns(columns)
+        self._name_parameters()
+
+    def _name_parameters(self) -> None:
         self.A_ = np.array([one.A for one in self.maps_])
         self.B_ = np.array([one.B for one in self.maps_])
 

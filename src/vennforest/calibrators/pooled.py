@@ -153,12 +153,15 @@ class PooledCalibration(Calibrator):
         members = name_members(self.members)
         k = len(self.classes_)
         self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
-        self.on_ = self._to_probabilities.on
+        self._name_parameters()
         cells = Cells.of(self._to_probabilities(scores), codes, weight)
         members = members or default_members(cells, k)
         counts, p = held_out(list(members.values()), cells, k, int(self.n_folds))
         self.weights_ = dict(zip(members, pool_weights(counts, p).tolist(), strict=True))
         self.members_ = {name: _fit_member(one, cells, k) for name, one in members.items()}
+
+    def _name_parameters(self) -> None:
+        self.on_ = self._to_probabilities.on
 
     def check_loaded(self) -> None:
         """Refuse weights that are no shares, or members of other classes.

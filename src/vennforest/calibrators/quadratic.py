@@ -35,7 +35,6 @@ class LogOddsCalibrator(OneVsRestCalibrator):
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
         k = len(self.classes_)
         self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
-        self.on_ = self._to_probabilities.on
         super()._fit(self._to_probabilities(scores), codes, weight)
 
     def _fit_counts(self, counts: ScoreCounts) -> None:
@@ -50,14 +49,18 @@ class LogOddsCalibrator(OneVsRestCalibrator):
                 f"counts of {k} classes must be at probabilities for {type(self).__name__}, or "
                 "keep score vectors: use ScoreCounts.from_scores(..., vectors=True)"
             )
+        choose_on(self.on, columns[0][0])
         self._to_probabilities = ToProbabilities(None)
-        self.on_ = choose_on(self.on, columns[0][0])
         self._fit_columns(columns)
 
     def _fit_columns(self, columns: Iterable[Column]) -> None:
         self._ridge = check_not_negative(self.ridge, "ridge", zero=False)
         self._c = check_not_negative(self.shrinkage, "shrinkage")
         super()._fit_columns(columns)
+        self._name_parameters()
+
+    def _name_parameters(self) -> None:
+        self.on_ = self._to_probabilities.on
 
     def check_loaded(self) -> None:
         """Refuse maps of anything else than log-odds.
@@ -150,6 +153,9 @@ class QuadraticScaling(LogOddsCalibrator):
         if not isinstance(self.monotone, bool | np.bool_):
             raise InputError(f"monotone must be a boolean, got {self.monotone!r}")
         super()._fit_columns(columns)
+
+    def _name_parameters(self) -> None:
+        super()._name_parameters()
         self.a_ = np.array([_coefficients(one) for one in self.maps_])
 
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:

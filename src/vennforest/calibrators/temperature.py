@@ -96,6 +96,9 @@ class TemperatureScaling(Calibrator):
             deviation = float(np.sqrt(np.average(np.square(z).mean(axis=0), weights=weight)))
             z /= deviation or 1.0
             self._beta = _inverse_temperature(z, codes, weight) / (deviation or 1.0)
+        self._name_parameters()
+
+    def _name_parameters(self) -> None:
         with np.errstate(over="ignore", under="ignore"):
             self.temperature_ = float(2 * np.float64(self._unit) / self._beta)
 

@@ -186,12 +186,28 @@ class ScoreGrid:
             The column, or an expression, quoted as the system wants it; every value must be in
             the range of the grid, which the expression does not check.
         """
+        cells, reach = sql_number(self.cells), sql_number(REACH)
         if self.on == "score":
-            place = f"({score} - {self.low!r}) / {self.high - self.low!r} * {float(self.cells)!r}"
+            width = sql_number(self.high - self.low)
+            place = f"({score} - {sql_number(self.low)}) / {width} * {cells}"
         else:
             z = (
-                f"CASE WHEN {score} <= 0 THEN {-REACH!r} WHEN {score} >= 1 THEN {REACH!r} "
-                f"ELSE GREATEST(LEAST(LN({score}) - LN(1 - {score}), {REACH!r}), {-REACH!r}) END"
+                f"CASE WHEN {score} <= 0 THEN -{reach} WHEN {score} >= 1 THEN {reach} "
+                f"ELSE GREATEST(LEAST(LN({score}) - LN(1 - {score}), {reach}), -{reach}) END"
             )
-            place = f"(({z}) + {REACH!r}) / {2 * REACH!r} * {float(self.cells)!r}"
-        return f"CAST(LEAST(FLOOR({place}), {float(self.cells - 1)!r}) AS BIGINT)"
+            place = f"(({z}) + {reach}) / {sql_number(2 * REACH)} * {cells}"
+        return f"CAST(LEAST(FLOOR({place}), {sql_number(self.cells - 1)}) AS BIGINT)"
+
+    def middle_sql(self, score: str) -> str:
+        """Return the expression of the score that stands for the cell of a score."""
+        share = f"({self.to_sql(score)} + 5e-1) / {sql_number(self.cells)}"
+        if self.on == "logit":
+            z = f"{share} * {sql_number(2 * REACH)} - {sql_number(REACH)}"
+            return f"1e0 / (1e0 + EXP(-({z})))"
+        return f"{sql_number(self.low)} + {share} * {sql_number(self.high - self.low)}"
+
+
+def sql_number(value: float) -> str:
+    """Return a finite number as SQL reads it, as a double and to the last bit."""
+    text = repr(float(value))
+    return text if "e" in text else f"{text}e0"

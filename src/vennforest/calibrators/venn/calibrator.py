@@ -94,6 +94,23 @@ class Venn(BoundedCalibrator):
         n_cells = self.taxonomy_.n_categories_ * k
         counts = np.bincount(self._cell, weights=weight, minlength=n_cells)
         self.counts_ = counts.astype(np.float64).reshape(-1, k)
+        self._name_parameters()
+        self._smoother: VennAbers | None = None
+        if self.merge == "smooth":
+            labels = self.classes_
+            self._smoother = VennAbers("smooth").fit(
+                scores, labels[codes], sample_weight=weight, classes=labels
+            )
+
+    def _take(self, found: dict[str, Any]) -> None:
+        self.taxonomy_, self.counts_ = found["taxonomy_"], found["counts_"]
+        self._smoother = found["_smoother"]
+        self._cell = np.flatnonzero(self.counts_)
+        self._weight = self.counts_.ravel()[self._cell]
+        self._name_parameters()
+
+    def _name_parameters(self) -> None:
+        k, weight = len(self.classes_), self._weight
         if weight is not None:
             order = np.argsort(self._cell, kind="stable")
             self._others = np.empty(len(weight))
@@ -102,12 +119,6 @@ class Venn(BoundedCalibrator):
         # The last row is read for categories that no calibration example is in (number -1).
         self._lower = np.vstack([lower, np.zeros(k)])
         self._upper = np.vstack([upper, np.ones(k)])
-        self._smoother: VennAbers | None = None
-        if self.merge == "smooth":
-            labels = self.classes_
-            self._smoother = VennAbers("smooth").fit(
-                scores, labels[codes], sample_weight=weight, classes=labels
-            )
 
     def check_loaded(self) -> None:
         """Refuse counts, and bounds, that are not those of the calibration examples.

@@ -128,6 +128,12 @@ class VennAbers(BoundedCalibrator):
         for table in self.tables_:
             table.examples = None
 
+    def _take(self, found: dict[str, Any]) -> None:
+        self.tables_ = found["tables_"]
+        self._plan_smooth()
+        if found["smooth_"] is not None:
+            self._smooth = found["smooth_"]
+
     def check_loaded(self) -> None:
         """Refuse another number of tables or sigmoids than there are columns of scores.
 

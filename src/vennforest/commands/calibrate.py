@@ -1,0 +1,224 @@
+"""The command ``calibrate``: a table of scores and labels in, a calibrator as JSON out."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from vennforest._files import check_output, one_line, written_whole
+from vennforest._validation import InputError, check_option
+from vennforest.calibrators import Venn, VennAbers
+from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.methods import check_method
+from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
+from vennforest.commands.terminal import print_json, progress_bar, say
+from vennforest.counts import ScoreCounts, ScoreGrid
+from vennforest.multiprobability import Merge
+from vennforest.tables.scores import MOST_SCORES, Counter, ScoreColumns
+from vennforest.tables.stream import TableFile
+
+ROWS_AT_ONCE = 200_000
+"""Rows that are read together; the calibrator does not depend on it."""
+
+GridOf = Literal["auto", "none", "score", "logit"]
+"""On what grid scores are put."""
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """Summary of what ``calibrate_file`` did.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows with a label.
+    classes : dict of str to int or float
+        How many rows, or what weight, each label has.
+    positive : str or None
+        Of two classes the one whose score it is.
+    distinct : int
+        Scores that were told apart.
+    grid : str or None
+        The grid that scores were put on.
+    error : float
+        What share of the rows compression moved past any score, at most.
+    seconds : float
+    """
+
+    n_rows: int
+    classes: dict[str, float]
+    positive: str | None
+    distinct: int
+    grid: str | None
+    error: float
+    seconds: float
+
+
+def run(data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
+    """Calibrate, write the calibrator, and print a summary.
+
+    Parameters
+    ----------
+    data, output, **options
+        Of `calibrate_file`.
+    as_json : bool
+        Print a summary for programs.
+
+    Raises
+    ------
+    InputError
+        If a file or option is not what it should be.
+    """
+    notes: list[str] = []
+    with progress_bar("Rows") as progress:
+        done = calibrate_file(data, output, note=notes.append, progress=progress, **options)
+    for note in notes:
+        say(f"Note: {note}")
+    if as_json:
+        print_json({**asdict(done), "calibrator": str(output), "notes": notes})
+        return
+    total = sum(done.classes.values())
+    classes = sorted(done.classes.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{label!r} {count / total:.2%}" for label, count in classes[:8])
+    more = f" and {len(classes) - 8} more" if len(classes) > 8 else ""
+    of = "" if done.positive is None else f"; the score is that of {done.positive!r}"
+    say(f"Calibrated on {done.n_rows:,} rows, {done.distinct:,} distinct scores{of}.")
+    say(f"Classes: {shown}{more}.")
+    say(f"Wrote {output} ({done.seconds:.0f} s)")
+
+
+def calibrate_file(
+    data: Path,
+    output: Path,
+    *,
+    scores: Sequence[str],
+    target: str,
+    weight: str | None = None,
+    method: str = "venn-abers",
+    merge: str | None = None,
+    grid: str = "auto",
+    rows_at_once: int = ROWS_AT_ONCE,
+    most_scores: int = MOST_SCORES,
+    note: Callable[[str], None] = lambda _: None,
+    progress: Progress | None = None,
+) -> Calibrated:
+    """Fit a calibrator to scores of any system, and write it as JSON.
+
+    Parameters
+    ----------
+    data, output : Path
+        The output is written whole or not at all.
+    scores : sequence of str
+        Two classes: the column of scores of the second class in sorted order. More: one a class,
+        in sorted order of the classes.
+    target : str
+        The column of labels; rows without one are left out.
+    weight : str, optional
+        A column of weights.
+    method : str
+        A calibrator by name.
+    merge : str, optional
+        How ``venn-abers`` or ``venn`` make one probability of the bounds.
+    grid : {"auto", "none", "score", "logit"}
+        On what 1,048,576 cells scores are put. ``"auto"``: on none up to as many distinct scores,
+        beyond that probabilities on log-odds.
+    rows_at_once : int
+        Above zero.
+    most_scores : int
+        Distinct scores up to which ``"auto"`` means none.
+    note : callable
+        Takes sentences for the user.
+    progress : callable, optional
+        Called with the rows done and, where known, all of them.
+
+    Raises
+    ------
+    InputError
+        If a file is not what it should be, a column is missing or holds something else, there is
+        one class only, or the method does not take such scores.
+    """
+    start = time.perf_counter()
+    check_option(grid, GridOf, "grid")
+    calibrator = _calibrator(method, merge)
+    check_output(output, {"table of scores": data})
+    columns = ScoreColumns(TableFile(data), scores, target, weight)
+    classes, missing = columns.labels(rows_at_once, progress)
+    k = len(classes)
+    if len(scores) not in ({1, 2} if k == 2 else {k}):
+        raise InputError(
+            f"--score must name {'one column' if k == 2 else f'{k} columns'} for the {k} classes "
+            f"of {target!r}, in the order {', '.join(map(repr, map(str, classes)))}, "
+            f"got {len(scores)}"
+        )
+    if len(scores) == 2:
+        columns.scores = [scores[1]]
+    chosen = ScoreGrid(on="logit" if grid == "logit" else "score") if grid in _ON else None
+    whole = k > 2 and not isinstance(calibrator, OneVsRestCalibrator | VennAbers)
+    counter = Counter(classes, chosen, whole, most_scores if grid == "auto" or whole else 1 << 62)
+    if whole and chosen is not None:
+        raise InputError(f"--grid must be none or auto for {method} of {k} classes, got {grid}")
+    n_rows = 0
+    try:
+        for part in columns.parts(rows_at_once, progress):
+            counter.add(*part)
+            n_rows += len(part[1])
+        counts = counter.total()
+        calibrator.fit_counts(counts)
+    except InputError:
+        raise
+    except ValueError as error:  # what the scores are not
+        raise InputError(f"{data} cannot be calibrated on: {one_line(error)}") from error
+    if missing:
+        note(f"{missing:,} rows have no {target!r} and are left out.")
+    _note_bounds(counts, chosen, note)
+    positive = str(classes[1]) if k == 2 else None
+    about = {"scores": columns.scores, "target": target, "rows": n_rows, "data": data.name}
+    document = {**json.loads(calibrator.to_json()), "about": about}
+    with written_whole(output) as part_file:
+        part_file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+    names = map(str, classes)
+    return Calibrated(
+        n_rows,
+        dict(zip(names, counts.class_totals, strict=True)),
+        positive,
+        max(len(table.scores) for table in counts.tables),
+        None if counts.grid is None else counts.grid.on,
+        counts.error,
+        time.perf_counter() - start,
+    )
+
+
+_ON = ("score", "logit")
+
+
+def _note_bounds(
+    counts: ScoreCounts, chosen: ScoreGrid | None, note: Callable[[str], None]
+) -> None:
+    if counts.grid is not None and chosen is None:
+        note(
+            f"There are more than {MOST_SCORES:,} distinct scores: they are put on "
+            f"{counts.grid.cells:,} cells of their log-odds, as new scores will be."
+        )
+    if counts.error:
+        note(
+            "There are too many distinct scores to keep them all: neighbouring ones are put "
+            f"together, which moves at most {counts.error:.2g} of the rows past any score."
+        )
+
+
+def _calibrator(method: str, merge: str | None) -> Calibrator:
+    made = check_method(method, "--method").calibrator()
+    if merge is not None:
+        if not isinstance(made, Venn | VennAbers):
+            raise InputError(
+                f"--merge must be left out with --method {method}, which has no bounds"
+            )
+        check_option(merge, Merge, "--merge")
+        made.merge = merge  # type: ignore[assignment]
+    return made

@@ -1,0 +1,136 @@
+"""The signatures of the commands that take scores of any system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vennforest.commands.arguments import TABLE, Debug, Json, app
+
+Rows = Annotated[
+    int,
+    typer.Option(
+        "--rows-at-once", min=1, help="Rows held in memory at once; makes no other difference."
+    ),
+]
+
+
+@app.command()
+def calibrate(
+    data: Annotated[Path, typer.Argument(metavar="SCORES", show_default=False, help=TABLE)],
+    scores: Annotated[
+        list[str],
+        typer.Option(
+            "--score",
+            "-s",
+            metavar="COLUMN",
+            show_default=False,
+            help="The scores of the second class, in sorted order; of more than two classes "
+            "several times, a column a class in sorted order.",
+        ),
+    ],
+    target: Annotated[
+        str,
+        typer.Option(
+            "--target", "-t", metavar="COLUMN", show_default=False, help="The column of labels."
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The calibrator to write.")
+    ] = Path("calibrator.json"),
+    method: Annotated[
+        str,
+        typer.Option(
+            help="venn-abers, venn, platt, isotonic, bostrom, beta, temperature, matrix, "
+            "quadratic, spline, pooled or none."
+        ),
+    ] = "venn-abers",
+    merge: Annotated[
+        str | None,
+        typer.Option(
+            help="How the probability is made of the bounds: log, brier, midpoint or smooth.  "
+            "[default: the method's own]"
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="How often each row is to count."),
+    ] = None,
+    grid: Annotated[
+        str,
+        typer.Option(
+            help="Put scores in [0, 1] on 1,048,576 cells: of the score, of its log-odds (logit), "
+            "or none; auto: of the log-odds from as many distinct scores on."
+        ),
+    ] = "auto",
+    rows_at_once: Rows = 200_000,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Calibrate the scores of any system on labelled rows, and write a calibrator.
+
+    SCORES may be larger than memory. The calibrator is JSON, for apply and for other programs.
+    """
+    from vennforest.commands.calibrate import run
+
+    run(
+        data,
+        output,
+        as_json=as_json,
+        scores=scores,
+        target=target,
+        weight=weight,
+        method=method,
+        merge=merge,
+        grid=grid,
+        rows_at_once=rows_at_once,
+    )
+
+
+@app.command()
+def apply(
+    calibrator: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CALIBRATOR", show_default=False, help="A file written by calibrate."
+        ),
+    ],
+    data: Annotated[Path, typer.Argument(metavar="SCORES", show_default=False, help=TABLE)],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The table to write: .csv, .parquet or .arrow."
+        ),
+    ] = Path("calibrated.csv"),
+    scores: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--score",
+            "-s",
+            metavar="COLUMN",
+            help="The scores; several times for more than two classes.  [default: the columns "
+            "that it was calibrated on]",
+        ),
+    ] = None,
+    rows_at_once: Rows = 100_000,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Turn scores into probabilities with a calibrator.
+
+    The output has all columns of SCORES, then of two classes the probability p of the second, with
+    p0 and p1 below and above it; of more the probability p(c) of each class c, with lower(c) and
+    upper(c). SCORES may be larger than memory.
+    """
+    from vennforest.commands.apply import run
+
+    run(
+        calibrator,
+        data,
+        output,
+        as_json=as_json,
+        scores=scores or [],
+        rows_at_once=rows_at_once,
+    )

@@ -1,0 +1,302 @@
+"""Scores and labels in a table, counted part by part, so that it may be larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vennforest._validation import FloatArray, InputError
+from vennforest.counts import ScoreCounts, ScoreGrid
+from vennforest.tables.cells import Column, number, numbers
+from vennforest.tables.stream import TableFile
+from vennforest.tables.target import MOST_CLASSES
+
+MOST_SCORES = 1 << 20
+"""Distinct scores that are kept as they are."""
+
+Progress = Callable[[int, int | None], None]
+
+
+def check_names(table: TableFile, names: Sequence[str]) -> None:
+    """Refuse columns that the table does not have, and names given twice.
+
+    Raises
+    ------
+    InputError
+        Naming the first, and what is close to it.
+    """
+    for name in names:
+        if name not in table.names:
+            close = get_close_matches(name, table.names, n=1)
+            hint = f": did you mean {close[0]!r}?" if close else ""
+            raise InputError(f"there is no column {name!r} in {table.path}{hint}")
+    if len(set(names)) < len(names):
+        raise InputError(f"columns must be named once each, got {', '.join(names)}")
+
+
+def read_numbers(cells: pd.Series[Any], name: str, what: str) -> FloatArray:
+    """Return a column's cells as finite numbers, shape (n,).
+
+    Raises
+    ------
+    InputError
+        If one is missing, no number or infinite; the message names the row of the table.
+    """
+    column = Column(cells, name)
+    values = np.full(len(cells), np.nan)
+    if column.there.any():
+        present = column.present
+        if getattr(present.dtype, "kind", "O") in "iufb":
+            found: Any = present.to_numpy(dtype=np.float64)
+        else:
+            found = numbers(present.tolist())
+            if found is None:
+                every = [number(cell) for cell in present.tolist()]
+                found = np.array([np.nan if one is None else one for one in every])
+        values[column.there] = found
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        at = int(wrong.argmax())
+        cell = column.cells.iloc[at]
+        missing = not column.there[at]
+        got = "nothing" if missing else repr(cell) if isinstance(cell, str) else str(cell)
+        raise InputError(
+            f"column {name!r} must hold {what} in every row, got {got} in row "
+            f"{int(cells.index[at]) + 1:,}"
+        )
+    return values
+
+
+class ScoreColumns:
+    """The columns of a table that hold scores, labels, and perhaps weights.
+
+    Parameters
+    ----------
+    table : TableFile
+    scores : sequence of str
+        One column of scores (two classes), or one a class.
+    target : str
+        The labels.
+    weight : str or None
+        How often each row is to count.
+
+    Raises
+    ------
+    InputError
+        If there is no such column.
+    """
+
+    def __init__(
+        self, table: TableFile, scores: Sequence[str], target: str, weight: str | None = None
+    ) -> None:
+        self.table, self.scores, self.target, self.weight = table, list(scores), target, weight
+        check_names(table, [*scores, target, *([weight] if weight else [])])
+
+    def labels(self, size: int, progress: Progress | None = None) -> tuple[list[Any], int]:
+        """Read the labels, and return the distinct ones, sorted, and how many rows have none.
+
+        Cells of text that all say whole numbers, or true and false, become such; other kinds stay
+        text.
+
+        Raises
+        ------
+        InputError
+            If there is only one, there are more than 1,000, or they are a quantity.
+        """
+        self._code: dict[Any, int] = {}
+        seen: dict[Any, None] = {}
+        missing = done = 0
+        for batch in self.table.batches([self.target], [], size):
+            column = Column(batch.rows[self.target], self.target)
+            missing += int((~column.there).sum())
+            done += len(batch.rows)
+            seen.update(dict.fromkeys(pd.unique(column.present).tolist()))
+            if len(seen) > MOST_CLASSES:
+                raise InputError(
+                    f"the target {self.target!r} holds more than {MOST_CLASSES:,} distinct "
+                    "values, a quantity or names rather than classes"
+                )
+            if progress is not None:
+                progress(done, self.table.n_rows)
+        if not seen:
+            raise InputError(f"the target {self.target!r} is missing in every row")
+        cells = list(seen)
+        labels = _plain(cells, self.target)
+        classes = sorted(set(labels))
+        if len(classes) == 1:
+            raise InputError(
+                f"the target {self.target!r} holds only one class, {str(classes[0])!r}: "
+                "at least two are needed"
+            )
+        place = {label: code for code, label in enumerate(classes)}
+        self._code = {cell: place[label] for cell, label in zip(cells, labels, strict=True)}
+        return classes, missing
+
+    def parts(
+        self, size: int, progress: Progress | None = None
+    ) -> Iterator[tuple[FloatArray, NDArray[np.int64], FloatArray | None]]:
+        """Yield scores (n,) or (n, k), numbers of labels (n,), and weights of rows with a label.
+
+        After ``labels``.
+
+        Raises
+        ------
+        InputError
+            If a score or a weight is missing or no finite number, or a weight is negative; the
+            message names the row.
+        """
+        others = [*self.scores, *([self.weight] if self.weight else [])]
+        done = 0
+        for batch in self.table.batches([*others, self.target], [], size, others):
+            labels = Column(batch.rows[self.target], self.target)
+            rows = batch.rows[labels.there]
+            done += len(batch.rows)
+            if len(rows):
+                codes = labels.present.map(self._code).to_numpy(dtype=np.int64)
+                columns = [read_numbers(rows[name], name, "scores") for name in self.scores]
+                scores, weight = _stacked(columns), self._weights(rows)
+                if weight is not None and not weight.all():
+                    there = weight > 0
+                    scores, codes, weight = scores[there], codes[there], weight[there]
+                yield scores, codes, weight
+            if progress is not None:
+                progress(done, self.table.n_rows)
+
+    def _weights(self, rows: pd.DataFrame) -> FloatArray | None:
+        if self.weight is None:
+            return None
+        weight = read_numbers(rows[self.weight], self.weight, "weights")
+        if (weight < 0).any():
+            at = int((weight < 0).argmax())
+            raise InputError(
+                f"column {self.weight!r} must hold weights that are not negative, got "
+                f"{weight[at]:g} in row {int(rows.index[at]) + 1:,}"
+            )
+        return weight
+
+
+def _stacked(columns: list[FloatArray]) -> FloatArray:
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def _plain(cells: list[Any], target: str) -> list[Any]:
+    """Return distinct cells as labels: whole numbers, booleans, or text."""
+    if all(isinstance(cell, bool) for cell in cells):
+        return cells
+    if all(isinstance(cell, int) and not isinstance(cell, bool) for cell in cells):
+        return cells
+    if not any(isinstance(cell, str) for cell in cells):
+        values = [number(cell) for cell in cells]
+        if all(one is not None and one.is_integer() and abs(one) < 2**53 for one in values):
+            return [int(one) for one in values if one is not None]
+        if all(one is not None for one in values):
+            raise InputError(
+                f"the target {target!r} holds numbers with a fraction, a quantity rather than "
+                "classes"
+            )
+    text = [str(cell) for cell in cells]
+    words = {"true": True, "false": False}
+    if all(cell.strip().lower() in words for cell in text):
+        return [words[cell.strip().lower()] for cell in text]
+    try:
+        whole = [int(cell) for cell in text if "_" not in cell]
+    except ValueError:
+        return text
+    return whole if len(whole) == len(text) and max(map(abs, whole)) < 2**63 else text
+
+
+class Counter:
+    """Adds up counts of parts in bounded memory.
+
+    Scores are counted as they are, up to 1,048,576 distinct ones. Beyond that they go on a fixed
+    grid: of log-odds, if they are probabilities. Other scores are compressed.
+
+    Parameters
+    ----------
+    classes : sequence
+        The labels, sorted.
+    grid : ScoreGrid or None
+        Put scores on this grid from the start.
+    vectors : bool
+        Keep score vectors.
+    most : int
+        Distinct scores that are kept as they are.
+    """
+
+    def __init__(
+        self,
+        classes: Sequence[Any],
+        grid: ScoreGrid | None = None,
+        vectors: bool = False,
+        most: int = MOST_SCORES,
+    ) -> None:
+        self.classes, self.grid, self.vectors, self.most = classes, grid, vectors, most
+        self.counts = self._count(np.empty((0,) if len(classes) == 2 else (0, len(classes))), [])
+        self._waiting: list[ScoreCounts] = []
+
+    def _count(
+        self, scores: FloatArray, codes: Any, weight: FloatArray | None = None
+    ) -> ScoreCounts:
+        names = np.asarray(self.classes)
+        return ScoreCounts.from_scores(
+            scores,
+            names[np.asarray(codes, np.int64)],
+            sample_weight=weight,
+            classes=names,
+            grid=self.grid,
+            vectors=self.vectors,
+        )
+
+    def add(self, scores: FloatArray, codes: NDArray[np.int64], weight: FloatArray | None) -> None:
+        """Add a part.
+
+        Raises
+        ------
+        InputError
+            If score vectors are kept and there are too many different ones.
+        ValueError
+            If a score is not in the range of the grid.
+        """
+        self._waiting.append(self._count(scores, codes, weight))
+        # Parts are added when they are as many together as what they are added to.
+        if sum(map(len, self._waiting)) > max(len(self.counts), 1 << 16):
+            self._settle()
+
+    def total(self) -> ScoreCounts:
+        """Return the counts of all parts."""
+        self._settle()
+        return self.counts
+
+    def _settle(self) -> None:
+        self.counts = sum(self._waiting, start=self.counts)
+        self._waiting = []
+        most = self.most * len(self.counts.tables)
+        if len(self.counts) <= most or self.grid is not None:
+            return
+        if self.vectors:
+            raise InputError(
+                f"there are more than {self.most:,} different score vectors, which this method "
+                "keeps all: choose venn-abers, platt, isotonic, beta, quadratic or spline"
+            )
+        tables = self.counts.tables
+        if all(one.scores[0] >= 0 and one.scores[-1] <= 1 for one in tables):
+            self.grid = ScoreGrid(on="logit")
+            self.counts = on_grid(self.counts, self.grid)
+        else:
+            self.counts = self.counts.compress(self.most // 2)
+
+
+def on_grid(counts: ScoreCounts, grid: ScoreGrid) -> ScoreCounts:
+    """Return counts as if their scores had been put on a grid before they were counted."""
+    tables = [
+        ScoreCounts.from_counts(one.scores, one.counts[:, 0], one.counts[:, 1], grid=grid)
+        for one in counts.tables
+    ]
+    if len(tables) > 1:
+        return ScoreCounts.one_vs_rest(tables, counts.classes)
+    return ScoreCounts(counts.classes, tables[0].tables, grid, counts.displaced)

@@ -1,0 +1,289 @@
+"""The commands calibrate and apply: scores of any system, in tables of any size."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas")
+for extra in ("typer", "rich", "pyarrow"):
+    pytest.importorskip(extra)
+
+from vennforest import IsotonicCalibration, ScoreGrid, TemperatureScaling, VennAbers  # noqa: E402
+from vennforest.calibrators import METHODS, Calibrator  # noqa: E402
+from vennforest.cli import main  # noqa: E402
+from vennforest.commands.calibrate import calibrate_file  # noqa: E402
+from vennforest.tables.scores import Counter  # noqa: E402
+
+
+def draw(n=400, seed=51):
+    rng = np.random.default_rng(seed)
+    scores = rng.random(n).round(3)
+    return scores, np.where(rng.random(n) < scores, "yes", "no")
+
+
+@pytest.fixture
+def table(tmp_path):
+    scores, y = draw()
+    frame = pd.DataFrame({"id": np.arange(len(y)), "s": scores, "y": y})
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    return frame, tmp_path
+
+
+def calibrate(folder, *more, data="scores.csv", code=0):
+    command = ["calibrate", str(folder / data), "-t", "y", "-o", str(folder / "c.json")]
+    assert main([*command, *([] if "-s" in more else ["-s", "s"]), *more]) == code
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "arrow"])
+def test_what_is_written_is_the_fit_and_its_answers(table, suffix):
+    _, folder = table
+    data = folder / f"scores.{suffix}"
+    if suffix == "parquet":
+        frame.to_parquet(data)
+    elif suffix == "arrow":
+        frame.to_feather(data)
+    else:
+        frame.to_csv(data, index=False, sep="\t" if suffix == "tsv" else ",")
+    calibrate(folder, "--rows-at-once", "70", data=data.name)
+    fitted = VennAbers().fit(frame["s"], frame["y"])
+    read = Calibrator.from_json((folder / "c.json").read_text(encoding="utf-8"))
+    new = np.linspace(0, 1, 99)
+    np.testing.assert_allclose(
+        read.predict_proba(new), fitted.predict_proba(new), rtol=0, atol=1e-12
+    )
+    out = folder / ("out.parquet" if suffix == "arrow" else "out.csv")
+    command = ["apply", str(folder / "c.json"), str(data), "-o", str(out), "--rows-at-once", "33"]
+    assert main(command) == 0
+    found = pd.read_parquet(out) if out.suffix == ".parquet" else pd.read_csv(out)
+    assert found.columns.tolist() == ["id", "s", "y", "p0", "p1", "p"]
+    assert found["id"].tolist() == frame["id"].tolist()
+    bounds = read.predict_multiprobability(frame["s"])
+    np.testing.assert_array_equal(found["p0"], bounds.p0)
+    np.testing.assert_array_equal(found["p1"], bounds.p1)
+    np.testing.assert_array_equal(found["p"], read.predict_proba(frame["s"])[:, 1])
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_every_method(table, method):
+    _, folder = table
+    calibrate(folder, "--method", method)
+    assert (
+        main(
+            [
+                "apply",
+                str(folder / "c.json"),
+                str(folder / "scores.csv"),
+                "-o",
+                str(folder / "out.csv"),
+            ]
+        )
+        == 0
+    )
+    p = pd.read_csv(folder / "out.csv")["p"]
+    fitted = METHODS[method].calibrator().fit(frame["s"], frame["y"])
+    np.testing.assert_allclose(p, fitted.predict_proba(frame["s"])[:, 1], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["venn-abers", "isotonic", "temperature", "venn"])
+def test_more_than_two_classes(tmp_path, method):
+    rng = np.random.default_rng(52)
+    p = rng.multinomial(20, [0.4, 0.4, 0.2], 200) / 20
+    frame = pd.DataFrame(p, columns=["a", "b", "c"])
+    frame["y"] = np.array(["x", "y", "z"])[[rng.choice(3, p=row) for row in p]]
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    calibrate(tmp_path, "-s", "a", "-s", "b", "-s", "c", "--method", method)
+    out = tmp_path / "out.csv"
+    assert (
+        main(["apply", str(tmp_path / "c.json"), str(tmp_path / "scores.csv"), "-o", str(out)]) == 0
+    )
+    found = pd.read_csv(out)
+    fitted = METHODS[method].calibrator().fit(p, frame["y"])
+    expected = fitted.predict_proba(p)
+    names = [f"p({label})" for label in "xyz"]
+    np.testing.assert_allclose(found[names], expected, rtol=0, atol=1e-12)
+    assert ("lower(x)" in found.columns) == METHODS[method].bounds
+    if METHODS[method].bounds:
+        lower = fitted.predict_multiprobability(p).lower
+        np.testing.assert_allclose(found[[f"lower({c})" for c in "xyz"]], lower, atol=1e-12)
+
+
+def test_weights_labels_and_rows_without_a_label(tmp_path, capsys):
+    frame = pd.DataFrame(
+        {
+            "s": [0.1, 0.2, 0.8, 0.9, 0.5, 0.7],
+            "y": ["9", "10", "10", "9", "", "10"],
+            "w": [1, 2, 3, 1, 1, 0],
+        }
+    )
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    calibrate(tmp_path, "--weight", "w", "--method", "isotonic", "--json")
+    said = capsys.readouterr()
+    assert "1 rows have no 'y' and are left out" in said.err
+    summary = json.loads(said.out)
+    assert summary["classes"] == {"9": 2, "10": 5}  # numbers, so in the order of numbers
+    assert summary["positive"] == "10"
+    read = Calibrator.from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
+    assert read.classes_.tolist() == [9, 10]
+    fitted = IsotonicCalibration().fit(
+        [0.1, 0.2, 0.8, 0.9], [9, 10, 10, 9], sample_weight=[1, 2, 3, 1]
+    )
+    np.testing.assert_array_equal(
+        read.predict_proba([0.15, 0.85]), fitted.predict_proba([0.15, 0.85])
+    )
+
+
+def test_grids(table):
+    _, folder = table
+    for grid in ("score", "logit"):
+        calibrate(folder, "--grid", grid)
+        read = Calibrator.from_json((folder / "c.json").read_text(encoding="utf-8"))
+        on = ScoreGrid(on=grid)
+        fitted = VennAbers().fit(on(frame["s"]), frame["y"])
+        new = np.linspace(0, 1, 50)
+        np.testing.assert_allclose(
+            read.predict_proba(new), fitted.predict_proba(on(new)), rtol=0, atol=1e-12
+        )
+
+
+def test_memory_is_bounded(tmp_path):
+    """More distinct scores than are kept: a grid of log-odds, or else compression."""
+    scores, y = draw(3000)
+    scores = scores + np.arange(3000) * 1e-9
+    scores = np.minimum(scores, 1)
+    pd.DataFrame({"s": scores, "y": y}).to_csv(tmp_path / "p.csv", index=False)
+    pd.DataFrame({"s": scores * 9 - 4, "y": y}).to_csv(tmp_path / "z.csv", index=False)
+    notes = []
+    done = calibrate_file(
+        tmp_path / "p.csv",
+        tmp_path / "c.json",
+        scores=["s"],
+        target="y",
+        most_scores=500,
+        rows_at_once=100,
+        note=notes.append,
+    )
+    assert done.grid == "logit"
+    assert "cells of their log-odds" in notes[0]
+    read = Calibrator.from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
+    on = ScoreGrid(on="logit")
+    expected = VennAbers().fit(on(scores), y).predict_proba(on(scores))
+    np.testing.assert_allclose(read.predict_proba(scores), expected, rtol=0, atol=1e-12)
+    done = calibrate_file(
+        tmp_path / "z.csv",
+        tmp_path / "c.json",
+        scores=["s"],
+        target="y",
+        most_scores=500,
+        rows_at_once=100,
+        note=notes.append,
+    )
+    assert done.distinct <= 500
+    assert 0 < done.error < 0.05
+    assert "moves at most" in notes[-1]
+    counter = Counter(["no", "yes"], most=500)
+    for i in range(0, 3000, 100):
+        counter.add(scores[i : i + 100], (y[i : i + 100] == "yes").astype(int), None)
+    assert counter.total().total == 3000
+
+
+ERRORS = [
+    ("s,y\n0.1,a\n,b\n", [], "column 's' must hold scores in every row, got nothing in row 2"),
+    ("s,y\n0.1,a\nnan,b\n", [], "column 's' must hold scores in every row, got nothing in row 2"),
+    ("s,y\n0.1,a\n0.2,b\ninf,b\n", [], "must hold scores in every row, got 'inf' in row 3"),
+    ("s,y\n0.1,a\n0.2,b\nhigh,b\n", [], "must hold scores in every row, got 'high' in row 3"),
+    ("s,y\n0.1,a\n0.2,a\n", [], "the target 'y' holds only one class, 'a'"),
+    ("s,y\n0.1,\n0.2,\n", [], "the target 'y' is missing in every row"),
+    ("s,y\n0.1,a\n1.2,b\n", ["--method", "beta"], "scores must be in [0, 1]"),
+    ("s,y\n0.1,a\n1.2,b\n", ["--grid", "score"], "the range of the grid, got 1.2"),
+    ("s,y\n0.1,a\n0.2,b\n", ["--grid", "fine"], "grid must be one of"),
+    ("s,y\n0.1,a\n0.2,b\n", ["--method", "best"], "--method must be one of"),
+    ("s,y\n0.1,a\n0.2,b\n", ["--method", "platt", "--merge", "log"], "--merge must be left out"),
+    ("s,y\n0.1,a\n0.2,b\n", ["--weight", "u"], "there is no column 'u'"),
+    ("s,y,w\n0.1,a,1\n0.2,b,-2\n", ["--weight", "w"], "not negative, got -2 in row 2"),
+    ("t,y\n0.1,a\n0.2,b\n", [], "there is no column 's' in"),
+    ("s,y\n0.1,a\n0.2,b\n0.3,c\n", [], "--score must name 3 columns for the 3 classes of 'y'"),
+]
+
+
+@pytest.mark.parametrize(("text", "more", "message"), ERRORS)
+def test_what_is_wrong_is_said_in_one_sentence(tmp_path, capsys, text, more, message):
+    (tmp_path / "scores.csv").write_text(text)
+    calibrate(tmp_path, *more, code=2)
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "c.json").exists()
+
+
+def test_errors_of_apply(table, capsys):
+    _, folder = table
+    calibrate(folder, "--method", "beta")
+    document = (folder / "c.json").read_text(encoding="utf-8")
+
+    def fails(message, text=None, calibrator="c.json", more=()):
+        if text is not None:
+            (folder / "new.csv").write_text(text)
+        capsys.readouterr()
+        command = [
+            "apply",
+            str(folder / calibrator),
+            str(folder / "new.csv"),
+            "-o",
+            str(folder / "out.csv"),
+            *more,
+        ]
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert message in said
+        assert said.count("\n") == 1
+        assert not (folder / "out.csv").exists()
+
+    fails("'s' in row 3: scores must be in [0, 1]", "s\n0.1\n0.5\n1.5\n0.2\n")
+    fails("must hold scores in every row, got nothing in row 2", "s,t\n0.1,1\n,1\n")
+    fails("there is no column 's' in", "t\n0.1\n")
+    fails("has a column 'p' already", "s,p\n0.1,1\n")
+    fails("--score must name one column, got 2", "s,t\n0.1,1\n", more=["-s", "s", "-s", "t"])
+    fails("there is no calibrator", calibrator="none.json")
+    (folder / "bad.json").write_text(document.replace('"a": ', '"a": -', 1))
+    fails("bad.json: the calibrator is damaged", calibrator="bad.json")
+    (folder / "bad.json").write_text("{}")
+    fails("bad.json: the calibrator must be JSON with", calibrator="bad.json")
+
+
+def test_no_output_is_an_input(table, capsys):
+    _, folder = table
+    before = (folder / "scores.csv").read_bytes()
+    os.link(folder / "scores.csv", folder / "link.csv")
+    command = ["calibrate", str(folder / "scores.csv"), "-s", "s", "-t", "y", "-o"]
+    assert main([*command, str(folder / "link.csv")]) == 2
+    assert "the output must not be the table of scores" in capsys.readouterr().err
+    calibrate(folder)
+    os.link(folder / "c.json", folder / "c.csv")
+    for given, name in (("link.csv", "table of scores"), ("c.csv", "calibrator")):
+        command = ["apply", str(folder / "c.json"), str(folder / "scores.csv"), "-o"]
+        assert main([*command, str(folder / given)]) == 2
+        assert f"the output must not be the {name}" in capsys.readouterr().err
+    assert (folder / "scores.csv").read_bytes() == before
+
+
+def test_decimal_commas_and_two_columns_of_two_classes(tmp_path):
+    rows = "".join(f"0,{10 - i};0,{10 + i};{'ja' if i % 3 else 'nein'}\n" for i in range(80))
+    (tmp_path / "scores.csv").write_text("a;b;y\n" + rows.replace("0,-", "-0,"))
+    calibrate(tmp_path, "-s", "a", "-s", "b", "--method", "temperature")
+    read = Calibrator.from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
+    assert isinstance(read, TemperatureScaling)
+    assert read.classes_.tolist() == ["ja", "nein"]
+    assert (
+        main(
+            [
+                "apply",
+                str(tmp_path / "c.json"),
+                str(tmp_path / "scores.csv"),
+                "-o",
+                str(tmp_path / "out.csv"),
+            ]
+        )
+        == 0
+    )

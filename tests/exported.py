@@ -1,0 +1,87 @@
+"""Fitted calibrators of two classes of every kind, with scores to ask them about."""
+
+import numpy as np
+
+from vennforest import ScoreCounts, ScoreGrid, VennAbers
+from vennforest.calibrators import (
+    METHODS,
+    IsotonicCalibration,
+    MatrixScaling,
+    PlattScaling,
+    PooledCalibration,
+    QuadraticScaling,
+    Venn,
+)
+from vennforest.calibrators.venn.taxonomies import NAMED
+
+
+def draw(seed=71, n=300, levels=40):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(0, levels + 1, n) / levels
+    return scores, (rng.random(n) < scores).astype(int)
+
+
+def of_probabilities():
+    """Yield calibrators fitted to probabilities, tables first."""
+    scores, y = draw()
+    yield from tables()
+    for method in METHODS.values():
+        yield method.calibrator().fit(scores, y)
+    yield VennAbers().fit(scores, y, sample_weight=scores + 0.3)
+    yield IsotonicCalibration("linear").fit(scores, y)
+    yield PlattScaling("hard", on="logit").fit(scores, y)
+    yield MatrixScaling("full", shrinkage=0).fit(scores, y)
+    yield QuadraticScaling(monotone=False, shrinkage=0).fit(scores, y)
+    yield PooledCalibration([PlattScaling(), VennAbers("log")]).fit(scores, y)
+    yield Venn("margin", merge="smooth").fit(scores, y)
+    for grid in (ScoreGrid(), ScoreGrid(cells=300, on="logit")):
+        counts = ScoreCounts.from_scores(scores, y, grid=grid)
+        yield VennAbers().fit_counts(counts)
+        yield PlattScaling().fit_counts(counts)
+
+
+def of_logits():
+    """Yield calibrators fitted to decision values."""
+    p, y = draw(72)
+    scores = 3 * np.log((p + 0.01) / (1.01 - p))
+    for name, method in METHODS.items():
+        if name not in ("none", "beta", "bostrom"):
+            yield method.calibrator().fit(scores, y)
+
+
+def tables():
+    """Yield calibrators that are constant on intervals."""
+    scores, y = draw()
+    for merge in ("log", "brier", "midpoint"):
+        yield VennAbers(merge).fit(scores, y, classes=[0, 1])
+    yield VennAbers("log").fit(scores, y, sample_weight=scores + 0.3)
+    yield VennAbers("log").fit([0.5], [1], classes=[0, 1])
+    yield IsotonicCalibration().fit(scores, y)
+    yield IsotonicCalibration("nearest").fit(scores, y)
+    for name in NAMED:
+        yield Venn(name).fit(scores, y)
+    for grid in (
+        ScoreGrid(),
+        ScoreGrid(cells=13),
+        ScoreGrid(cells=100, low=-1, high=3),
+        ScoreGrid(on="logit"),
+        ScoreGrid(cells=300, on="logit"),
+    ):
+        counts = ScoreCounts.from_scores(scores, y, grid=grid)
+        for one in (VennAbers("log"), Venn("confidence-bins"), IsotonicCalibration()):
+            yield one.fit_counts(counts)
+
+
+def ask(calibrator, n, extra=()):
+    """Return scores that the calibrator takes: anywhere, at boundaries, one ulp on either side."""
+    rng = np.random.default_rng(73)
+    s = np.concatenate([draw()[0], extra, [0.0, -0.0, 1.0, 0.5, 5e-324, 1e-300]])
+    with np.errstate(over="ignore", under="ignore"):
+        s = np.concatenate([s, np.nextafter(s, -np.inf), np.nextafter(s, np.inf), rng.random(n)])
+    low, high = 0.0, 1.0
+    if (grid := vars(calibrator).get("_grid")) is not None:
+        low, high = grid.low, grid.high
+    elif isinstance(calibrator, VennAbers | Venn | IsotonicCalibration):
+        low, high = -1.7976931348623157e308, 1.7976931348623157e308
+        s = np.concatenate([s, rng.normal(size=n // 10) * 10, [low, high]])
+    return s[(s >= low) & (s <= high)]
