@@ -154,15 +154,26 @@ class ShiftedPrior(FittedAttributes):
                 "calibration examples must be of every class to estimate shares, got none of "
                 f"{self.classes_[prior == 0].tolist()}"
             )
-        own = [
+        own = np.concatenate(self._own_probabilities())
+        codes = np.concatenate([part.codes for part in self._parts])
+        p = plain.predict_proba(X)  # type: ignore[attr-defined]
+        return estimate_shares(p, own, codes, prior, self.classes_, level)
+
+    def _of_training_rows(self) -> tuple[Multiprobability | None, FloatArray]:
+        found, p = super()._of_training_rows()
+        if self._factors is None:
+            return found, p
+        p = shift_probabilities(p, self._factors)
+        return None if found is None else shift_bounds(found, self._factors).widen(p), p
+
+    def _own_probabilities(self) -> list[FloatArray]:
+        """Return what each part's map says of its own calibration examples."""
+        return [
             (calibrator if point is None else point).predict_proba(part.scores)
             for part, calibrator, point in zip(
                 self._parts, self._calibrators, self._points, strict=True
             )
         ]
-        codes = np.concatenate([part.codes for part in self._parts])
-        p = plain.predict_proba(X)  # type: ignore[attr-defined]
-        return estimate_shares(p, np.concatenate(own), codes, prior, self.classes_, level)
 
     def _of_training_rows(self) -> tuple[Multiprobability | None, FloatArray]:
         bounds, p = super()._of_training_rows()

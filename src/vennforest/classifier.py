@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
@@ -16,8 +17,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._available import available_unless
+from vennforest._grouped import ByGroups
 from vennforest._loaded import expect, expect_labels, same_labels
-from vennforest._shifted import ShiftedPrior
 from vennforest._validation import (
     FloatArray,
     check_option,
@@ -27,14 +28,19 @@ from vennforest._validation import (
 )
 from vennforest.calibrators import Calibrator, Venn
 from vennforest.calibrators.bounded import has_bounds, leaves_out, no_bounds
-from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
+from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.calibrators.methods import METHODS, check_method, make_calibrator
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest.packed import Votes
+from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
-from vennforest.prediction import Prediction, predict_parts, whole_scores
-from vennforest.prior import shift_intervals
+from vennforest.prediction import (
+    Prediction,
+    confidence_of_parts,
+    predict_parts,
+    put_together,
+)
 from vennforest.sources import (
     Folds,
     Frozen,
@@ -70,7 +76,7 @@ def _no_bounds(model: CalibratedClassifier) -> str | None:
     return None if _has_bounds(model) else no_bounds(model.method)
 
 
-class CalibratedClassifier(ShiftedPrior, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class CalibratedClassifier(ByGroups, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
     By default a random forest of 300 trees, calibrated out of bag: all data trains, all data
@@ -134,6 +140,12 @@ class CalibratedClassifier(ShiftedPrior, MetaEstimatorMixin, ClassifierMixin, Ba
         object's bags (``"all"`` counts as 1). A mean of several draws is unbiased on
         average as each draw is, steadier, and more cautious than the single draw that the theorem
         speaks of.
+    by : str, int, callable or Groups, default=None
+        Calibrate within groups of objects, so that the bounds hold in each: a column by name or
+        position, or a function of the rows that returns a label for each; missing labels are a
+        group of their own. `vennforest.groups.Groups` has small groups calibrated together. The
+        column stays a feature. Objects of groups that were not seen get bounds 0 and 1 and a
+        warning.
     n_jobs : int, default=None
         Threads of the forest walk, and folds fitted at once.
     random_state : int, RandomState or None, default=None
@@ -187,6 +199,8 @@ class CalibratedClassifier(ShiftedPrior, MetaEstimatorMixin, ClassifierMixin, Ba
     (array([0.43, 0.93]), array([0.56, 1.  ]))
     """
 
+    by: Any = None  # models saved before there were groups have none
+
     def __init__(
         self,
         estimator: Any = None,
@@ -200,6 +214,7 @@ class CalibratedClassifier(ShiftedPrior, MetaEstimatorMixin, ClassifierMixin, Ba
         ensemble: bool = True,
         merge: ClassifierMerge = "auto",
         n_draws: int | Literal["all"] = 1,
+        by: str | int | Callable[[Any], Any] | Groups | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -213,6 +228,7 @@ class CalibratedClassifier(ShiftedPrior, MetaEstimatorMixin, ClassifierMixin, Ba
         self.ensemble = ensemble
         self.merge = merge
         self.n_draws = n_draws
+        self.by = by
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -267,10 +283,16 @@ class CalibratedClassifier(ShiftedPrior, MetaEstimatorMixin, ClassifierMixin, Ba
         to_fit, weight_param, to_split = route(self, estimator, weight, fit_params)
         small = codes.astype(np.min_scalar_type(len(classes) - 1))
         labels = classes[codes]
-        data = TrainingData(X, labels, small, classes, weight, to_fit, weight_param, to_split)
+        grouping, by = None, None
+        if self.by is not None:
+            grouping, by = Grouping.fit(self.by, X, len(codes))
+        data = TrainingData(
+            X, labels, small, classes, weight, to_fit, weight_param, to_split, by=by
+        )
         self.classes_ = classes
         self._prior = self._factors = None
         self._n_rows, self._row_groups = len(data), data.groups
+        self._grouping = grouping
         try:
             self._parts = self._score(estimator, data, random_state)
         except (TypeError, ValueError) as error:
@@ -312,27 +334,29 @@ class CalibratedClassifier(ShiftedPrior, MetaEstimatorMixin, ClassifierMixin, Ba
         other.calibrate_on_ = self.calibrate_on_
         other.calibrate_on_reason_ = self.calibrate_on_reason_
         other._prior, other._factors = self._prior, self._factors
+        other._grouping = self._grouping
         other._calibrate()
         return cast("Self", other)
 
     def _calibrate(self) -> None:
         """Fit a calibrator to each part, and take over what its model knows of the features."""
         self._check_calibrator()
-        self._calibrators = [
-            self._get_calibrator(part.estimator).fit(
-                part.scores,
-                self.classes_[part.codes],
-                sample_weight=part.weight,
-                classes=self.classes_,
-            )
-            for part in self._parts
-        ]
+        self._calibrators = [self._fit_calibrator(part) for part in self._parts]
         self._points = [self._fit_point() if self._is_pooled() else None] * len(self._parts)
+        self._fit_groups()
         first = self._parts[0].estimator
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)  # an earlier fit's
             if hasattr(first, name):
                 setattr(self, name, getattr(first, name))
+
+    def _fit_calibrator(self, part: Part) -> Calibrator:
+        return self._get_calibrator(part.estimator).fit(
+            part.scores,
+            self.classes_[part.codes],
+            sample_weight=part.weight,
+            classes=self.classes_,
+        )
 
     def _fit_point(self) -> PooledCalibration:
         """Fit one pool to the scores of all parts, which beats one a fold (docs/defaults.md)."""
@@ -480,35 +504,35 @@ class CalibratedClassifier(ShiftedPrior, MetaEstimatorMixin, ClassifierMixin, Ba
             If there is a model a fold, whose scores do not compare, or examples have weights.
         """
         check_is_fitted(self, "classes_")
-        if len(self._parts) != 1:
-            raise ValueError(
-                "ensemble must be False for confidence intervals, which need one model for all "
-                f"scores, got {len(self._parts)} models"
+        made = [
+            (
+                sub.rows,
+                confidence_of_parts(
+                    sub.parts, self.classes_, sub.of(X), level, simultaneous, self._factors
+                ),
             )
-        part = self._parts[0]
-        if part.weight is not None:
-            raise ValueError(
-                "sample_weight must be left out for confidence intervals, which count examples"
-            )
-        found = confidence_intervals(
-            part.scores,
-            self.classes_[part.codes],
-            whole_scores(part, X),
-            level=level,
-            classes=self.classes_,
-            simultaneous=simultaneous,
-        )
-        if self._factors is None:
+            for sub in self._sub_models(X)
+        ]
+        found = made[0][1]
+        if made[0][0] is None:
             return found
-        lower, upper = shift_intervals(found.lower, found.upper, self._factors)
+        back = np.argsort(np.concatenate([rows for rows, _ in made if rows is not None]))
+        lower, upper = (
+            np.concatenate([getattr(one, end) for _, one in made])[back]
+            for end in ("lower", "upper")
+        )
         return replace(found, lower=lower, upper=upper)
 
     def _predict(self, X: Any, bounds: bool = True) -> Prediction:
         """Return bounds, where the method has them and they are wanted, and probabilities."""
         if "classes_" not in self.__dict__:  # the check itself takes as long as scoring a row
             check_is_fitted(self, "classes_")
-        return predict_parts(
-            self._parts, self._calibrators, self._points, self.classes_, X, bounds, self._factors
+        classes, factors = self.classes_, self._factors
+        return put_together(
+            [
+                (sub.rows, predict_parts(*sub[1:], classes, sub.of(X), bounds, factors))
+                for sub in self._sub_models(X)
+            ]
         )
 
     def check_loaded(self) -> None:
@@ -537,6 +561,7 @@ class CalibratedClassifier(ShiftedPrior, MetaEstimatorMixin, ClassifierMixin, Ba
             labels = getattr(part.scorer, "classes", self.classes_)
             expect(same_labels(labels, self.classes_), "classes must be the same")
         self._check_prior()
+        self._check_groups()
         expect(len(self._points) == len(parts), "_points must be as many as _parts")
         for point in self._points:
             expect(point is None or isinstance(point, PooledCalibration), "_points must be pools")
@@ -594,6 +619,8 @@ class CalibratedClassifier(ShiftedPrior, MetaEstimatorMixin, ClassifierMixin, Ba
         check_option(self.subforest, Subforest, "subforest")
         check_option(self.votes, Votes, "votes")
         check_option(self.merge, ClassifierMerge, "merge")
+        if self.by is not None:
+            Groups.of(self.by)
         if not isinstance(self.ensemble, bool | np.bool_):
             raise ValueError(f"ensemble must be True or False, got {self.ensemble!r}")
         draws = self.n_draws

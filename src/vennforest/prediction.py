@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.bounded import has_bounds, merged, takes_joined
+from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
-from vennforest.prior import shift_bounds, shift_probabilities
+from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
 from vennforest.sources import Draw, Joined, Part
 
 Prediction = tuple[Multiprobability | None, FloatArray]
@@ -250,15 +251,88 @@ def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
     first = models[0]._fitted()
     if any(model._fitted() is not first for model in models):
         raise ValueError("models must share their estimators, got models that were fitted apart")
-    parts = [replace(part, scorer=_Recorded.of(part.scorer, X)) for part in first]
-    return [
-        predict_parts(
-            parts,
-            model._calibrators,
-            model._points,
-            model.classes_,
-            X,
-            factors=getattr(model, "_factors", None),
+    pieces: list[list[Piece]] = [[] for _ in models]
+    for subs in zip(*(model._sub_models(X) for model in models), strict=True):
+        rows = subs[0].of(X)
+        parts = [replace(part, scorer=_Recorded.of(part.scorer, rows)) for part in subs[0].parts]
+        for model, sub, own in zip(models, subs, pieces, strict=True):
+            made = predict_parts(
+                parts,
+                sub.calibrators,
+                sub.points,
+                model.classes_,
+                rows,
+                factors=getattr(model, "_factors", None),
+            )
+            own.append((sub.rows, made))
+    return [put_together(own) for own in pieces]
+
+
+Piece = tuple[IntArray | None, Prediction]
+"""What is predicted of some rows, and of which (None: of all)."""
+
+
+def put_together(pieces: Sequence[Piece]) -> Prediction:
+    """Return what is predicted of all rows from what is predicted of some and the others."""
+    if pieces[0][0] is None:
+        return pieces[0][1]
+    rows = np.concatenate([rows for rows, _ in pieces if rows is not None])
+    back = np.argsort(rows)
+    p = np.concatenate([made[1] for _, made in pieces])[back]
+    every = [made[0] for _, made in pieces]
+    known = [one for one in every if one is not None]
+    if len(known) < len(every):
+        return None, p
+    widened = [np.zeros(len(one), bool) if one.widened is None else one.widened for one in known]
+    return (
+        Multiprobability(
+            np.concatenate([one.lower for one in known])[back],
+            np.concatenate([one.upper for one in known])[back],
+            known[0].classes,
+            np.concatenate(widened)[back],
+        ),
+        p,
+    )
+
+
+def confidence_of_parts(
+    parts: Sequence[Part],
+    classes: NDArray[Any],
+    X: Any,
+    level: float,
+    simultaneous: bool,
+    factors: FloatArray | None,
+) -> ConfidenceIntervals:
+    """Return confidence intervals for the share of every class from the scores of one part.
+
+    Raises
+    ------
+    ValueError
+        If there is a model a fold, whose scores do not compare, or examples have weights.
+    """
+    if len(parts) != 1:
+        raise ValueError(
+            "ensemble must be False for confidence intervals, which need one model for all "
+            f"scores, got {len(parts)} models"
         )
-        for model in models
-    ]
+    part = parts[0]
+    if part.weight is not None:
+        raise ValueError(
+            "sample_weight must be left out for confidence intervals, which count examples"
+        )
+    scores = whole_scores(part, X)
+    if not len(part.codes):
+        shape = (len(scores), len(classes))
+        return ConfidenceIntervals(np.zeros(shape), np.ones(shape), classes, level)
+    found = confidence_intervals(
+        part.scores,
+        classes[part.codes],
+        scores,
+        level=level,
+        classes=classes,
+        simultaneous=simultaneous,
+    )
+    if factors is None:
+        return found
+    lower, upper = shift_intervals(found.lower, found.upper, factors)
+    return replace(found, lower=lower, upper=upper)

@@ -115,6 +115,15 @@ def fit(
     ] = "auto",
     subforest: Subforest = "all",
     n_draws: Draws = 1,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="COLUMN",
+            show_default=False,
+            help="Calibrate within the groups that this column names, so that bounds hold in each.",
+        ),
+    ] = None,
     drop: Drop = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -138,6 +147,7 @@ def fit(
         merge=merge,
         subforest=subforest,
         n_draws=n_draws,
+        by=by,
         drop=drop or [],
         seed=seed,
         jobs=jobs,

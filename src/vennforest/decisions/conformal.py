@@ -196,7 +196,10 @@ def prediction_sets(
         assert total is not None
         return total.p_values(np.ones(len(total.below)))
 
-    p = values(model._fitted(), X)
+    pieces = [(sub.rows, values(sub.parts, sub.of(X))) for sub in model._sub_models(X)]
+    p = np.concatenate([values for _, values in pieces])
+    if pieces[0][0] is not None:
+        p = p[np.argsort(np.concatenate([rows for rows, _ in pieces]))]
     return PredictionSets(p > error, p, float(error), model.classes_)
 
 

@@ -190,6 +190,12 @@ def write_model(
             "model must be fitted to an array to be saved, got one fitted to a data frame: a "
             "TransductiveClassifier keeps its training data, and a file holds arrays alone"
         )
+    by = getattr(model, "by", None)
+    if callable(by) or callable(getattr(by, "by", None)):
+        raise TypeError(
+            "model must be grouped by a column to be saved, got one grouped by a function, which "
+            "a file of data cannot hold: put its labels into a column of X"
+        )
     _need_skops()
     from skops.io._utils import SaveContext, get_state
 

@@ -6,7 +6,16 @@ import importlib
 import re
 from collections.abc import Iterable
 
-ROOMS = ("calibrators", "classifier", "counts", "forest", "sources", "tables", "transductive")
+ROOMS = (
+    "calibrators",
+    "classifier",
+    "counts",
+    "forest",
+    "groups",
+    "sources",
+    "tables",
+    "transductive",
+)
 """Where our own types come from: every class there that has a method ``check_loaded``."""
 
 # scikit-learn's own that skops leaves out. Trees are checked before and after they are made.

@@ -92,6 +92,8 @@ class Part:
     rows : ndarray of shape (n,) or None
         Which rows given to ``fit`` the calibration examples are, where their scores are by a model
         that did not see them; None: not known, or the model did.
+    by : ndarray of shape (n,) or None
+        The group that each calibration example is calibrated in, where there are such.
     """
 
     estimator: Any
@@ -101,6 +103,7 @@ class Part:
     scorer: Scorer
     groups: IntArray | None = None
     rows: IntArray | None = None
+    by: IntArray | None = None
 
     def check_loaded(self) -> None:
         """Refuse scores, codes and weights of different examples.
@@ -122,6 +125,8 @@ class Part:
             expect_array(self.groups, "groups", (n,), "i", 0)
         if self.rows is not None:
             expect_array(self.rows, "rows", (n,), "i", 0)
+        if self.by is not None:
+            expect_array(self.by, "by", (n,), "i", 0)
         expect(hasattr(self.scorer, "draws"), "scorer must give scores")
 
     def check_classes(self, k: int) -> None:
@@ -226,6 +231,8 @@ class TrainingData:
         What a splitter is given besides X and y, such as ``groups``; of all rows.
     chosen : ndarray of shape (n,) or None
         Which of the rows given to ``fit`` these are; None: all of them, in their order.
+    by : ndarray of shape (n,) or None
+        The group that each row is calibrated in; a source hands it on in its parts.
     """
 
     X: Any
@@ -237,6 +244,7 @@ class TrainingData:
     weight_param: str | None = None
     split_params: Mapping[str, Any] = field(default_factory=dict)
     chosen: IntArray | None = None
+    by: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -285,6 +293,7 @@ class TrainingData:
                 for name, value in self.split_params.items()
             },
             self.numbers[index],
+            None if self.by is None else self.by[index],
         )
 
     def present(self) -> TrainingData:

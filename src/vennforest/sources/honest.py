@@ -140,7 +140,8 @@ class HonestForest:
         )
         chosen = rest if len(kept) == len(rest) else rest.rows(kept)
         scores = scorer.calibration_scores()
-        return [Part(model, scores, chosen.codes, chosen.weight, scorer, rows=chosen.numbers)]
+        numbers, by = chosen.numbers, chosen.by
+        return [Part(model, scores, chosen.codes, chosen.weight, scorer, rows=numbers, by=by)]
 
 
 def _weights(bags: list[NDArray[np.uint16]], weight: FloatArray | None) -> Iterator[FloatArray]:

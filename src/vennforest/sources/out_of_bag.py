@@ -134,7 +134,8 @@ class OutOfBag:
                 transformer, answers, data, rows, membership, kept, n_draws, seed
             )
             scores = joined.calibration_scores()
-            return [Part(model, scores, chosen.codes, chosen.weight, joined, rows=chosen.numbers)]
+            numbers, by = chosen.numbers, chosen.by
+            return [Part(model, scores, chosen.codes, chosen.weight, joined, None, numbers, by)]
         if not everyone:
             rows = answers.check(_safe_indexing(seen, kept))
         scores = answers.mean(rows, membership, kept)
@@ -147,9 +148,8 @@ class OutOfBag:
             self.n_draws,
             seed,
         )
-        return [
-            Part(model, scores, chosen.codes, chosen.weight, scorer, chosen.groups, chosen.numbers)
-        ]
+        groups, numbers, by = chosen.groups, chosen.numbers, chosen.by
+        return [Part(model, scores, chosen.codes, chosen.weight, scorer, groups, numbers, by)]
 
 
 def _refuse(estimator: Any) -> None:

@@ -296,6 +296,7 @@ def _fold_parts(
             pooled.weight,
             ModelScorer(models[-1], data.classes),
             rows=pooled.numbers,
+            by=pooled.by,
         )
     ]
 
@@ -315,4 +316,4 @@ def _counting(index: Any, data: TrainingData) -> IntArray:
 def _part(model: Any, data: TrainingData) -> Part:
     scores = model_scores(model, data.X, data.classes)
     scorer = ModelScorer(model, data.classes)
-    return Part(model, scores, data.codes, data.weight, scorer, rows=data.numbers)
+    return Part(model, scores, data.codes, data.weight, scorer, rows=data.numbers, by=data.by)
