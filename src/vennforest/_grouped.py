@@ -66,6 +66,7 @@ class ByGroups(ShiftedPrior):
         """Return everybody's map, corrected by the examples of some groups in all parts."""
         scores, codes, weights = [], [], []
         for part in self._parts:
+            assert part.by is not None
             rows = np.flatnonzero(np.isin(part.by, groups))
             scores.append(part.scores[rows])
             codes.append(part.codes[rows])

@@ -175,15 +175,6 @@ class ShiftedPrior(FittedAttributes):
             )
         ]
 
-    def _of_training_rows(self) -> tuple[Multiprobability | None, FloatArray]:
-        bounds, p = super()._of_training_rows()
-        if self._factors is None:
-            return bounds, p
-        p = shift_probabilities(p, self._factors)
-        if bounds is None:
-            return None, p
-        return shift_bounds(bounds, self._factors).widen(p), p
-
     def _check_prior(self) -> None:
         """Refuse shares that ``with_prior`` could not have set.
 

@@ -38,7 +38,7 @@ def calibrate(folder, *more, data="scores.csv", code=0):
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "arrow"])
 def test_what_is_written_is_the_fit_and_its_answers(table, suffix):
-    _, folder = table
+    frame, folder = table
     data = folder / f"scores.{suffix}"
     if suffix == "parquet":
         frame.to_parquet(data)
@@ -67,7 +67,7 @@ def test_what_is_written_is_the_fit_and_its_answers(table, suffix):
 
 @pytest.mark.parametrize("method", list(METHODS))
 def test_every_method(table, method):
-    _, folder = table
+    frame, folder = table
     calibrate(folder, "--method", method)
     assert (
         main(
@@ -135,7 +135,7 @@ def test_weights_labels_and_rows_without_a_label(tmp_path, capsys):
 
 
 def test_grids(table):
-    _, folder = table
+    frame, folder = table
     for grid in ("score", "logit"):
         calibrate(folder, "--grid", grid)
         read = Calibrator.from_json((folder / "c.json").read_text(encoding="utf-8"))
