@@ -1,24 +1,33 @@
-"""Calibrated class probabilities with valid bounds, from any scikit-learn classifier."""
+"""Calibrated class probabilities with valid bounds, from any scikit-learn classifier.
+
+What stands here is imported when it is first asked for, so that ``import vennforest`` takes no
+time, nor does the help of the command line.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from vennforest._version import __version__
-from vennforest.calibrators import (
-    BetaCalibration,
-    BostromScaling,
-    IsotonicCalibration,
-    MatrixScaling,
-    PlattScaling,
-    PooledCalibration,
-    QuadraticScaling,
-    SplineCalibration,
-    TemperatureScaling,
-    Venn,
-    VennAbers,
-)
-from vennforest.classifier import CalibratedClassifier
-from vennforest.cross_validation import cross_val_multiprobability
-from vennforest.multiprobability import Multiprobability
-from vennforest.persistence.model_file import load, save
-from vennforest.transductive.classifier import TransductiveClassifier
+
+if TYPE_CHECKING:
+    from vennforest.calibrators import (
+        BetaCalibration,
+        BostromScaling,
+        IsotonicCalibration,
+        MatrixScaling,
+        PlattScaling,
+        PooledCalibration,
+        QuadraticScaling,
+        SplineCalibration,
+        TemperatureScaling,
+        Venn,
+        VennAbers,
+    )
+    from vennforest.classifier import CalibratedClassifier
+    from vennforest.cross_validation import cross_val_multiprobability
+    from vennforest.multiprobability import Multiprobability
+    from vennforest.persistence.model_file import load, save
+    from vennforest.transductive.classifier import TransductiveClassifier
 
 __all__ = [
     "BetaCalibration",
@@ -40,3 +49,32 @@ __all__ = [
     "load",
     "save",
 ]
+
+_ELSEWHERE = {
+    "CalibratedClassifier": "classifier",
+    "Multiprobability": "multiprobability",
+    "TransductiveClassifier": "transductive",
+    "cross_val_multiprobability": "cross_validation",
+    "load": "persistence",
+    "save": "persistence",
+}
+"""Where names come from that are no calibrators."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        module = import_module(f"vennforest.{_ELSEWHERE.get(name, 'calibrators')}")
+        value = globals()[name] = getattr(module, name)
+        return value
+    if not name.startswith("_"):  # a module, as vennforest.metrics
+        whole = f"vennforest.{name}"
+        try:
+            return import_module(whole)
+        except ModuleNotFoundError as missing:
+            if missing.name != whole:
+                raise
+    raise AttributeError(f"module 'vennforest' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

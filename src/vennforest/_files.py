@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from vennforest._validation import InputError
+from vennforest._errors import InputError
 
 
 def check_output(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from vennforest._validation import InputError
+from vennforest._errors import InputError
 from vennforest.commands.arguments import Run, app
 from vennforest.commands.terminal import Stopped, say
 
