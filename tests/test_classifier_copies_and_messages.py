@@ -245,7 +245,7 @@ def test_only_venn_predictors_have_bounds():
     for method in ("platt", "isotonic", "bostrom", "beta", "temperature", "none", PlattScaling()):
         model = CalibratedClassifier(GaussianNB(), method=method).fit(X, y)
         assert not hasattr(model, "predict_multiprobability")
-        with pytest.raises(AttributeError, match="no attribute 'predict_multiprobability'"):
+        with pytest.raises(AttributeError, match="platt gives no bounds: use venn-abers"):
             model.predict_multiprobability(X)
 
 

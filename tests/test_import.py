@@ -1,24 +1,42 @@
-"""What ``import vennforest`` gives, and what it does not do yet."""
+"""What the package imports, and when."""
 
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import vennforest
 
+HEAVY = ("numpy", "scipy", "sklearn", "numba", "pandas", "matplotlib", "skops", "skrub")
 
-def test_every_public_name_is_there():
+
+def imported_by(code):
+    """Return which heavy packages a new process has imported after running the code."""
+    ask = f"import sys\n{code}\nprint(*[name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1].split()
+
+
+def test_the_package_imports_nothing_before_it_is_used():
+    assert imported_by("import vennforest; vennforest.__version__; dir(vennforest)") == []
+    assert imported_by("from vennforest.cli import main; main(['fit', '--help'])") == []
+    assert "sklearn" in imported_by("from vennforest import VennAbers")
+    for package in ("skops", "skrub", "matplotlib"):
+        assert package not in imported_by("from vennforest import CalibratedClassifier")
+
+
+def test_every_name_is_there():
     for name in vennforest.__all__:
         assert getattr(vennforest, name) is not None
-    assert set(vennforest.__all__) <= set(dir(vennforest))
-    assert vennforest.metrics.__name__ == "vennforest.metrics"
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        vennforest.nothing  # noqa: B018
-
-
-def test_importing_is_light():
-    """What takes a second is imported when it is first used, under the eyes of the caller."""
-    code = "import sys, vennforest; print(len({'numpy', 'sklearn', 'numba'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "0\n"
+        assert name in dir(vennforest)
+    for room in (
+        path.parent.name for path in Path(vennforest.__file__).parent.glob("*/__init__.py")
+    ):
+        assert getattr(vennforest, room) is import_module(f"vennforest.{room}"), room
+    scope = {}
+    exec("from vennforest import *", scope)
+    assert scope["VennAbers"] is vennforest.VennAbers
+    with pytest.raises(AttributeError, match="module 'vennforest' has no attribute 'nonsense'"):
+        _ = vennforest.nonsense

@@ -1,10 +1,11 @@
-"""Calibrated class probabilities with valid bounds, from any scikit-learn classifier."""
+"""Calibrated class probabilities with valid bounds, from any scikit-learn classifier.
 
-from __future__ import annotations
+What stands here is imported when it is first asked for, so that ``import vennforest`` takes no
+time, nor does the help of the command line.
+"""
 
 from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vennforest._version import __version__
 
@@ -53,33 +54,31 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
-    "CalibratedClassifier": "vennforest.classifier",
-    "Multiprobability": "vennforest.multiprobability",
-    "ScoreCounts": "vennforest.counts",
-    "ScoreGrid": "vennforest.counts",
-    "TransductiveClassifier": "vennforest.transductive.classifier",
-    "cross_val_multiprobability": "vennforest.cross_validation",
-    "load": "vennforest.persistence.model_file",
-    "save": "vennforest.persistence.model_file",
+    "CalibratedClassifier": "classifier",
+    "Multiprobability": "multiprobability",
+    "ScoreCounts": "counts",
+    "ScoreGrid": "counts",
+    "TransductiveClassifier": "transductive",
+    "cross_val_multiprobability": "cross_validation",
+    "load": "persistence",
+    "save": "persistence",
 }
-"""Where what is no calibrator comes from."""
+"""Where names come from that are no calibrators."""
 
 
-def __getattr__(name: str) -> object:
-    """Import a name when it is first used.
-
-    What takes a second to import is so imported under the eyes of whoever uses it: the command
-    line says in a sentence that it was stopped, from the first moment on.
-    """
-    found: object
+def __getattr__(name: str) -> Any:
     if name in __all__:
-        found = getattr(import_module(_ELSEWHERE.get(name, "vennforest.calibrators")), name)
-    elif not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
-        found = import_module(f"{__name__}.{name}")
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+        module = import_module(f"vennforest.{_ELSEWHERE.get(name, 'calibrators')}")
+        value = globals()[name] = getattr(module, name)
+        return value
+    if not name.startswith("_"):  # a module, as vennforest.metrics
+        whole = f"vennforest.{name}"
+        try:
+            return import_module(whole)
+        except ModuleNotFoundError as missing:
+            if missing.name != whole:
+                raise
+    raise AttributeError(f"module 'vennforest' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

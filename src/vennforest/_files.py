@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from vennforest._validation import InputError
+from vennforest._errors import InputError
 
 LONGEST_HINT = 40
 """Letters of a file's name that the temporary file beside it is called by."""

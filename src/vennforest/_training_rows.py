@@ -95,7 +95,7 @@ class _Examples:
     def of(cls, parts: Sequence[Part], classes: NDArray[Any], groups: IntArray | None) -> Self:
         """Return the examples of some parts, one after another."""
         weights = [np.ones(len(p.codes)) if p.weight is None else p.weight for p in parts]
-        rows = np.concatenate([part.rows for part in parts if part.rows is not None])
+        rows = np.concatenate([p.rows for p in parts if p.rows is not None]).astype(np.intp)
         return cls(
             np.concatenate([part.scores for part in parts]),
             np.concatenate([part.codes for part in parts]).astype(np.intp),

@@ -12,14 +12,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from vennforest._errors import InputError as InputError
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 CodeArray = NDArray[np.integer[Any]]
 """Class numbers, in as small a type as they fit."""
-
-
-class InputError(ValueError):
-    """What a user gave cannot be worked with; the message is one sentence for that user."""
 
 
 def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import typer
 
+from vennforest._errors import InputError
 from vennforest._files import OutputError, one_line
-from vennforest._validation import InputError
 from vennforest.commands import score_arguments  # noqa: F401  # registers its commands
 from vennforest.commands.arguments import Run, app
 from vennforest.commands.home import spare_the_home

@@ -33,6 +33,9 @@ def table(tmp_path):
     return path
 
 
+START = "from vennforest.cli import main; main()"
+
+
 def run(*arguments):
     return cli.main([str(argument) for argument in arguments])
 
@@ -170,6 +173,29 @@ def test_without_typer_one_sentence():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and "pip install 'vennforest[all]'" in done.stderr
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    assert run() == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    for word in ("predict", "show", "report", "--install-completion"):
+        assert word in out
+
+
+def test_shells_complete_commands():
+    environment = {
+        **os.environ,
+        "_VENNFOREST_COMPLETE": "complete_bash",
+        "COMP_WORDS": "vennforest pr",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.argv = ['vennforest']; {START}"],
+        env={**environment, "COMP_CWORD": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["predict"]
 
 
 def test_version_and_help(capsys):

@@ -23,7 +23,11 @@ from vennforest.tables.stream import TableFile
 from vennforest.transductive import classifier as transductive
 
 TARGET = "what happened"
-COLUMNS = ["label", "probability", "lower", "upper", "p(1e3)", "p(lower)", "p(no way)", "p(yes )"]
+CLASSES = ["1e3", "lower", "no way", "yes "]
+POINTS = [f"p({c})" for c in CLASSES]
+BOUNDS = [f"{bound}({c})" for c in CLASSES for bound in ("lower", "upper")]
+COLUMNS = ["label", "probability", "lower", "upper"]
+COLUMNS += [f"{what}({c})" for c in CLASSES for what in ("p", "lower", "upper")]
 
 
 def make_table(n, seed=0):
@@ -83,11 +87,16 @@ def refused(capsys, *arguments):
 def test_what_is_written(folder):
     out = pd.read_parquet(folder / "p.parquet")
     assert list(out.columns) == COLUMNS and len(out) == 130
-    p = out[COLUMNS[4:]].to_numpy()
+    p = out[POINTS].to_numpy()
     np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
     classes = np.array(["1e3", "lower", "no way", "yes "])
     assert (out["label"] == classes[p.argmax(axis=1)]).all()
     np.testing.assert_array_equal(out["probability"], p.max(axis=1))
+    for j, c in enumerate(classes):
+        assert (out[f"lower({c})"] - p[:, j]).max() < 1e-15
+        assert (p[:, j] - out[f"upper({c})"]).max() < 1e-15
+        mine = out["label"] == c
+        np.testing.assert_array_equal(out["upper"][mine], out[f"upper({c})"][mine])
     # Rows are divided by their sums last, which may move a value on a bound by a rounding.
     assert (out["lower"] - out["probability"]).max() < 1e-15
     assert (out["probability"] - out["upper"]).max() < 1e-15
@@ -113,7 +122,7 @@ def test_python_predicts_the_same(folder):
     model = vennforest.load(folder / "m.skops")
     out = pd.read_parquet(folder / "p.parquet")
     X = pd.read_csv(folder / "new.csv")  # whatever pandas takes the columns for
-    np.testing.assert_array_equal(model.predict_proba(X), out[COLUMNS[4:]].to_numpy())
+    np.testing.assert_array_equal(model.predict_proba(X), out[POINTS].to_numpy())
     bounds = model.predict_multiprobability(X[::-1])
     best = model.predict_proba(X[::-1]).argmax(axis=1)
     np.testing.assert_array_equal(bounds.lower[np.arange(130), best], out["lower"][::-1])
@@ -177,6 +186,128 @@ def test_identifiers_are_carried_along(folder, tmp_path):
     assert pq.read_schema(output).field("id").type == pa.int64()
 
 
+def test_all_columns_are_carried_along(folder, tmp_path, capsys):
+    output = tmp_path / "o.parquet"
+    frame = pd.read_csv(folder / "new.csv", dtype=str).rename(columns={"lower": "LOWER"})
+    frame.assign(lower="1").to_csv(tmp_path / "n.csv", index=False)
+    command = ("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output, "--keep")
+    message = refused(capsys, *command)
+    assert message.startswith("the column 'lower' cannot be carried along, since the output has")
+    assert run(*command, "--positive", "lower") == 0  # then no column is called so
+    assert capsys.readouterr() == ("", "")
+    out = pd.read_parquet(output)
+    mine = ["label", "p(lower)", "lower(lower)", "upper(lower)"]
+    assert list(out.columns) == [*frame.columns, "lower", *mine]
+    pd.testing.assert_frame_equal(out[list(frame)], frame, check_dtype=False)
+    arrays = (folder / "new.csv", "-o", output, "--keep", "--id", "city", "--positive", "yes ")
+    assert run("predict", folder / "m.skops", *arrays) == 0
+    first = list(pd.read_parquet(output))
+    new = list(pd.read_csv(folder / "new.csv"))
+    assert first[: len(new)] == ["city", *(name for name in new if name != "city")]
+    expected = pd.read_parquet(folder / "p.parquet")
+    out = pd.read_parquet(output)
+    for column in ("label", "p(yes )", "lower(yes )", "upper(yes )"):
+        np.testing.assert_array_equal(out[column], expected[column])
+    message = refused(capsys, "predict", folder / "m.skops", *arrays[:-1], "yes")
+    assert message == "--positive must be one of '1e3', 'lower', 'no way', 'yes ', got 'yes'"
+
+
+def test_a_model_without_names_keeps_all_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    model = vennforest.CalibratedClassifier(GaussianNB(), cv=2).fit(X, X[:, 0] > 0)
+    vennforest.save(model, tmp_path / "m.skops")
+    pd.DataFrame(X, columns=list("abc")).to_csv(tmp_path / "n.csv", index=False)
+    command = ("predict", tmp_path / "m.skops", tmp_path / "n.csv", "-o", tmp_path / "o.csv")
+    assert run(*command, "--keep") == 0
+    out = pd.read_csv(tmp_path / "o.csv")
+    assert list(out)[:4] == ["a", "b", "c", "label"]
+    np.testing.assert_array_equal(out["p(True)"], model.predict_proba(X)[:, 1])
+
+
+@pytest.mark.parametrize("name", ["o.tsv", "o.csv.gz", "o.TSV.GZ", "a.b.csv"])
+def test_text_is_written_in_every_form(name, folder, tmp_path):
+    output = tmp_path / name
+    command = ("predict", folder / "m.skops", folder / "new.csv", "-o", output, "--id", "city")
+    assert run(*command) == 0
+    separator = "\t" if "tsv" in name.lower() else ","
+    zipped = "gzip" if name.lower().endswith(".gz") else None
+    out = pd.read_csv(output, sep=separator, compression=zipped, dtype={"label": str})
+    expected = pd.read_parquet(folder / "p.parquet")
+    for column in COLUMNS:
+        np.testing.assert_array_equal(out[column], expected[column])
+    assert out["city"].tolist()[:9] == pd.read_csv(folder / "new.csv")["city"].tolist()[:9]
+
+
+def piped(arguments, given):
+    """Return what a process of its own answers to standard input."""
+    command = [sys.executable, "-m", "vennforest", *(str(one) for one in arguments)]
+    return subprocess.run(command, input=given, capture_output=True)
+
+
+def test_standard_input_and_output(folder, tmp_path, capsys):
+    table = (folder / "new.csv").read_bytes()
+    done = piped(("predict", folder / "m.skops", "-", "-o", "-"), gzip.compress(table))
+    assert done.returncode == 0
+    assert done.stderr == b"Note: The column 'id' was not in the training data: ignored.\n"
+    assert run("predict", folder / "m.skops", folder / "new.csv", "-o", tmp_path / "o.csv") == 0
+    assert done.stdout == (tmp_path / "o.csv").read_bytes()
+    done = piped(("predict", folder / "m.skops", "-", "-o", "-"), b"")
+    assert done.returncode == 2
+    assert done.stderr == b"Error: standard input is empty\n" and done.stdout == b""
+    done = piped(("predict", folder / "m.skops", "-", "-o", tmp_path / "p.csv"), b"a,b\n1,2\n")
+    assert done.stderr.startswith(b"Error: the table lacks the columns")
+    assert not (tmp_path / "p.csv").exists()
+    command = ("predict", folder / "m.skops", folder / "new.csv", "-o", "-", "--json")
+    assert refused(capsys, *command).startswith("--json prints where the predictions would go")
+
+
+def test_a_model_says_what_it_is(folder, tmp_path, capsys):
+    assert run("show", folder / "m.skops") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    said = {line[:12].strip(): line[12:].strip() for line in out.splitlines() if line[0] != " "}
+    assert said["Trained on"] == "400 rows of train.csv"
+    assert said["Target"] == TARGET
+    assert "'no way' " in said["Classes"] and "%" in said["Classes"]
+    assert said["Columns"].startswith("11: 3 number, 4 text, 2 date, 1 boolean, 1 empty")
+    assert "'âge' (number)" in out and "RandomForestClassifier(n_estimators=25" in out
+    assert said["Calibrated"].startswith("by venn-abers, out of bag, with 400 examples")
+    assert said["Measured"].startswith("Out of sample: accuracy ")
+    assert f"pandas {pd.__version__}" not in said["Here"]  # nothing differs here
+    assert run("show", folder / "m.skops", "--json") == 0
+    header = json.loads(capsys.readouterr().out)
+    assert header["measures"]["rows"] == 400 and header["class_counts"]["yes "] > 0
+    assert header["description"]["written"].endswith("+00:00")
+    rng = np.random.default_rng(0)
+    model = vennforest.VennAbers().fit(rng.random(20), rng.random(20) < 0.5)
+    vennforest.save(model, tmp_path / "c.skops")
+    assert run("show", tmp_path / "c.skops") == 0
+    out = capsys.readouterr().out
+    assert "Calibrated  by VennAbers(), with 20 examples" in out and "Target" not in out
+
+
+def test_whatever_a_header_says_is_shown(folder, tmp_path, capsys):
+    import zipfile
+
+    def forged(**header):
+        path = tmp_path / "forged.skops"
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("schema.json", "{}")
+            file.writestr("vennforest.json", json.dumps({"format": 2, **header}))
+        return path
+
+    anything = [None, 3, -1.5, True, "x\x1b[2J\ny", [], [[1]], {}, {"a": {"b": []}}, {"x": "y"}]
+    names = ("description", "classes", "class_counts", "columns", "measures", "options", "n_rows")
+    for value in anything:
+        assert run("show", forged(**dict.fromkeys(names, value), features=["a\x1b", 3])) == 0
+        out, err = capsys.readouterr()
+        assert err == "" and "\x1b" not in out
+    for name in ("no.skops", "new.csv", ""):
+        message = refused(capsys, "show", folder / name)
+        assert "model file" in message and "Traceback" not in message
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
 def test_no_rows_give_no_rows(folder, tmp_path, suffix):
     source, output = tmp_path / f"none.{suffix}", tmp_path / f"out.{suffix}"
@@ -215,18 +346,26 @@ def test_fit_says_what_it_learnt(folder, tmp_path, capsys):
     assert summary["classes"] == labels and summary["n_rows"] == 400
     model = vennforest.load(tmp_path / "m.skops")
     X = pd.read_csv(folder / "train.csv")
-    left_out = np.arange(len(model.calibration_y_))
-    bounds = model.calibrator_.predict_multiprobability(model.calibration_scores_, left_out)
-    p = bounds.merge("log")
-    share = (model.classes_[p.argmax(axis=1)] == model.calibration_y_).mean()
-    assert summary["measures"]["accuracy"] == pytest.approx(share)
+    y = make_table(400)[TARGET].to_numpy()
+    p = model.oob_probability_
+    seen = ~np.isnan(p[:, 0])
+    share = (model.classes_[p[seen].argmax(axis=1)] == y[seen]).mean()
+    measures = summary["measures"]
+    assert measures["rows"] == seen.sum()
+    assert measures["accuracy"] == pytest.approx(share)
+    losses = ((p[seen] - (y[seen, None] == model.classes_)) ** 2).sum(axis=1)
+    assert measures["brier_score"] == pytest.approx(losses.mean())
+    shares = np.mean(y[seen, None] == model.classes_, axis=0)
+    assert measures["baseline_accuracy"] == pytest.approx(shares.max())
+    assert measures["baseline_brier_score"] == pytest.approx(1 - (shares**2).sum())
+    assert 0 < measures["mean_width"] < 1
     assert len(X) == 400
     assert run(*command, *options, "--method", "platt", "--calibrate-on", "holdout") == 0
     out, err = capsys.readouterr()
     assert out == "" and "Trained on 400 rows" in err and f"Wrote {tmp_path / 'm.skops'}" in err
     output = tmp_path / "o.csv"
     assert run("predict", tmp_path / "m.skops", folder / "new.csv", "-o", output) == 0
-    assert list(pd.read_csv(output).columns) == [c for c in COLUMNS if c not in ("lower", "upper")]
+    assert list(pd.read_csv(output).columns) == ["label", "probability", *POINTS]
 
 
 def test_fitting_twice_gives_the_same_model(folder, tmp_path):
@@ -300,7 +439,10 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
         ((model, tmp_path, "-o", out), "is a folder"),
         ((model, empty, "-o", out), "is empty"),
         ((model, broken, "-o", out), "is damaged, or not a Parquet file"),
-        ((model, new, "-o", tmp_path / "o.xlsx"), "must end in .csv, .parquet or .arrow"),
+        (
+            (model, new, "-o", tmp_path / "o.xlsx"),
+            "must end in .csv, .tsv, .csv.gz, .parquet or .arrow",
+        ),
         ((model, new, "-o", tmp_path / "no" / "o.csv"), "there is no folder"),
         ((model, new, "-o", new), "must not be the table itself"),
         ((model, new, "-o", out, "--id", "idd"), "did you mean 'id'?"),
@@ -379,7 +521,8 @@ def test_models_saved_in_python(tmp_path, capsys):
         assert run("predict", model, tmp_path / "n.csv", "-o", output) == 0
         out = pd.read_parquet(output)
         np.testing.assert_array_equal(out["label"], fitted.predict(table))
-        np.testing.assert_array_equal(out.iloc[:, -1], fitted.predict_proba(table)[:, 1])
+        second = f"p({fitted.classes_[1]})"
+        np.testing.assert_array_equal(out[second], fitted.predict_proba(table)[:, 1])
     X.assign(d=1).to_csv(tmp_path / "n.csv", index=False)
     command = ("predict", model, tmp_path / "n.csv", "-o", output)
     assert "3 columns without names" in refused(capsys, *command)
@@ -422,7 +565,8 @@ def test_a_model_with_a_foreign_type_needs_trust(tmp_path, capsys):
     assert f"holds {name}, which" in said and "vennforest predict with --trust" in said
     assert name in refused(capsys, *command, "--trust", "somebody.Else")
     assert run(*command, "--trust", name) == 0
-    np.testing.assert_allclose(pd.read_parquet(output).iloc[:, -1], fitted.predict_proba(X)[:, 1])
+    second = pd.read_parquet(output)[f"p({fitted.classes_[1]})"]
+    np.testing.assert_allclose(second, fitted.predict_proba(X)[:, 1])
 
 
 def test_cells_of_text_files_stay_text(tmp_path):

@@ -12,8 +12,6 @@ from vennforest._version import __version__
 
 app = typer.Typer(
     name="vennforest",
-    add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -74,8 +72,9 @@ TABLE = "A table: CSV or TSV, Parquet, or Arrow."
 TARGET = "The column to predict."
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def vennforest_(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
@@ -83,6 +82,8 @@ def vennforest_(
     debug: Debug = False,
 ) -> None:
     """Calibrated class probabilities with valid bounds, from random forests and others."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())  # noqa: T201
 
 
 @app.command()
@@ -160,13 +161,29 @@ def predict(
         Path,
         typer.Argument(metavar="MODEL", show_default=False, help="A model file written by fit."),
     ],
-    data: Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", show_default=False, help=f"{TABLE} -: standard input."),
+    ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The table to write: .csv, .parquet or .arrow."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The table to write: .csv, .tsv, .csv.gz, .parquet or .arrow. -: CSV on standard "
+            "output.",
         ),
     ] = Path("predictions.csv"),
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            show_default=False,
+            help="Write the probability and the bounds of this class alone.",
+        ),
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Carry all columns of DATA along.")] = False,
     carried: Annotated[
         list[str] | None,
         typer.Option(
@@ -196,7 +213,8 @@ def predict(
     """Predict the rows of a table with a model written by fit.
 
     The output has, in the order of DATA, the most probable label, its probability with lower and
-    upper bound, and the probability p(c) of each class c. DATA may be larger than memory.
+    upper bound, and the probability p(c) and the bounds lower(c) and upper(c) of each class c. DATA
+    may be larger than memory.
     """
     from vennforest.commands.predict import run
 
@@ -206,9 +224,33 @@ def predict(
         output,
         as_json=as_json,
         carried=carried or [],
+        keep=keep,
+        positive=positive,
         trusted=trusted or [],
         rows_at_once=rows_at_once,
     )
+
+
+@app.command()
+def show(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            show_default=False,
+            help="A model file written by fit or vennforest.save.",
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Say what a model file holds: what was trained when and on what, how it is calibrated.
+
+    Reads what the file says of itself, which only predict and vennforest.load check.
+    """
+    from vennforest.commands.show import run
+
+    run(model, as_json=as_json)
 
 
 @app.command()

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.metrics import accuracy_score, brier_score_loss
+from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import check_output, one_line
 from vennforest._validation import InputError, check_option
-from vennforest.calibrators.bounded import has_bounds, merged
 from vennforest.calibrators.methods import check_method
 from vennforest.classifier import CalibratedClassifier, CalibrateOn, ClassifierMerge
+from vennforest.commands.measures import measures_said
 from vennforest.commands.terminal import busy, print_json, say
 from vennforest.persistence.model_file import write_model
 from vennforest.sources import Subforest
@@ -41,8 +42,10 @@ class Fitted:
     kinds : dict of str to int
         How many columns there are of each kind.
     measures : dict of str to float
-        Accuracy, Brier score and mean width for the calibration rows, each predicted without its
-        own label and by trees that did not see it; empty where only refitting would tell.
+        Accuracy, Brier score, log loss and mean width of the bounds for the training rows, each
+        predicted without its own label by models that did not see it (as ``oob_probability_``),
+        and the same of who says the share of each class to every row; empty where the model has
+        seen every row.
     seconds : float
     """
 
@@ -83,10 +86,7 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
     more = f" and {len(classes) - 8} more" if len(classes) > 8 else ""
     say(f"Classes of {target!r}: {shown}{more}.")
     if done.measures:
-        say(
-            "Out of sample: accuracy {accuracy:.1%}, Brier score {brier_score:.4f}; bounds are "
-            "{mean_width:.4f} wide on average.".format(**done.measures)
-        )
+        say(measures_said(done.measures))
     say(f"Wrote {output} ({done.seconds:.0f} s)")
 
 
@@ -137,6 +137,10 @@ def fit_file(
         note(sentence)
     model = _fit(table, options, trees, seed, jobs, note)
     columns = _columns_of(model)
+    labels, counts = np.unique(table.y, return_counts=True)
+    classes = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
+    measures = _measures(model, table.y)
+    fit_seconds = time.perf_counter() - start
     write_model(
         model,
         output,
@@ -144,12 +148,15 @@ def fit_file(
             "target": table.target,
             "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
             "n_rows": len(table.y),
+            "class_counts": classes,
+            "data": data.name,
+            "options": {"trees": trees, "seed": seed, "drop": list(drop)},
+            "measures": measures,
+            "seconds": round(fit_seconds, 1),
         },
     )
-    labels, counts = np.unique(table.y, return_counts=True)
-    classes = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
     kinds = dict(Counter(PLURAL[kind] for kind in columns.kinds_))
-    return Fitted(len(table.y), classes, kinds, _measures(model), time.perf_counter() - start)
+    return Fitted(len(table.y), classes, kinds, measures, time.perf_counter() - start)
 
 
 def _check_options(
@@ -207,18 +214,31 @@ def _columns_of(model: CalibratedClassifier) -> TableColumns:
     return columns
 
 
-def _measures(model: CalibratedClassifier) -> dict[str, float]:
-    """Evaluate predictions of the calibration rows that leave each of them out."""
-    calibrators = model.calibrators_
-    if len(calibrators) > 1 or not has_bounds(calibrators[0]):
+def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
+    """Evaluate predictions of the training rows, each by models that did not see it.
+
+    ``baseline_…``: of who says the share of each class to every row.
+    """
+    if model.calibrate_on_ == "training":
         return {}
-    calibrator, scores, y = calibrators[0], model.calibration_scores_, model.calibration_y_
-    bounds = calibrator.predict_multiprobability(scores, np.arange(len(y)))
-    p = merged(calibrator, bounds, scores)
+    p = model.oob_probability_
+    seen = ~np.isnan(p[:, 0])
+    p, y = p[seen], y[seen]
+    classes = model.classes_
     best = p.argmax(axis=1)
-    width = bounds.width[np.arange(len(y)), best]
-    return {
-        "accuracy": float(accuracy_score(y, model.classes_[best])),
-        "brier_score": float(brier_score_loss(y, p, labels=model.classes_)),
-        "mean_width": float(width.mean()),
+    _, counts = np.unique(np.concatenate([y, classes]), return_counts=True)
+    shares = (counts - 1) / len(y)
+    always = np.tile(shares, (len(y), 1))
+    found = {
+        "rows": len(y),
+        "accuracy": float(accuracy_score(y, classes[best])),
+        "baseline_accuracy": float(shares.max()),
+        "brier_score": float(brier_score_loss(y, p, labels=classes)),
+        "baseline_brier_score": float(brier_score_loss(y, always, labels=classes)),
+        "log_loss": float(log_loss(y, p, labels=classes)),
+        "baseline_log_loss": float(log_loss(y, always, labels=classes)),
     }
+    if hasattr(model, "predict_multiprobability"):
+        width = model.oob_multiprobability_.width[seen]
+        found["mean_width"] = float(width[np.arange(len(y)), best].mean())
+    return found

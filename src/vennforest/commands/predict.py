@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from vennforest import persistence
-from vennforest._files import check_output, one_line, refuse_special, written_whole
+from vennforest._files import check_output, one_line, refuse_special
+from vennforest._shown import columns_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
+from vennforest.commands.streams import STREAM, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.prediction import predict_once
 from vennforest.tables.columns import TableColumns, unknown_names
@@ -73,14 +75,16 @@ def run(model: Path, data: Path, output: Path, *, as_json: bool, **options: Any)
     InputError
         If a file or option is not what it should be.
     """
+    if as_json and output == STREAM:
+        raise InputError("--json prints where the predictions would go: name a file with --output")
     notes: list[str] = []
-    with progress_bar("Rows") as progress:
-        done = predict_file(model, data, output, note=notes.append, progress=progress, **options)
+    with progress_bar("Rows") as progress, input_file(data) as file:
+        done = predict_file(model, file, output, note=notes.append, progress=progress, **options)
     for note in notes:
         say(f"Note: {note}")
     if as_json:
         print_json({**asdict(done), "output": str(output), "notes": notes})
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() and output != STREAM:
         say(f"Wrote {output}: {done.n_rows:,} rows ({done.seconds:.0f} s)")
 
 
@@ -90,6 +94,8 @@ def predict_file(
     output: Path,
     *,
     carried: Sequence[str] = (),
+    keep: bool = False,
+    positive: str | None = None,
     trusted: Sequence[str] = (),
     rows_at_once: int = ROWS_AT_ONCE,
     note: Callable[[str], None] = lambda _: None,
@@ -100,9 +106,14 @@ def predict_file(
     Parameters
     ----------
     model_path, data, output : Path
-        The output is written whole or not at all; its suffix decides the format.
+        The output is written whole or not at all; its suffix decides the format. ``-``: CSV on
+        standard output.
     carried : sequence of str
         Columns of the table that the output begins with.
+    keep : bool
+        Whether it begins with all of them.
+    positive : str, optional
+        The one class whose probability and bounds are written; by default those of all.
     trusted : sequence of str
         Types beyond the known ones that the model file may hold, see ``vennforest.load``.
     rows_at_once : int
@@ -119,8 +130,9 @@ def predict_file(
         training.
     """
     start = time.perf_counter()
-    how = output_format(output)
-    check_output(output, {"model": model_path, "table": data})
+    how = "csv" if output == STREAM else output_format(output)
+    if output != STREAM:
+        check_output(output, {"model": model_path, "table": data})
     refuse_special(model_path)
     if not model_path.is_file():
         raise InputError(f"there is no model file {model_path}")
@@ -140,6 +152,8 @@ def predict_file(
             hint = f": did you mean {close[0]!r}?" if close else ""
             raise InputError(f"there is no column {name!r} in {data} to carry along{hint}")
     reader = _reader(model, table, carried)
+    if keep:
+        carried = [*carried, *(name for name in table.names if name not in carried)]
     target = persistence.read_header(model_path).get("target")
     ignored = [name for name in reader.ignored if name not in carried]
     others = [name for name in ignored if name != target]
@@ -149,9 +163,11 @@ def predict_file(
         what = "The column" if len(others) == 1 else "The columns"
         was = "was" if len(others) == 1 else "were"
         note(f"{what} {shown}{more} {was} not in the training data: ignored.")
-    answers = _Answers(model, model_path, list(zip(carried, table.types(carried), strict=True)))
+    answers = _Answers(
+        model, model_path, list(zip(carried, table.types(carried), strict=True)), positive
+    )
     done = 0
-    with written_whole(output) as part, table_writer(part, how, answers.schema) as writer:
+    with output_file(output) as part, table_writer(part, how, answers.schema) as writer:
         for batch in table.batches(reader.columns, carried, rows_at_once, reader.numbers):
             if len(batch.rows):
                 writer.write_table(answers.of(reader.read(batch.rows), batch))
@@ -168,27 +184,44 @@ class _Answers:
     """A model's predictions for rows, as a table.
 
     Columns: those carried along, ``label``, ``probability``, ``lower`` and ``upper`` (of that
-    label, where the method has bounds), then ``p(c)`` for each class c.
+    label, where the method has bounds), then ``p(c)``, ``lower(c)`` and ``upper(c)`` of each class
+    c; or ``label`` and those of one class.
     """
 
-    def __init__(self, model: Any, path: Path, carried: list[tuple[str, pa.DataType]]) -> None:
+    def __init__(
+        self,
+        model: Any,
+        path: Path,
+        carried: list[tuple[str, pa.DataType]],
+        positive: str | None,
+    ) -> None:
         self.model, self.path = model, path
         self.bounded = hasattr(model, "predict_multiprobability")
         self.labels = [str(label) for label in model.classes_.tolist()]
         self.counts = np.zeros(len(self.labels), np.int64)
         self.width = 0.0
+        self.shown = list(range(len(self.labels)))
+        if positive is not None:
+            if positive not in self.labels:
+                raise InputError(
+                    f"--positive must be one of {_listed(self.labels)}, got {positive!r}"
+                )
+            self.shown = [self.labels.index(positive)]
+        self.of_label = positive is None
         types = {"i": pa.int64(), "u": pa.uint64(), "b": pa.bool_(), "f": pa.float64()}
         label = types.get(model.classes_.dtype.kind, pa.string())
         self.classes: NDArray[Any] = (
             np.array(self.labels, dtype=object) if label == pa.string() else model.classes_
         )
-        numbers = ["probability", *(["lower", "upper"] if self.bounded else [])]
-        numbers += [f"p({name})" for name in self.labels]
+        of_each = 3 if self.bounded else 1
+        numbers = ["probability", "lower", "upper"][:of_each] if self.of_label else []
+        for j in self.shown:
+            numbers += columns_of(self.labels[j])[:of_each]
         for name, _ in carried:
             if name in ("label", *numbers):
                 raise InputError(
                     f"the column {name!r} cannot be carried along, since the output has one of "
-                    "that name: rename it"
+                    "that name: rename it, or name the columns to carry along with --id"
                 )
         self.schema = pa.schema(
             [*carried, ("label", label), *((name, pa.float64()) for name in numbers)]
@@ -200,11 +233,12 @@ class _Answers:
         best = p.argmax(axis=1)
         rows = np.arange(len(p))
         self.counts += np.bincount(best, minlength=len(self.counts))
-        columns = [p[rows, best]]
-        if lower is not None and upper is not None:
-            columns += [lower[rows, best], upper[rows, best]]
+        parts = [p] if lower is None or upper is None else [p, lower, upper]
+        columns = [part[rows, best] for part in parts]
+        if self.bounded:
             self.width += float((columns[2] - columns[1]).sum())
-        columns += list(p.T)
+        columns = columns if self.of_label else []
+        columns += [part[:, j] for j in self.shown for part in parts]
         label = pa.array(self.classes[best], self.schema.field("label").type)
         arrays = [*batch.carried, label, *(pa.array(column) for column in columns)]
         return pa.Table.from_arrays(arrays, schema=self.schema)
@@ -222,6 +256,11 @@ class _Answers:
                 f"{one_line(error)}; with --debug it shows where"
             ) from error
         return (None, None, p) if bounds is None else (bounds.lower, bounds.upper, p)
+
+
+def _listed(labels: list[str]) -> str:
+    more = f" and {len(labels) - 10} more" if len(labels) > 10 else ""
+    return ", ".join(map(repr, labels[:10])) + more
 
 
 class _Reader:

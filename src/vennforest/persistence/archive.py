@@ -173,8 +173,10 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     -------
     dict
         ``format``, ``vennforest``, ``python``, ``libraries`` (versions), ``model`` (its type),
-        ``classes``, ``features`` (names, or None) and ``n_features``; files of ``vennforest fit``
-        also say ``target`` and ``columns``.
+        ``classes``, ``features`` (names, or None), ``n_features`` and ``description`` (how it was
+        fitted and calibrated, and when it was written); files of ``vennforest fit`` also say
+        ``target``, ``columns``, ``n_rows``, ``class_counts``, ``data`` (the file's name),
+        ``options``, ``measures`` and ``seconds``.
 
     Raises
     ------

@@ -25,6 +25,7 @@ from vennforest.persistence.archive import (
     header_of,
     opened_archive,
 )
+from vennforest.persistence.description import describe
 from vennforest.persistence.integrity import check_structure
 from vennforest.persistence.nodes import check_nodes
 from vennforest.persistence.states import check_states, forget_folders, named_types, write_once
@@ -257,6 +258,7 @@ def _header(model: Any, origins: set[str]) -> dict[str, Any]:
         "classes_dtype": str(model.classes_.dtype),
         "features": None if features is None else [str(name) for name in features],
         "n_features": getattr(model, "n_features_in_", None),
+        "description": describe(model),
     }
 
 

@@ -102,7 +102,7 @@ class Part:
     weight: FloatArray | None
     scorer: Scorer
     groups: IntArray | None = None
-    rows: IntArray | None = None
+    rows: CodeArray | None = None
     by: IntArray | None = None
 
     def check_loaded(self) -> None:
@@ -243,16 +243,18 @@ class TrainingData:
     fit_params: Mapping[str, Any] = field(default_factory=dict)
     weight_param: str | None = None
     split_params: Mapping[str, Any] = field(default_factory=dict)
-    chosen: IntArray | None = None
+    chosen: CodeArray | None = None
     by: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
 
     @property
-    def numbers(self) -> IntArray:
+    def numbers(self) -> CodeArray:
         """Which of the rows given to ``fit`` these are, (n,)."""
-        return np.arange(len(self)) if self.chosen is None else self.chosen
+        if self.chosen is not None:
+            return self.chosen
+        return np.arange(len(self), dtype=np.int32 if len(self) < 1 << 31 else np.int64)
 
     @property
     def groups(self) -> IntArray | None:
@@ -292,7 +294,8 @@ class TrainingData:
                 name: _safe_indexing(value, index) if _has_rows(value, len(self)) else value
                 for name, value in self.split_params.items()
             },
-            self.numbers[index],
+            # The very array where it can be: a scorer may keep it too.
+            index if self.chosen is None else self.chosen[index],
             None if self.by is None else self.by[index],
         )
 

@@ -1,0 +1,180 @@
+"""The command ``show``: what a model file says of its model."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from vennforest._errors import InputError
+from vennforest._version import __version__
+from vennforest.commands.measures import measures_said
+from vennforest.commands.terminal import print_json
+
+COLUMNS = 40
+"""Columns that are listed by name."""
+
+FROM = {
+    "oob": "out of bag",
+    "cv": "on folds",
+    "cv-forest": "on folds that share one forest's trees",
+    "holdout": "on a part held out from training",
+    "training": "on the training data itself: no guarantee holds",
+    "frozen": "a model that was fitted before",
+}
+
+
+def run(model: Path, *, as_json: bool) -> None:
+    """Print what a model file says.
+
+    Parameters
+    ----------
+    model : Path
+    as_json : bool
+        Print the header as it stands in the file.
+
+    Raises
+    ------
+    InputError
+        If it is no model file, or cannot be read.
+    """
+    from vennforest.persistence.archive import read_header
+
+    if model.is_dir():
+        raise InputError(f"{model} is a folder: name a model file in it")
+    if not model.exists():
+        raise InputError(f"there is no model file {model}")
+    try:
+        header, size = read_header(model), model.stat().st_size
+    except OSError as error:
+        raise InputError(f"{model} cannot be read: {error.strerror or error}") from error
+    if as_json:
+        print_json(header)
+        return
+    rows = [(name, line) for name, line in lines(header, str(model), size) if line]
+    width = max(len(name) for name, _ in rows)
+    for name, line in rows:
+        shown = "".join(c if c.isprintable() else "�" for c in f"{name:{width}}  {line}".rstrip())
+        encoding = sys.stdout.encoding or "utf-8"
+        print(shown.encode(encoding, "replace").decode(encoding))  # noqa: T201
+
+
+def lines(header: Mapping[str, Any], name: str, size: int) -> Iterator[tuple[str, str]]:
+    """Yield what a header says as pairs of a name and a line; whatever is not there is empty.
+
+    A header is text from a file: nothing in it is taken for granted.
+    """
+    about = _Part(header)
+    how = about.part("description")
+    yield "File", f"{name}, {size / 1e6:,.1f} MB, format {about.text('format')}"
+    by = f"vennforest {about.text('vennforest')}, Python {about.text('python')}"
+    when = how.text("written").replace("T", " ").replace("+00:00", " UTC")
+    yield "Written", f"{when}, by {by}" if when else f"by {by}"
+    yield "Model", about.text("model")
+    yield "", _counted(how, "estimators", how.text("estimator"))
+    rows = about.text("n_rows") or how.text("rows")
+    data = about.text("data")
+    yield "Trained on", (f"{_number(rows)} rows" if rows else "") + (f" of {data}" if data else "")
+    yield "Target", about.text("target")
+    yield "Classes", _classes(about)
+    yield from _columns(about)
+    yield "Calibrated", _calibrated(how)
+    yield "", how.text("reason") and f"since {how.text('reason')}"
+    measures = about.mapping("measures")
+    yield "Measured", measures_said(measures)
+    options = about.mapping("options")
+    yield "Options", ", ".join(f"{key} {value}" for key, value in options.items() if value != [])
+    libraries = {key: str(value) for key, value in about.mapping("libraries").items()}
+    yield "Libraries", ", ".join(f"{key} {value}" for key, value in libraries.items())
+    others = {key: now for key, was in libraries.items() if (now := _installed(key)) != was}
+    here = [f"{key} {now or 'not installed'}" for key, now in others.items()]
+    yield (
+        "Here",
+        ", ".join([f"vennforest {__version__}, Python {platform.python_version()}", *here]),
+    )
+
+
+class _Part:
+    """A dictionary from a file, of which nothing is known."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content if isinstance(content, dict) else {}
+
+    def text(self, name: str) -> str:
+        value = self.content.get(name)
+        return "" if value is None or isinstance(value, dict | list) else str(value)
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self.content.get(name)
+        return value if isinstance(value, dict) else {}
+
+    def list(self, name: str) -> list[str]:
+        value = self.content.get(name)
+        return [str(one) for one in value] if isinstance(value, list) else []
+
+    def part(self, name: str) -> _Part:
+        return _Part(self.content.get(name))
+
+
+def _number(text: str) -> str:
+    return f"{int(text):,}" if text.isdecimal() else text
+
+
+def _counted(part: _Part, name: str, what: str) -> str:
+    n = part.text(name)
+    return f"{n} models: {what}" if what and n not in ("", "1") else what
+
+
+def _classes(about: _Part) -> str:
+    counts = {k: n for k, n in about.mapping("class_counts").items() if isinstance(n, int)}
+    names = about.list("classes")
+    total = sum(counts.values())
+    if total > 0:
+        most = sorted(counts, key=lambda label: -counts[label])
+        shown = [
+            f"{label!r} {counts[label] / total:.1%} ({counts[label]:,})" for label in most[:10]
+        ]
+    else:
+        shown = [repr(label) for label in names[:10]]
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(shown) + more
+
+
+def _columns(about: _Part) -> Iterator[tuple[str, str]]:
+    kinds = {name: str(kind) for name, kind in about.mapping("columns").items()}
+    names = list(kinds) or about.list("features")
+    n = about.text("n_features") or str(len(names))
+    if kinds:
+        counted = ", ".join(f"{count} {kind}" for kind, count in Counter(kinds.values()).items())
+        yield "Columns", f"{len(kinds)}: {counted}"
+    elif n != "0":
+        yield "Columns", n if names else f"{n}, without names"
+    listed = [f"{name!r} ({kinds[name]})" if name in kinds else repr(name) for name in names]
+    more = f" and {len(listed) - COLUMNS} more" if len(listed) > COLUMNS else ""
+    yield "", ", ".join(listed[:COLUMNS]) + more
+
+
+def _calibrated(how: _Part) -> str:
+    method, source = how.text("method"), how.text("calibrate_on")
+    if not method:
+        return ""
+    said = f"by {method}"
+    if source:
+        said += f", {FROM.get(source, source)}"
+    examples = how.text("calibration_examples")
+    said += f", with {_number(examples)} examples" if examples else ""
+    for name in ("merge", "subforest", "n_draws"):
+        value = how.text(name)
+        said += f", {name} {value}" if value else ""
+    return said
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except (PackageNotFoundError, ValueError):
+        return None

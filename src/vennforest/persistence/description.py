@@ -1,0 +1,56 @@
+"""What a model file says of its model, for people: read without making the model."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+LONGEST = 300
+"""Letters of an estimator's text that are kept."""
+
+
+def describe(model: Any) -> dict[str, Any]:
+    """Return what a fitted model is, as text and numbers.
+
+    Returns
+    -------
+    dict
+        ``written`` (when, in universal time) and ``calibration_examples``; of a classifier also
+        ``estimator``, ``estimators`` (how many), ``method``, ``merge``, ``calibrate_on`` with
+        ``reason``, ``subforest`` and ``n_draws`` where it is out of bag, and ``rows``; of a
+        calibrator its ``method``.
+    """
+    found: dict[str, Any] = {"written": datetime.now(UTC).isoformat(timespec="seconds")}
+    if hasattr(model, "_n_given"):
+        return {**found, "method": _text(model), "calibration_examples": int(model._n_given)}
+    method = model.method if isinstance(model.method, str) else _text(model.method)
+    found |= {"method": method, "merge": model.merge}
+    if not hasattr(model, "_parts"):  # transductive: trained anew for each object
+        rows = len(model._y) if hasattr(model, "_y") else None
+        return {**found, "estimator": _text(model.estimator), "rows": rows}
+    parts = model._parts
+    found |= {
+        "estimator": _estimator(parts[0].estimator),
+        "estimators": len(parts),
+        "calibrate_on": model.calibrate_on_,
+        "reason": model.calibrate_on_reason_,
+        "calibration_examples": sum(len(part.codes) for part in parts),
+        "rows": getattr(model, "_n_rows", None),
+    }
+    if model.calibrate_on_ == "oob":
+        found |= {"subforest": model.subforest, "n_draws": model.n_draws}
+    return found
+
+
+def _estimator(fitted: Any) -> str:
+    """Return a fitted model as text; of a pipeline its steps."""
+    if isinstance(fitted, Pipeline):
+        return ", then ".join(_text(step) for _, step in fitted.steps)
+    return _text(fitted)
+
+
+def _text(thing: Any) -> str:
+    text = " ".join(repr(thing).split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
