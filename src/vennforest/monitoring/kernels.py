@@ -1,0 +1,206 @@
+"""Compiled loops over a stream, one example after the other."""
+
+import numpy as np
+
+from vennforest._jit import kernel
+
+
+@kernel
+def draw(seed, at):
+    """Return number ``at`` of the uniform numbers of a seed, in [0, 1) (SplitMix64)."""
+    z = np.uint64(seed) + (np.uint64(at) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return np.float64(z >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def p_values(places, n_places, n_reference, seed, out):
+    """Smoothed p-values of an example among all up to and with it.
+
+    ``places`` are the ranks of the distinct scores, 0 the smallest, of the reference first. A
+    Fenwick tree counts, in O(log n), how many scores seen so far are larger.
+    """
+    tree = np.zeros(n_places + 1, np.int64)
+    equal = np.zeros(n_places, np.int64)
+    for t in range(len(places)):
+        here = places[t]
+        at = here + 1
+        while at <= n_places:
+            tree[at] += 1
+            at += at & -at
+        equal[here] += 1
+        if t < n_reference:
+            continue
+        up_to = 0
+        at = here + 1
+        while at > 0:
+            up_to += tree[at]
+            at -= at & -at
+        i = t - n_reference
+        out[i] = (t + 1 - up_to + draw(seed, i) * equal[here]) / (t + 1)
+
+
+@kernel
+def jump(p, epsilons, jumps, form, weights, scales, out):
+    """Bet on p-values with 1 + epsilon (p - 1/2), a share of the capital jumping at each step.
+
+    ``weights`` (n_jumps, n_epsilons) and ``scales`` (n_jumps,) are the state: the capital on each
+    epsilon is weights * exp(scale). ``form`` 0: a martingale; 1: Shiryaev–Roberts, where one unit
+    is added before every bet; 2: CUSUM, which begins anew whenever it is below one. ``out`` is the
+    logarithm of the mean capital over the rates of jumping.
+    """
+    n = weights.shape[1]
+    for t in range(len(p)):
+        for s in range(len(jumps)):
+            begin(weights[s], scales, s, form)
+            total = 0.0
+            for k in range(n):
+                total += weights[s, k]
+            new = 0.0
+            for k in range(n):
+                stay = (1 - jumps[s]) * weights[s, k] + jumps[s] / n * total
+                weights[s, k] = stay * (1 + epsilons[k] * (p[t] - 0.5))
+                new += weights[s, k]
+            for k in range(n):
+                weights[s, k] /= new
+            scales[s] += np.log(new)
+        out[t] = log_mean(scales)
+
+
+@kernel
+def begin(weights, scales, s, form):
+    """Put new money in before a bet, as the form asks: weights sum to 1 before and after."""
+    n = len(weights)
+    if form == 1:
+        top = max(scales[s], 0.0)
+        old, one = np.exp(scales[s] - top), np.exp(-top)
+        for k in range(n):
+            weights[k] = (old * weights[k] + one / n) / (old + one)
+        scales[s] = top + np.log(old + one)
+    elif form == 2 and scales[s] < 0:
+        for k in range(n):
+            weights[k] = 1.0 / n
+        scales[s] = 0.0
+
+
+@kernel
+def log_mean(logs):
+    """Return the logarithm of the mean of exponentials."""
+    top = logs[0]
+    for one in logs:
+        top = max(top, one)
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for one in logs:
+        total += np.exp(one - top)
+    return top + np.log(total / len(logs))
+
+
+@kernel
+def bin_p_values(cell, hit, counts, first, second):
+    """Return two p-values: of a bin among all bins, and of a label among those of its bin.
+
+    ``counts`` (n_bins, 2) counts every example so far, this one among them, without and with the
+    label. Given these counts the two are independent and uniform where examples are exchangeable.
+    """
+    below = 0
+    total = 0
+    for j in range(len(counts)):
+        here = counts[j, 0] + counts[j, 1]
+        if j < cell:
+            below += here
+        total += here
+    here = counts[cell, 0] + counts[cell, 1]
+    of_bin = (below + first * here) / total
+    if hit:
+        return of_bin, (counts[cell, 0] + second * counts[cell, 1]) / here
+    return of_bin, second * counts[cell, 0] / here
+
+
+@kernel
+def watch(
+    cells,
+    hits,
+    n_before,
+    seed,
+    counts,
+    upper,
+    shares,
+    factors,
+    logs,
+    prior,
+    jumps,
+    wait,
+    form,
+    weights,
+    scales,
+    sums,
+    begins,
+    out,
+):
+    """Advance the evidence of one channel by a block of examples.
+
+    Parameters
+    ----------
+    cells : (n,) int64, bin of each example's score
+    hits : (n,) bool, whether it has the label
+    n_before : examples before this block
+    counts : (n_bins, 2) int64, state: examples so far, the reference among them
+    upper : (n_bins - 1,) where the p-value of a bin is taken to pass from one bin to the next
+    shares : (n_bins,) share of the label in each bin, as designed
+    factors : (n_bets, 2 n_bins), what each bet multiplies its capital by in each cell
+    logs : (n_bets, 2 n_bins), their logarithms
+    prior : (n_bets,) sums to 1
+    jumps : (n_rates,) share of the capital that jumps to another bet at each step
+    wait : the chance that betting begins at step t of 0, 1, ... is 1 / (t + wait)
+    form : 0 martingale, 1 Shiryaev–Roberts, 2 CUSUM
+    weights : (n_rates, n_bets + 1), scales : (n_rates,), state; column 0 has not begun to bet
+    sums : (n_bets,), begins : (n_bets,) int64, state: log-likelihood of each bet since it began
+    out : (n,) logarithm of the evidence after each example
+    """
+    n_bets = len(prior)
+    for t in range(len(cells)):
+        at = n_before + t
+        cell, hit = cells[t], hits[t]
+        counts[cell, 1 if hit else 0] += 1
+        u, v = bin_p_values(cell, hit, counts, draw(seed, 2 * at), draw(seed, 2 * at + 1))
+        place = 0
+        while place < len(upper) and u >= upper[place]:
+            place += 1
+        column = 2 * place + (1 if v >= 1 - shares[place] else 0)
+        for s in range(len(jumps)):
+            coming = 0.0
+            if form == 0:
+                coming = weights[s, 0] / (at + wait)
+                weights[s, 0] -= coming
+            elif form == 1:
+                top = max(scales[s], 0.0)
+                kept, coming = np.exp(scales[s] - top), np.exp(-top)
+                for k in range(1, n_bets + 1):
+                    weights[s, k] *= kept
+                scales[s] = top
+            elif scales[s] <= 0:
+                for k in range(1, n_bets + 1):
+                    weights[s, k] = prior[k - 1]
+                scales[s] = 0.0
+            active = 0.0
+            for k in range(1, n_bets + 1):
+                active += weights[s, k]
+            coming += active * jumps[s]
+            total = weights[s, 0]
+            for k in range(1, n_bets + 1):
+                stay = weights[s, k] * (1 - jumps[s]) + coming * prior[k - 1]
+                weights[s, k] = stay * factors[k - 1, column]
+                total += weights[s, k]
+            for k in range(n_bets + 1):
+                weights[s, k] /= total
+            scales[s] += np.log(total)
+        for k in range(n_bets):
+            if sums[k] <= 0:
+                sums[k] = 0.0
+                begins[k] = at
+            sums[k] += logs[k, column]
+        out[t] = log_mean(scales)
