@@ -20,7 +20,6 @@ LEAST_SHARE = 1e-3
 """Of a label in a bin: a bet on it could win too little, or too much, beyond."""
 
 OBJECTS: dict[str, tuple[float, float]] = {
-    "": (0, 0),
     "scores are higher": (0.5, 0),
     "scores are much higher": (1, 0),
     "scores are lower": (-0.5, 0),
@@ -31,7 +30,6 @@ OBJECTS: dict[str, tuple[float, float]] = {
 """Tilts of the distribution of scores: exponents of rank r in [-1, 1] and of its square."""
 
 LABELS: dict[str, tuple[float, float]] = {
-    "": (0, 1),
     "the class is more frequent among equal scores": (0.3, 1),
     "the class is much more frequent among equal scores": (0.8, 1),
     "the class is less frequent among equal scores": (-0.3, 1),
@@ -53,8 +51,8 @@ SHARES: dict[str, float] = {
 }
 """Changes of the class's share with the objects of each class as before: shift of log-odds."""
 
-WEIGHTS = {"one": 4.0, "both": 1.0, "share": 6.0}
-"""Prior weight of a bet on one change alone, on two together, and on a class's share."""
+WEIGHT = 1.5
+"""Of a bet on a class's share, beside 1 of the others."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,6 @@ def design_objects(scores: FloatArray) -> Bets:
     n = len(whole.shares)
     mass = np.diff(whole.upper, prepend=0.0, append=1.0)
     tilts = _tilts(mass)
-    del tilts[""]
     factors = np.array([np.repeat(tilt, 2) for tilt in tilts.values()])
     prior = np.full(len(tilts), 1 / len(tilts))
     return Bets(
@@ -166,23 +163,23 @@ def design_objects(scores: FloatArray) -> Bets:
 
 
 def _make(edges: FloatArray, mass: FloatArray, shares: FloatArray) -> Bets:
-    objects = _tilts(mass)
-    labels = {name: _shifted(mass, shares, *how) for name, how in LABELS.items()}
     names, factors, prior = [], [], []
-    for one, tilt in objects.items():
-        for other, q in labels.items():
-            if not one and not other:
-                continue
-            factors.append(_interleaved(tilt * (1 - q) / (1 - shares), tilt * q / shares))
-            names.append(", ".join(filter(None, (other, one))))
-            prior.append(WEIGHTS["both" if one and other else "one"])
+    for name, tilt in _tilts(mass).items():
+        names.append(name)
+        factors.append(np.repeat(tilt, 2))
+        prior.append(1.0)
+    for name, how in LABELS.items():
+        q = _shifted(mass, shares, *how)
+        names.append(name)
+        factors.append(_interleaved((1 - q) / (1 - shares), q / shares))
+        prior.append(1.0)
     mean = float(mass @ shares)
     for name, shift in SHARES.items():
         new = float(expit(logit(mean) + shift))
         ones = np.ones(len(mass))
         factors.append(_interleaved((1 - new) / (1 - mean) * ones, new / mean * ones))
         names.append(name)
-        prior.append(WEIGHTS["share"])
+        prior.append(WEIGHT)
     upper = np.cumsum(mass)[:-1]
     weights = np.array(prior)
     table = np.array(factors)

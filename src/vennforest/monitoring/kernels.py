@@ -204,3 +204,75 @@ def watch(
                 begins[k] = at
             sums[k] += logs[k, column]
         out[t] = log_mean(scales)
+
+
+@kernel
+def recalibrate(logs, sharpness, shift, out):
+    """Normalise exp(sharpness * log p + shift) over the classes."""
+    top = -np.inf
+    for c in range(len(logs)):
+        out[c] = sharpness * logs[c] + shift[c]
+        top = max(top, out[c])
+    total = 0.0
+    for c in range(len(logs)):
+        out[c] = np.exp(out[c] - top)
+        total += out[c]
+    for c in range(len(logs)):
+        out[c] /= total
+
+
+@kernel
+def protect(logs, codes, n_before, sharpness, shifts, jumps, wait, state, weights, learn, out):
+    """Mix experts' recalibrations of logarithms of probabilities, and learn whom to trust.
+
+    Parameters
+    ----------
+    logs : (n, k) natural logarithms of the model's probabilities
+    codes : (n,) class numbers; below zero: unknown, nothing is learnt
+    n_before : examples learnt from before
+    sharpness : (n_experts,), shifts : (n_experts, k), what each expert does
+    jumps : (n_rates,) share of the weights that is spread anew before each example
+    wait : the chance that an expert is followed from step t on is 1 / (t + wait)
+    state : (1 + n_rates,) weight on the model for ever, and till a change at each rate
+    weights : (n_rates, n_experts)
+    learn : whether labels change the weights; all weights sum to 1
+    out : (n, k) the probabilities, each before its label is known
+    """
+    n_experts, k = shifts.shape
+    own = np.empty(k)
+    experts = np.empty((n_experts, k))
+    at = n_before
+    before = state.copy()
+    mixed = weights.copy()
+    for t in range(len(logs)):
+        recalibrate(logs[t], 1.0, np.zeros(k), own)
+        for e in range(n_experts):
+            recalibrate(logs[t], sharpness[e], shifts[e], experts[e])
+        for c in range(k):
+            out[t, c] = 0.0
+        before[0] = state[0]
+        still = state[0]
+        for s in range(len(jumps)):
+            coming = state[1 + s] / (at + wait)
+            before[1 + s] = state[1 + s] - coming
+            still += before[1 + s]
+            total = 0.0
+            for e in range(n_experts):
+                total += weights[s, e]
+            coming += total * jumps[s]
+            for e in range(n_experts):
+                mixed[s, e] = weights[s, e] * (1 - jumps[s]) + coming / n_experts
+                for c in range(k):
+                    out[t, c] += mixed[s, e] * experts[e, c]
+        for c in range(k):
+            out[t, c] += still * own[c]
+        if not learn or codes[t] < 0:
+            continue
+        y = codes[t]
+        total = out[t, y]
+        for s in range(len(before)):
+            state[s] = before[s] * own[y] / total
+        for s in range(len(jumps)):
+            for e in range(n_experts):
+                weights[s, e] = mixed[s, e] * experts[e, y] / total
+        at += 1

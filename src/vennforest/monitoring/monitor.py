@@ -19,7 +19,7 @@ from vennforest.monitoring.bets import design, design_objects
 from vennforest.monitoring.channel import MOST, Channel
 from vennforest.monitoring.jumpers import Form
 from vennforest.monitoring.scoring import Scored, calibration_examples, stream_scores
-from vennforest.monitoring.times import check_times, is_missing
+from vennforest.monitoring.stream import check_times, label_codes
 
 Watch = Literal["labels", "objects"]
 """What a monitor compares: labels with scores, or scores alone."""
@@ -84,7 +84,7 @@ class Monitor(BaseEstimator):
         In (0, 1); for ``form="ville"``.
     run_length : int, default=10000
         At least 2; for the other forms.
-    design_size : float, default=0.25
+    design_size : float, default=0.2
         Share, in (0, 1), of the reference that only decides what is bet on. Were it part of the
         reference as well, p-values would not be exact.
     random_state : int, RandomState or None, default=None
@@ -151,7 +151,7 @@ class Monitor(BaseEstimator):
         form: Form = "ville",
         alpha: float = 0.05,
         run_length: int = 10_000,
-        design_size: float = 0.25,
+        design_size: float = 0.2,
         random_state: Any = None,
     ) -> None:
         self.model = model
@@ -452,26 +452,7 @@ class Monitor(BaseEstimator):
             return np.zeros(n, np.intp), np.ones(n, bool)
         if y is None:
             raise InputError('y must be given with watch="labels": without labels, use "objects"')
-        labels: NDArray[Any] = np.atleast_1d(np.asarray(y))
-        if labels.shape != (n,):
-            raise InputError(f"y must have {n} labels as there are rows, got shape {labels.shape}")
-        known = ~is_missing(labels)
-        codes = np.zeros(n, np.intp)
-        if known.any():
-            there = labels[known]
-            if not known.all() and there.dtype.kind in "fO" and self.classes_.dtype.kind in "biu":
-                there = there.astype(self.classes_.dtype)  # a missing label made floats of them
-            codes[known] = self._encode(there)
-        return codes, known
-
-    def _encode(self, labels: NDArray[Any]) -> NDArray[np.intp]:
-        """Return class numbers; in microseconds, unless a label is unknown or of another type."""
-        classes = self.classes_
-        if labels.dtype.kind == classes.dtype.kind != "O":
-            codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
-            if (classes[codes] == labels).all():
-                return codes.astype(np.intp)
-        return encode_labels(labels, classes)[0]
+        return label_codes(y, self.classes_, n)
 
     def _check_parameters(self) -> None:
         check_option(self.watch, Watch, "watch")

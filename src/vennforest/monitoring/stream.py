@@ -1,4 +1,4 @@
-"""Times of a stream, and labels that are missing in it."""
+"""What comes with the examples of a stream: times and labels, which may be missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import FloatArray, InputError, encode_labels
 
 
 def check_times(time: ArrayLike | None, n: int, last: float | None) -> FloatArray | None:
@@ -81,3 +81,43 @@ def _is_nan(value: Any) -> bool:
     if type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float) and value != value
+
+
+def label_codes(
+    y: ArrayLike, classes: NDArray[Any], n: int
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return each label's class number, 0 where it is missing, and whether it is known.
+
+    Takes microseconds, unless a label is unknown or of another type than the classes.
+
+    Raises
+    ------
+    ValueError
+        If there are not n labels, or one is not among the classes.
+    """
+    labels: NDArray[Any] = np.atleast_1d(np.asarray(y))
+    if labels.shape != (n,):
+        raise InputError(f"y must have {n} labels as there are rows, got shape {labels.shape}")
+    known = ~is_missing(labels)
+    codes = np.zeros(n, np.intp)
+    if not known.any():
+        return codes, known
+    there = labels if known.all() else labels[known]
+    if len(there) < n and there.dtype.kind in "fO" and classes.dtype.kind in "biu":
+        there = _exactly(there, classes)  # a missing label made floats of them
+    if there.dtype.kind == classes.dtype.kind != "O":
+        found = np.searchsorted(classes, there).clip(max=len(classes) - 1)
+        if (classes[found] == there).all():
+            codes[known] = found
+            return codes, known
+    codes[known] = encode_labels(there, classes)[0]
+    return codes, known
+
+
+def _exactly(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+    """Return labels in the type of the classes, if that changes none of them."""
+    try:
+        plain = labels.astype(classes.dtype)
+    except (TypeError, ValueError):
+        return labels
+    return plain if bool((plain == labels).all()) else labels
