@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
+from math import prod
 
 import numpy as np
 import pytest
@@ -12,7 +13,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles import monitoring as oracle
 from vennforest._validation import InputError
 from vennforest.monitoring import CompositeJumper, Monitor, conformal_p_values, simple_jumper
-from vennforest.monitoring.bets import Bets, design, design_objects
+from vennforest.monitoring.bets import (
+    Bets,
+    bets_on_labels,
+    bets_on_scores,
+    bets_on_share,
+    thought_shares,
+)
 from vennforest.monitoring.channel import JUMPS, WAIT, Channel
 from vennforest.monitoring.jumpers import FORMS
 
@@ -102,30 +109,38 @@ def test_jumper_refuses():
             simple_jumper().update(wrong)
 
 
-def draw_bets(rng, n_bins, n_bets):
+def draw_bets(rng, of_labels, n_bins, n_bets):
     """Fair bets in bins of any size."""
-    mass = rng.dirichlet(np.ones(n_bins))
-    shares = rng.uniform(0.05, 0.95, n_bins)
-    cells = np.stack([mass * (1 - shares), mass * shares], axis=1).ravel()
-    factors = rng.uniform(0.2, 3, (n_bets, 2 * n_bins))
-    factors /= (factors @ cells)[:, None]
-    prior = rng.dirichlet(np.ones(n_bets))
     edges = np.sort(rng.random(n_bins - 1))
-    upper = np.cumsum(mass)[:-1]
-    names = ("",) * n_bets
-    bets = Bets(edges, upper, shares, factors, np.log(factors), prior, names)
+    if of_labels:
+        limits = rng.uniform(0.05, 0.95, n_bins)
+        factors = rng.uniform(0.2, 3, (n_bets, n_bins, 2))
+        factors /= (
+            factors @ [[1], [0]] * limits[:, None] + factors @ [[0], [1]] * (1 - limits)[:, None]
+        )
+        factors = factors.reshape(n_bets, -1)
+    else:
+        mass = rng.dirichlet(np.ones(n_bins))
+        limits = np.cumsum(mass)[:-1]
+        factors = rng.uniform(0.2, 3, (n_bets, n_bins))
+        factors /= (factors @ mass)[:, None]
+    kind = "labels given scores" if of_labels else "scores"
+    prior = rng.dirichlet(np.ones(n_bets))
+    bets = Bets(kind, edges, limits, factors, np.log(factors), prior, ("",) * n_bets)
     bets.check_loaded()
     return bets
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_channel_is_the_mixture(form):
+@pytest.mark.parametrize("of_labels", [True, False])
+def test_channel_is_the_mixture(form, of_labels):
     rng = np.random.default_rng(5)
-    for case in range(60):
-        bets = draw_bets(rng, int(rng.integers(1, 5)), int(rng.integers(1, 4)))
-        reference = rng.random(rng.integers(0, 8)), rng.random(8) < 0.4
+    for case in range(40):
+        bets = draw_bets(rng, of_labels, int(rng.integers(1, 5)), int(rng.integers(1, 4)))
+        n = int(rng.integers(0, 8))
+        before, known = rng.random(n), rng.random(n) < 0.4
         scores, hits = rng.random(14), rng.random(14) < 0.6
-        channel = Channel.of(bets, reference[0], reference[1][: len(reference[0])], form)
+        channel = Channel.of(1, bets, before, known, form)
         found = np.concatenate(
             [
                 channel.update(scores[a:b], hits[a:b], None, n_before=a, seed=case, form=form)
@@ -133,10 +148,9 @@ def test_channel_is_the_mixture(form):
             ]
         )
         channel.check_loaded()
-        before = list(zip(bets.cells(reference[0]).tolist(), reference[1].tolist(), strict=False))
+        reference = list(zip(bets.cells(before).tolist(), known.tolist(), strict=True))
         stream = list(zip(bets.cells(scores).tolist(), hits.tolist(), strict=True))
-        pairs = oracle.two_p_values(before, stream, case)
-        column = oracle.columns(pairs, bets.upper.tolist(), bets.shares.tolist())
+        column = oracle.stream_columns(reference, stream, case, of_labels, bets.limits.tolist())
         expected = oracle.evidence(
             column, bets.factors.tolist(), bets.prior.tolist(), JUMPS.tolist(), WAIT, form
         )
@@ -153,26 +167,42 @@ def assert_sums(channel, column, bets):
         assert_allclose(row[begin:].sum(), channel.sums[k], atol=1e-9)
 
 
+BAGS = [
+    [(0, True), (0, False), (1, True), (1, True), (0, False)],
+    [(0, True)] * 4,
+    [(0, False), (1, True), (1, False), (1, False), (1, True)],
+]
+
+
 @pytest.mark.parametrize("n_reference", [0, 2])
-def test_cells_are_independent_whatever_the_bag(n_reference):
-    """Over all orders of a bag the cells are as if drawn one by one: no bet on them can gain."""
-    upper = [Fraction(2, 5)]
-    shares = [Fraction(1, 4), Fraction(2, 3)]
-    mass = [Fraction(2, 5), Fraction(3, 5)]
-    cells = [m * s for m, share in zip(mass, shares, strict=True) for s in (1 - share, share)]
-    bags = [
-        [(0, True), (0, False), (1, True), (1, True), (0, False)],
-        [(0, True)] * 4,
-        [(0, False), (1, True), (1, False), (1, False)],
-    ]
-    for bag in bags:
-        law = oracle.law_of_columns(bag, n_reference, upper, shares)
-        n = len(bag) - n_reference
-        for path in product(range(4), repeat=n):
-            expected = Fraction(1)
-            for column in path:
-                expected *= cells[column]
-            assert law.get(path, Fraction(0)) == expected
+def test_bins_are_independent_whatever_the_bag(n_reference):
+    """Over all orders of a bag the columns are as if drawn one by one: no bet on them can gain."""
+    limits = [Fraction(2, 7), Fraction(3, 5)]
+    mass = [Fraction(2, 7), Fraction(3, 5) - Fraction(2, 7), Fraction(2, 5)]
+    for bag in BAGS:
+        law = oracle.law_of_columns(bag, n_reference, False, limits)
+        for path in product(range(3), repeat=len(bag) - n_reference):
+            assert law.get(path, 0) == prod(mass[column] for column in path)
+
+
+@pytest.mark.parametrize("n_reference", [0, 2])
+def test_labels_are_independent_of_all_bins_whatever_the_bag(n_reference):
+    """Given the whole sequence of bins, no bet on labels can gain, even one that knows it."""
+    limits = [Fraction(1, 4), Fraction(2, 3)]
+    for bag in BAGS:
+        law = oracle.law_of_columns(bag, n_reference, True, limits)
+        bins = {}
+        for path, chance in law.items():
+            places = tuple(column // 2 for column in path)
+            bins[places] = bins.get(places, 0) + chance
+        assert sum(bins.values()) == 1
+        for places, chance in bins.items():
+            for labels in product((0, 1), repeat=len(places)):
+                path = tuple(2 * c + h for c, h in zip(places, labels, strict=True))
+                given = prod(
+                    1 - limits[c] if h else limits[c] for c, h in zip(places, labels, strict=True)
+                )
+                assert law.get(path, 0) == chance * given
 
 
 @settings(max_examples=60, deadline=None)
@@ -180,11 +210,27 @@ def test_cells_are_independent_whatever_the_bag(n_reference):
     st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_size=80),
     st.integers(0, 2**16),
     st.floats(0.01, 0.99),
+    st.booleans(),
 )
-def test_designed_bets_are_fair(scores, seed, share):
+def test_designed_bets_are_fair(scores, seed, share, probabilities):
     hits = np.random.default_rng(seed).random(len(scores)) < share
-    design(np.array(scores), hits, probabilities=True).check_loaded()
-    design_objects(np.array(scores)).check_loaded()
+    scores = np.array(scores)
+    shares = thought_shares(scores, hits, probabilities=probabilities)
+    for bets in (
+        bets_on_scores(scores),
+        bets_on_share(float(shares.mean())),
+        bets_on_labels(scores, shares),
+    ):
+        bets.check_loaded()
+
+
+def test_scores_that_are_probabilities_are_taken_for_them():
+    rng = np.random.default_rng(9)
+    scores = rng.beta(1, 4, 500)
+    honest = thought_shares(scores, rng.random(500) < scores, probabilities=True)
+    assert_allclose(honest, scores.clip(1e-3, 1 - 1e-3))
+    hits = rng.random(500) < scores**2  # too large by far
+    assert abs(thought_shares(scores, hits, probabilities=True).mean() - hits.mean()) < 0.02
 
 
 def streams(n_streams, n_reference, n, seed):
@@ -219,9 +265,13 @@ def test_run_length_is_as_long_as_promised(form):
 
 
 def test_shiryaev_roberts_grows_by_one_a_step_on_average():
-    found = []
+    found = {}
     for case, (scores, y) in enumerate(streams(400, 100, 40, 8)):
         monitor = Monitor(form="shiryaev-roberts", random_state=case)
         monitor.fit_scores(scores[:100], y[:100], classes=[False, True])
-        found.append(monitor.update_scores(scores[100:], y[100:])[-1])
-    assert abs(np.mean(found) - 40) < 4 * np.std(found) / 20
+        monitor.update_scores(scores[100:], y[100:])
+        for change in monitor.explain():
+            found.setdefault(change.kind, []).append(3 * change.evidence)
+    assert len(found) == 3
+    for values in found.values():
+        assert abs(np.mean(values) - 40) < 4 * np.std(values) / 20

@@ -53,26 +53,20 @@ def jumper(p, jumps, form):
     return [sum(one) / len(jumps) for one in zip(*each, strict=True)]
 
 
-def two_p_values(reference, stream, seed):
-    """For each (bin, label) its p-values, among bins and among labels of its bin."""
+def stream_columns(reference, stream, seed, of_labels, limits):
+    """What each (bin, label) is to the bets: where its smoothed p-value lies among the limits."""
     out = []
     for t, (cell, hit) in enumerate(stream):
         seen = [*reference, *stream[: t + 1]]
-        below = sum(c < cell for c, _ in seen)
-        same = [h for c, h in seen if c == cell]
-        first = (below + uniform(seed, 2 * t) * len(same)) / len(seen)
-        lower = sum(h < hit for h in same)
-        equal = sum(h == hit for h in same)
-        out.append((first, (lower + uniform(seed, 2 * t + 1) * equal) / len(same)))
-    return out
-
-
-def columns(pairs, upper, shares):
-    """Index of the cell of the unit square that each pair of p-values falls in."""
-    out = []
-    for first, second in pairs:
-        place = sum(first >= edge for edge in upper)
-        out.append(2 * place + (second >= 1 - shares[place]))
+        if of_labels:
+            same = [h for c, h in seen if c == cell]
+            lower, equal = sum(h < hit for h in same), sum(h == hit for h in same)
+            p = (lower + uniform(seed, t) * equal) / len(same)
+            out.append(2 * cell + (p >= limits[cell]))
+        else:
+            lower, equal = sum(c < cell for c, _ in seen), sum(c == cell for c, _ in seen)
+            p = (lower + uniform(seed, t) * equal) / len(seen)
+            out.append(sum(p >= limit for limit in limits))
     return out
 
 
@@ -113,12 +107,12 @@ def evidence(column, factors, prior, jumps, wait, form):
     return out
 
 
-def law_of_columns(examples, n_reference, upper, shares):
-    """Probability of every sequence of cells over all orders of the examples, as fractions.
+def law_of_columns(examples, n_reference, of_labels, limits):
+    """Probability of every sequence of columns over all orders of the examples, as fractions.
 
-    Given an order, the two p-values of an example are independent and uniform on two intervals.
+    Given an order, the p-value of an example is uniform on an interval. Of labels: together with
+    the sequence of bins of the stream, given which a bet has to be fair.
     """
-    edges = [Fraction(0), *upper, Fraction(1)]
     law = {}
     orders = list(itertools.permutations(examples))
     for order in orders:
@@ -126,21 +120,22 @@ def law_of_columns(examples, n_reference, upper, shares):
         for t in range(n_reference, len(order)):
             cell, hit = order[t]
             seen = order[: t + 1]
-            same = [h for c, h in seen if c == cell]
-            below = sum(c < cell for c, _ in seen)
-            first = Fraction(below, len(seen)), Fraction(below + len(same), len(seen))
-            lower = sum(h < hit for h in same)
-            second = Fraction(lower, len(same)), Fraction(lower + same.count(hit), len(same))
-            step = {}
-            for place, share in enumerate(shares):
-                wide = overlap(first, (edges[place], edges[place + 1]))
-                step[2 * place] = wide * overlap(second, (Fraction(0), 1 - share))
-                step[2 * place + 1] = wide * overlap(second, (1 - share, Fraction(1)))
+            among = [h for c, h in seen if c == cell] if of_labels else [c for c, _ in seen]
+            own = hit if of_labels else cell
+            lower = sum(v < own for v in among)
+            p = Fraction(lower, len(among)), Fraction(lower + among.count(own), len(among))
+            cuts = [limits[cell]] if of_labels else limits
+            edges = [Fraction(0), *cuts, Fraction(1)]
+            first = 2 * cell if of_labels else 0
+            step = {
+                first + place: overlap(p, edge)
+                for place, edge in enumerate(itertools.pairwise(edges))
+            }
             paths = {
-                (*path, column): chance * p
+                (*path, column): chance * share
                 for path, chance in paths.items()
-                for column, p in step.items()
-                if p
+                for column, share in step.items()
+                if share
             }
         for path, chance in paths.items():
             law[path] = law.get(path, Fraction(0)) + chance / len(orders)

@@ -1,4 +1,4 @@
-"""The evidence about one label: counts of what came, and capital on every bet."""
+"""The evidence of one kind about one label: counts of what came, and capital on every bet."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ MOST = 2**62
 
 @dataclass(frozen=True)
 class Channel:
-    """The evidence about one label, or about objects alone.
+    """The evidence of one kind about one label.
 
     Attributes
     ----------
+    code : int
+        The class that it is about.
     bets : Bets
     counts : ndarray of shape (n_bins, 2)
         Examples so far, the reference among them, without and with the label.
@@ -44,6 +46,7 @@ class Channel:
         The time of that example; NaN where none was given.
     """
 
+    code: int
     bets: Bets
     counts: NDArray[np.int64]
     weights: FloatArray
@@ -53,11 +56,13 @@ class Channel:
     times: FloatArray
 
     @classmethod
-    def of(cls, bets: Bets, scores: FloatArray, hits: NDArray[np.bool_], form: Form) -> Self:
+    def of(
+        cls, code: int, bets: Bets, scores: FloatArray, hits: NDArray[np.bool_], form: Form
+    ) -> Self:
         """Return the evidence before anything came, with a reference."""
-        n, k = len(bets.shares), len(bets.prior)
+        n, k = bets.n_bins, len(bets.prior)
         counts = np.zeros((n, 2), np.int64)
-        np.add.at(counts, (bets.cells(scores), hits.astype(np.intp)), 1)
+        np.add.at(counts, (bets.cells(scores), (hits & bets.of_labels).astype(np.intp)), 1)
         weights = np.zeros((len(JUMPS), k + 1))
         scales = np.zeros(len(JUMPS))
         if form == "ville":
@@ -66,9 +71,8 @@ class Channel:
             scales[:] = -np.inf
         else:
             weights[:, 1:] = bets.prior
-        return cls(
-            bets, counts, weights, scales, np.zeros(k), np.zeros(k, np.int64), np.full(k, np.nan)
-        )
+        sums, begins, times = np.zeros(k), np.zeros(k, np.int64), np.full(k, np.nan)
+        return cls(code, bets, counts, weights, scales, sums, begins, times)
 
     def update(
         self,
@@ -85,12 +89,12 @@ class Channel:
         bets = self.bets
         kernels.watch(
             bets.cells(scores),
-            hits,
+            hits if bets.of_labels else np.zeros(len(scores), np.bool_),
             n_before,
             seed,
             self.counts,
-            bets.upper,
-            bets.shares,
+            bets.of_labels,
+            bets.limits,
             bets.factors,
             bets.logs,
             bets.prior,
@@ -125,7 +129,7 @@ class Channel:
             If shapes or numbers are none that ``update`` could have left.
         """
         expect(isinstance(self.bets, Bets), "bets must be Bets")
-        n, k = len(self.bets.shares), len(self.bets.prior)
+        n, k = self.bets.n_bins, len(self.bets.prior)
         expect_array(self.counts, "counts", (n, 2), "i", 0, MOST // n)
         expect(self.counts.dtype == np.int64, "counts must be of type int64")
         expect_array(self.weights, "weights", (len(JUMPS), k + 1), low=0, high=1 + 1e-6)

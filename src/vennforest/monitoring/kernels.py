@@ -100,24 +100,30 @@ def log_mean(logs):
 
 
 @kernel
-def bin_p_values(cell, hit, counts, first, second):
-    """Return two p-values: of a bin among all bins, and of a label among those of its bin.
+def column_of(cell, hit, counts, uniform, of_labels, limits):
+    """Return what an example is to the bets, by its smoothed p-value.
 
     ``counts`` (n_bins, 2) counts every example so far, this one among them, without and with the
-    label. Given these counts the two are independent and uniform where examples are exchangeable.
+    label. Of labels: the p-value of the label among the examples of the same bin, and the column is
+    twice the bin, and one more where the p-value is at least the bin's limit. Of objects: the
+    p-value of the bin among all bins, and the column is the number of limits up to it.
     """
+    if of_labels:
+        here = counts[cell, 0] + counts[cell, 1]
+        first = counts[cell, 0] if hit else 0
+        same = counts[cell, 1] if hit else counts[cell, 0]
+        return 2 * cell + (1 if (first + uniform * same) / here >= limits[cell] else 0)
     below = 0
     total = 0
     for j in range(len(counts)):
-        here = counts[j, 0] + counts[j, 1]
         if j < cell:
-            below += here
-        total += here
-    here = counts[cell, 0] + counts[cell, 1]
-    of_bin = (below + first * here) / total
-    if hit:
-        return of_bin, (counts[cell, 0] + second * counts[cell, 1]) / here
-    return of_bin, second * counts[cell, 0] / here
+            below += counts[j, 0]
+        total += counts[j, 0]
+    p = (below + uniform * counts[cell, 0]) / total
+    column = 0
+    while column < len(limits) and p >= limits[column]:
+        column += 1
+    return column
 
 
 @kernel
@@ -127,8 +133,8 @@ def watch(
     n_before,
     seed,
     counts,
-    upper,
-    shares,
+    of_labels,
+    limits,
     factors,
     logs,
     prior,
@@ -149,10 +155,9 @@ def watch(
     hits : (n,) bool, whether it has the label
     n_before : examples before this block
     counts : (n_bins, 2) int64, state: examples so far, the reference among them
-    upper : (n_bins - 1,) where the p-value of a bin is taken to pass from one bin to the next
-    shares : (n_bins,) share of the label in each bin, as designed
-    factors : (n_bets, 2 n_bins), what each bet multiplies its capital by in each cell
-    logs : (n_bets, 2 n_bins), their logarithms
+    of_labels, limits : what p-values are of, and where they are cut, see ``column_of``
+    factors : (n_bets, n_columns), what each bet multiplies its capital by in each column
+    logs : (n_bets, n_columns), their logarithms
     prior : (n_bets,) sums to 1
     jumps : (n_rates,) share of the capital that jumps to another bet at each step
     wait : the chance that betting begins at step t of 0, 1, ... is 1 / (t + wait)
@@ -164,13 +169,8 @@ def watch(
     n_bets = len(prior)
     for t in range(len(cells)):
         at = n_before + t
-        cell, hit = cells[t], hits[t]
-        counts[cell, 1 if hit else 0] += 1
-        u, v = bin_p_values(cell, hit, counts, draw(seed, 2 * at), draw(seed, 2 * at + 1))
-        place = 0
-        while place < len(upper) and u >= upper[place]:
-            place += 1
-        column = 2 * place + (1 if v >= 1 - shares[place] else 0)
+        counts[cells[t], 1 if hits[t] else 0] += 1
+        column = column_of(cells[t], hits[t], counts, draw(seed, at), of_labels, limits)
         for s in range(len(jumps)):
             coming = 0.0
             if form == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, Self
@@ -15,7 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._loaded import expect, expect_labels, expect_number
 from vennforest._validation import FloatArray, InputError, check_option, check_scores, encode_labels
-from vennforest.monitoring.bets import design, design_objects
+from vennforest.monitoring.bets import (
+    Kind,
+    bets_on_labels,
+    bets_on_scores,
+    bets_on_share,
+    thought_shares,
+)
 from vennforest.monitoring.channel import MOST, Channel
 from vennforest.monitoring.jumpers import Form
 from vennforest.monitoring.scoring import Scored, calibration_examples, stream_scores
@@ -39,9 +46,12 @@ class Change:
     Attributes
     ----------
     label : object
-        The class; None: the objects.
+        The class that the evidence is about.
+    kind : {"scores", "share", "labels given scores"}
+        What of it: scores whatever the labels, the share of the class, or the labels among objects
+        with equal scores.
     evidence : float
-        Capital won about this label, divided by the number of labels watched.
+        Now: capital, or the statistic, divided by how many are watched.
     what : str
         The change that explains the stream best, of those that are bet on.
     since : int
@@ -51,6 +61,7 @@ class Change:
     """
 
     label: Any
+    kind: Kind
     evidence: float
     what: str
     since: int
@@ -60,11 +71,11 @@ class Change:
 class Monitor(BaseEstimator):
     """Evidence that a stream of predictions and labels is no longer like the calibration examples.
 
-    Two smoothed p-values are made of every labelled example, for its score among all scores, and
-    for its label among those with scores alike, counted over a reference and the stream so far.
-    While examples are exchangeable these are independent and uniform, and no capital that is bet
-    on them grows but by luck. The capital is spread over many changes of scores, labels given
-    scores, and shares of classes, and over the time of the change (``docs/drift.md``).
+    Of every labelled example come three smoothed p-values: of its score among all, of its label
+    among all, and of its label among those with such a score, counted over a reference and the
+    stream so far. While examples are exchangeable each of the three is a sequence of independent
+    uniform numbers, and capital that is bet on them grows but by luck. It is spread over many
+    changes, and over the time of the change (``docs/drift.md``).
 
     Parameters
     ----------
@@ -76,10 +87,9 @@ class Monitor(BaseEstimator):
         the labels given the scores. To use both, give each half of ``alpha``.
     form : {"ville", "shiryaev-roberts", "cusum"}, default="ville"
         What an alarm means. ``"ville"``: if nothing changes, the probability that there is *ever*
-        one is at most ``alpha``. The others are for streams that go on after alarms: if nothing
-        changes there is one within n examples with probability ``n / run_length`` at most, and
-        with two classes the mean number of examples before one is ``run_length`` or more, with
-        more classes half of it.
+        one is at most ``alpha``. The others are for streams without end: if nothing changes there
+        is one within n examples with probability ``n / run_length`` at most, so that there are
+        ``run_length / 2`` examples or more before one on average.
     alpha : float, default=0.05
         In (0, 1); for ``form="ville"``.
     run_length : int, default=10000
@@ -114,11 +124,14 @@ class Monitor(BaseEstimator):
 
     Notes
     -----
-    With k > 2 classes each is watched against the rest, and an alarm is one of capital ``k /
-    alpha`` (Bonferroni). The guarantee is exact where the reference and the stream are scored
-    alike: with a held-out part, or a model fitted to other data. Out of bag, new objects are
-    scored by the trees that some calibration example was out of bag for, drawn at random for each
-    (Johansson et al. 2018), which is nearly so; folds too are nearly so.
+    The evidence is the largest of the three capitals, divided by three; with k > 2 classes each is
+    watched against the rest, and it is the largest of 3 k, divided by 3 k (Bonferroni: capitals in
+    different p-values may be neither added nor multiplied).
+
+    The guarantee is exact where the reference and the stream are scored alike: with a held-out
+    part, or a model fitted to other data. Out of bag, new objects are scored by the trees that some
+    calibration example was out of bag for, drawn at random for each (Johansson et al. 2018), which
+    is nearly so; folds too are nearly so.
 
     References
     ----------
@@ -140,7 +153,7 @@ class Monitor(BaseEstimator):
     True
     >>> evidence = monitor.update_scores(*examples(500, shift=0.2))
     >>> monitor.alarm_ > 2000, monitor.explain()[0].what
-    (True, 'the class is much more frequent among equal scores')
+    (True, 'among equal scores the class is much more frequent')
     """
 
     def __init__(
@@ -250,17 +263,12 @@ class Monitor(BaseEstimator):
         else:
             of_design = self._columns(designed.scores), designed.codes
             probabilities = designed.probabilities
-        self._seeds = [int(seed) for seed in rng.randint(SEEDS, size=table.shape[1])]
-        self._channels = []
-        for j in range(table.shape[1]):
-            column = of_design[0][:, j].copy()
-            if self.watch == "objects":
-                bets = design_objects(column)
-                hits = np.zeros(len(codes), bool)
-            else:
-                bets = design(column, of_design[1] == self._code(j), probabilities=probabilities)
-                hits = codes == self._code(j)
-            self._channels.append(Channel.of(bets, table[:, j].copy(), hits, self.form))
+        self._channels = [
+            channel
+            for j in range(table.shape[1])
+            for channel in self._watched(j, of_design, probabilities, table[:, j].copy(), codes)
+        ]
+        self._seeds = [int(seed) for seed in rng.randint(SEEDS, size=len(self._channels))]
         self.n_seen_ = self.n_unlabelled_ = 0
         self._log_max = -np.inf
         self._log_now = self._log_start()
@@ -269,6 +277,24 @@ class Monitor(BaseEstimator):
         self._last_time: float | None = None
         self._last_batch: list[int] = []
         return self
+
+    def _watched(
+        self,
+        j: int,
+        of_design: tuple[FloatArray, NDArray[Any]],
+        probabilities: bool,
+        scores: FloatArray,
+        codes: NDArray[Any],
+    ) -> Iterator[Channel]:
+        """Yield the evidence of every kind about the class of column j."""
+        code = 1 if len(self.classes_) == 2 else j
+        column, hits = of_design[0][:, j].copy(), codes == code
+        yield Channel.of(code, bets_on_scores(column), scores, hits, self.form)
+        if self.watch == "labels":
+            shares = thought_shares(column, of_design[1] == code, probabilities=probabilities)
+            bets = bets_on_share(float(shares.mean()))
+            yield Channel.of(code, bets, scores, hits, self.form)
+            yield Channel.of(code, bets_on_labels(column, shares), scores, hits, self.form)
 
     def update(self, X: Any, y: ArrayLike | None = None, *, time: ArrayLike | None = None) -> Any:
         """Take the next rows of the stream.
@@ -338,17 +364,17 @@ class Monitor(BaseEstimator):
             )
         kept = table[known] if not known.all() else table
         when = None if times is None else times[known]
-        found = np.empty(len(kept))
-        for j, (channel, seed) in enumerate(zip(self._channels, self._seeds, strict=True)):
+        found = np.full(len(kept), -np.inf)
+        for channel, seed in zip(self._channels, self._seeds, strict=True):
             of_channel = channel.update(
-                np.ascontiguousarray(kept[:, j]),
-                codes[known] == self._code(j),
+                np.ascontiguousarray(kept[:, 0 if len(self.classes_) == 2 else channel.code]),
+                codes[known] == channel.code,
                 when,
                 n_before=self.n_seen_,
                 seed=seed,
                 form=self.form,
             )
-            found = of_channel if j == 0 else np.maximum(found, of_channel)
+            found = np.maximum(found, of_channel)
         found = found - np.log(len(self._channels))
         self._note(found, when)
         before = self._log_now
@@ -380,8 +406,7 @@ class Monitor(BaseEstimator):
         Returns
         -------
         list of Change
-            The strongest first. With two classes it is about the second; with
-            ``watch="objects"`` about no label.
+            The strongest first. With two classes all are about the second.
 
         Raises
         ------
@@ -390,20 +415,20 @@ class Monitor(BaseEstimator):
         """
         check_is_fitted(self, "classes_")
         found = []
-        for j, channel in enumerate(self._channels):
+        for channel in self._channels:
             k = channel.strongest()
             logs = channel.log_evidence() - np.log(len(self._channels))
-            label = None if self.watch == "objects" else self.classes_[self._code(j)]
             when = float(channel.times[k])
             change = Change(
-                label,
+                self.classes_[channel.code],
+                channel.bets.kind,
                 float(_capital(np.array(logs))),
                 channel.bets.names[k],
                 int(channel.begins[k]),
                 None if np.isnan(when) else when,
             )
-            found.append((logs, -j, change))
-        return [change for *_, change in sorted(found, key=lambda one: one[:2], reverse=True)]
+            found.append((logs, change))
+        return [change for _, change in sorted(found, key=lambda one: -one[0])]
 
     @property
     def threshold_(self) -> float:
@@ -428,10 +453,6 @@ class Monitor(BaseEstimator):
 
     def _log_threshold(self) -> float:
         return float(-np.log(self.alpha) if self.form == "ville" else np.log(self.run_length))
-
-    def _code(self, j: int) -> int:
-        """Return the class that channel j is about."""
-        return 1 if len(self.classes_) == 2 else j
 
     def _columns(self, scores: FloatArray) -> FloatArray:
         """Return a column of scores a channel."""
@@ -476,9 +497,11 @@ class Monitor(BaseEstimator):
         expect_labels(self.classes_)
         own = getattr(self.model, "classes_", self.classes_)
         expect(np.array_equal(own, self.classes_), "model must be of the same classes")
-        n = 1 if len(self.classes_) == 2 else len(self.classes_)
-        expect(isinstance(self._channels, list) and len(self._channels) == n, "a channel a class")
+        k = len(self.classes_)
+        n = (1 if k == 2 else k) * (3 if self.watch == "labels" else 1)
+        expect(isinstance(self._channels, list) and len(self._channels) == n, f"{n} channels")
         expect(all(isinstance(one, Channel) for one in self._channels), "channels must be Channels")
+        expect(all(0 <= one.code < k for one in self._channels), "channels must be of a class")
         expect(isinstance(self._seeds, list) and len(self._seeds) == n, "a seed a channel")
         for seed in self._seeds:
             expect_number(seed, "seed", 0, SEEDS, integer=True)
