@@ -25,7 +25,12 @@ from vennforest.monitoring.bets import (
 )
 from vennforest.monitoring.channel import MOST, Channel
 from vennforest.monitoring.jumpers import Form
-from vennforest.monitoring.scoring import Scored, calibration_examples, stream_scores
+from vennforest.monitoring.scoring import (
+    Scored,
+    calibration_examples,
+    refuse_calibration_examples,
+    stream_scores,
+)
 from vennforest.monitoring.stream import check_times, label_codes
 
 Watch = Literal["labels", "objects"]
@@ -203,7 +208,9 @@ class Monitor(BaseEstimator):
                     "X and y must be given for a model without calibration examples, got none: "
                     "rows that the model was not trained on"
                 )
-            return self._begin(own.scores, own.codes, own.classes, own.probabilities)
+            self._begin(own.scores, own.codes, own.classes, own.probabilities)
+            self._own_reference = True
+            return self
         classes = np.asarray(self.model.classes_)
         scores, probabilities = stream_scores(self.model, X)
         codes = encode_labels(y, classes)[0]  # type: ignore[arg-type]
@@ -276,6 +283,7 @@ class Monitor(BaseEstimator):
         self.alarm_time_: float | None = None
         self._last_time: float | None = None
         self._last_batch: list[int] = []
+        self._own_reference = False
         return self
 
     def _watched(
@@ -326,7 +334,10 @@ class Monitor(BaseEstimator):
         check_is_fitted(self, "classes_")
         if self.model is None:
             raise InputError("model must be a fitted classifier for update: use update_scores")
-        return self.update_scores(stream_scores(self.model, X)[0], y, time=time)
+        scores = stream_scores(self.model, X)[0]
+        if self._own_reference:
+            refuse_calibration_examples(self.model, scores)
+        return self.update_scores(scores, y, time=time)
 
     def update_scores(
         self, scores: ArrayLike, y: ArrayLike | None = None, *, time: ArrayLike | None = None
@@ -515,6 +526,7 @@ class Monitor(BaseEstimator):
             value = getattr(self, name)
             expect(value is None or isinstance(value, float), f"{name} must be a number or None")
         expect(isinstance(self._last_batch, list), "_last_batch must be a list")
+        expect(isinstance(self._own_reference, bool), "_own_reference must be True or False")
 
 
 def _capital(logs: FloatArray) -> FloatArray:

@@ -17,6 +17,9 @@ from vennforest.sources import Part
 from vennforest.sources.draws import draw_examples, hash_rows
 from vennforest.sources.out_of_bag import OutOfBagScorer
 
+ROWS = 30
+"""Of which rows are recognised as calibration examples."""
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -107,6 +110,29 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
         if len(rows):
             scores[rows] = _part_scores(part, _safe_indexing(X, rows))
     return scores, _are_probabilities(model)
+
+
+def refuse_calibration_examples(model: CalibratedClassifier, scores: FloatArray) -> None:
+    """Refuse rows that have exactly the scores that calibration examples have.
+
+    Only where most scores are unlike all others; out of bag new rows are scored by other trees.
+
+    Raises
+    ------
+    InputError
+        If it is so for half of them or more, of 30 at least.
+    """
+    known, counts = np.unique(model.calibration_scores_, axis=0, return_counts=True)
+    if len(scores) < ROWS or len(known) < ROWS or (counts == 1).mean() < 0.9:
+        return
+    old = known if known.ndim == 1 else known[:, 0]
+    new = scores if scores.ndim == 1 else scores[:, 0]
+    alike = int(np.isin(new, old).sum())
+    if 2 * alike >= len(new):
+        raise InputError(
+            f"the stream must be of new rows, got {alike} of {len(new)} whose scores are those of "
+            "calibration examples: on rows that the model was fitted to nothing can be seen"
+        )
 
 
 def _part_scores(part: Part, X: Any) -> FloatArray:

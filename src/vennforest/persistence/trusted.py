@@ -6,7 +6,15 @@ import importlib
 import re
 from collections.abc import Iterable
 
-ROOMS = ("calibrators", "classifier", "forest", "sources", "tables", "transductive")
+ROOMS = (
+    "calibrators",
+    "classifier",
+    "forest",
+    "monitoring",
+    "sources",
+    "tables",
+    "transductive",
+)
 """Where our own types come from: every class there that has a method ``check_loaded``."""
 
 # scikit-learn's own that skops leaves out. Trees are checked before and after they are made.
