@@ -20,9 +20,19 @@ from typing import Any
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
-from benchmarks.drifts import PROCESSES, Process, stream
-from vennforest.monitoring import CompositeJumper, Monitor, conformal_p_values, simple_jumper
+from benchmarks.drifts import PROCESSES, Process, drawn, stream
+from vennforest.monitoring import (
+    CompositeJumper,
+    Monitor,
+    ProtectedClassifier,
+    conformal_p_values,
+    simple_jumper,
+)
 
 SEED = 7_340_195_221
 REFERENCE = 1000
@@ -126,6 +136,56 @@ def delays(
     return out
 
 
+def protection(process: Process, drift: str, repeats: int, n: int) -> dict[str, float]:
+    """Mean log loss over n rows after a change that comes 2,000 rows after the model.
+
+    ``refitted``: the same kind of model fitted to 3,000 other rows from after the change;
+    ``recalibrated``: the model with the sigmoid of its log-odds that fits these n rows best, chosen
+    with their labels.
+    """
+    found: dict[str, list[float]] = {}
+    fresh = np.random.default_rng(SEED)
+    refitted = clone(process.model()).fit(*drawn(process, drift, fresh, 3000))
+    for seed in seeds(repeats, 2):
+        X, y = stream(process, drift, seed, 2000, n)
+        protected = ProtectedClassifier(process.model())
+        protected.update(X[:2000], y[:2000])
+        p = process.scores(X[2000:]).clip(1e-6, 1 - 1e-6)
+        odds = logit(p)[:, None]
+        best = LogisticRegression(C=1e6).fit(odds, y[2000:])
+        for name, estimate in (
+            ("static", p),
+            ("protected", protected.update(X[2000:], y[2000:])[:, 1]),
+            ("recalibrated", best.predict_proba(odds)[:, 1]),
+            ("refitted", refitted.predict_proba(X[2000:])[:, 1].clip(1e-6, 1 - 1e-6)),
+        ):
+            found.setdefault(name, []).append(log_loss(y[2000:], estimate))
+    return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+def check_protected() -> None:
+    """Compare log losses with those of the package ``protected-classification``."""
+    import importlib
+
+    package = importlib.import_module("protected_classification.protected_classification")
+    process = PROCESSES["linear"]
+    X, y = stream(process, "more frequent", seeds(1, 3)[0], 500, 1000)
+    p = process.model().predict_proba(X)
+    start = time.perf_counter()
+    theirs = package.ProtectedClassification().predict_proba(
+        test_probs=p, y_test=y.astype(int), loss="log"
+    )
+    theirs = np.asarray(theirs[0] if isinstance(theirs, tuple) else theirs)
+    took = time.perf_counter() - start
+    start = time.perf_counter()
+    ours = ProtectedClassifier(process.model()).update(X, y)
+    spent = time.perf_counter() - start
+    print(
+        f"protected-classification: {log_loss(y, theirs):.4f} in {took:.2f} s; ours "
+        f"{log_loss(y, ours):.4f} in {spent:.3f} s; the model {log_loss(y, p):.4f}"
+    )
+
+
 def seeds(n: int, part: int) -> list[int]:
     """Seeds of one part of the benchmark."""
     drawn = np.random.SeedSequence([SEED, part]).generate_state(n, np.uint32)
@@ -164,6 +224,16 @@ def row(name: str, cells: dict[str, Any], horizon: int) -> str:
     return f"| {name} | " + " | ".join(shown) + " |"
 
 
+def excess_row(name: str, found: dict[str, float]) -> str:
+    """A line of the table of losses."""
+    cells = [f"{value:.4f}" for value in found.values()]
+    for best in ("refitted", "recalibrated"):
+        excess = found["static"] - found[best]
+        left = (found["protected"] - found[best]) / excess if excess > 0.002 else float("nan")
+        cells.append(f"{left:.2f}")
+    return f"| {name} | " + " | ".join(cells) + " |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--streams", type=int, default=1000)
@@ -187,6 +257,15 @@ def main() -> None:
                     print("| change |", " | ".join(cells), "|", flush=True)
                 figures["delays"][name] = cells
                 print(row(name, cells, arguments.horizon), flush=True)
+    print("Mean log loss over 8,000 rows; excess over the refitted model, and what of it is left")
+    figures["protection"] = {}
+    for process in PROCESSES.values():
+        for drift in ("none", *DRIFTS, "more frequent", "noise"):
+            found = protection(process, drift, max(1, arguments.repeats // 4), 8000)
+            figures["protection"][f"{process.name}, {drift}"] = found
+            print(excess_row(f"{process.name}, {drift}", found), flush=True)
+    if not arguments.streams:
+        return
     print("Streams without a change")
     figures["false alarms"] = false_alarms(arguments.streams, arguments.length)
     print(figures["false alarms"])
