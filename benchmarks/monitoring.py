@@ -6,7 +6,8 @@ prints one table after another, and keeps the figures in a JSON file (``-o``). B
 the two martingales of MAPIE 1.6 (``OnlineMartingaleTest``: a simple jumper of rate .01, and a
 kernel density of past p-values) on the same scores, 1 minus the probability of the true label, with
 the same reference. They are written out here, since the package takes seconds a thousand rows;
-``--mapie`` compares them with the package where it is installed. Seeds were drawn once.
+``--peers`` compares them with the package, and protected probabilities with the package
+``protected-classification``, where these are installed. Seeds were drawn once.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def protection(process: Process, drift: str, repeats: int, n: int) -> dict[str, 
 
 
 def check_protected() -> None:
-    """Compare log losses with those of the package ``protected-classification``."""
+    """Compare with the package ``protected-classification``, which mixes for the Brier score."""
     import importlib
 
     package = importlib.import_module("protected_classification.protected_classification")
@@ -172,18 +173,18 @@ def check_protected() -> None:
     X, y = stream(process, "more frequent", seeds(1, 3)[0], 500, 1000)
     p = process.model().predict_proba(X)
     start = time.perf_counter()
-    theirs = package.ProtectedClassification().predict_proba(
-        test_probs=p, y_test=y.astype(int), loss="log"
-    )
-    theirs = np.asarray(theirs[0] if isinstance(theirs, tuple) else theirs)
+    theirs = package.ProtectedClassification().predict_proba(y=y.astype(int), test_probs=p)
     took = time.perf_counter() - start
     start = time.perf_counter()
     ours = ProtectedClassifier(process.model()).update(X, y)
     spent = time.perf_counter() - start
-    print(
-        f"protected-classification: {log_loss(y, theirs):.4f} in {took:.2f} s; ours "
-        f"{log_loss(y, ours):.4f} in {spent:.3f} s; the model {log_loss(y, p):.4f}"
-    )
+    for name, estimate, seconds in (
+        ("the model", p, 0.0),
+        ("protected-classification", theirs, took),
+        ("ours", ours, spent),
+    ):
+        loss, brier = log_loss(y, estimate), float(np.mean((estimate[:, 1] - y) ** 2))
+        print(f"{name}: log loss {loss:.4f}, Brier score {brier:.4f}, {seconds:.3f} s")
 
 
 def seeds(n: int, part: int) -> list[int]:
@@ -240,12 +241,13 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("--horizon", type=int, default=20_000)
-    parser.add_argument("--mapie", action="store_true")
+    parser.add_argument("--peers", action="store_true")
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     figures: dict[str, Any] = {}
-    if arguments.mapie:
+    if arguments.peers:
         check_mapie()
+        check_protected()
     print("Rows from the change to the alarm: median (found / alarms before the change)")
     for process in PROCESSES.values():
         for n_before in (1000, 10_000):
