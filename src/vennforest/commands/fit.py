@@ -24,6 +24,7 @@ from vennforest.persistence.model_file import write_model
 from vennforest.sources import Subforest
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.cells import PLURAL
+from vennforest.tables.known_rows import sketch_rows
 from vennforest.tables.read import read_table
 from vennforest.tables.target import LabelledTable, split_target
 
@@ -144,6 +145,7 @@ def fit_file(
             "target": table.target,
             "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
             "n_rows": len(table.y),
+            "known_rows": sketch_rows(columns.transform(table.X)),
         },
     )
     labels, counts = np.unique(table.y, return_counts=True)

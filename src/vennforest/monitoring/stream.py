@@ -35,16 +35,23 @@ def check_times(time: ArrayLike | None, n: int, last: float | None) -> FloatArra
     times = as_numbers(given)
     if np.isnan(times).any():
         at = int(np.isnan(times).argmax())
-        raise InputError(f"time must be known in every row, got {given[at]!r} in row {at}")
+        raise InputError(f"time must be known in every row, got {_shown(given[at])} in row {at}")
     back = np.diff(times, prepend=times[:1] if last is None else last) < 0
     if back.any():
         at = int(back.argmax())
         before = "the last update" if at == 0 else f"row {at - 1}"
         raise InputError(
-            f"time must not run backwards, got {given[at]!r} in row {at} after {before}: sort the "
-            "rows by the time at which their labels became known, or begin anew with fit"
+            f"time must not run backwards, got {_shown(given[at])} in row {at} after {before}: "
+            "sort the rows by the time at which their labels became known, or begin anew with fit"
         )
     return times
+
+
+def _shown(value: Any) -> str:
+    """Return a time as it was written, without numpy's name of its type."""
+    if not isinstance(value, np.generic):
+        return repr(value)
+    return str(value) if value.dtype.kind == "M" else repr(value.item())
 
 
 def as_numbers(given: NDArray[Any]) -> FloatArray:
@@ -61,7 +68,7 @@ def as_numbers(given: NDArray[Any]) -> FloatArray:
         dates = given.astype("datetime64[us]")
     except (ValueError, TypeError):
         raise InputError(
-            f"time must be numbers or dates in the form of ISO 8601, got {given.ravel()[0]!r}"
+            f"time must be numbers or dates in the form of ISO 8601, got {_shown(given.ravel()[0])}"
         ) from None
     seconds: FloatArray = dates.astype(np.int64) / 1e6
     return np.where(np.isnat(dates), np.nan, seconds)
