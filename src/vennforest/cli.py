@@ -11,7 +11,10 @@ import typer
 
 from vennforest._errors import InputError
 from vennforest._files import OutputError, one_line
-from vennforest.commands import score_arguments  # noqa: F401  # registers its commands
+from vennforest.commands import (  # noqa: F401  # each registers its commands
+    score_arguments,
+    watch_arguments,
+)
 from vennforest.commands.arguments import Run, app
 from vennforest.commands.home import spare_the_home
 from vennforest.commands.terminal import Stopped, say

@@ -25,6 +25,7 @@ from vennforest.persistence.model_file import write_model
 from vennforest.sources import Subforest
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.cells import PLURAL
+from vennforest.tables.known_rows import sketch_rows
 from vennforest.tables.read import read_table
 from vennforest.tables.target import LabelledTable, split_target
 
@@ -153,6 +154,7 @@ def fit_file(
             "options": {"trees": trees, "seed": seed, "drop": list(drop)},
             "measures": measures,
             "seconds": round(fit_seconds, 1),
+            "known_rows": sketch_rows(columns.transform(table.X)),
         },
     )
     kinds = dict(Counter(PLURAL[kind] for kind in columns.kinds_))

@@ -11,20 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from vennforest import persistence
-from vennforest._files import check_output, one_line, refuse_special
+from vennforest._files import check_output, one_line
 from vennforest._shown import columns_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
+from vennforest.commands.model_rows import read_model, rows_of
 from vennforest.commands.streams import STREAM, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say
+from vennforest.monitoring import Monitor
 from vennforest.prediction import predict_once
-from vennforest.tables.columns import TableColumns, unknown_names
 from vennforest.tables.stream import Batch, TableFile
 from vennforest.tables.write import output_format, table_writer
 
@@ -133,25 +132,21 @@ def predict_file(
     how = "csv" if output == STREAM else output_format(output)
     if output != STREAM:
         check_output(output, {"model": model_path, "table": data})
-    refuse_special(model_path)
-    if not model_path.is_file():
-        raise InputError(f"there is no model file {model_path}")
-    try:
-        model = persistence.load(model_path, trusted=trusted)
-    except OSError as error:
-        raise InputError(f"{model_path} cannot be read: {one_line(error)}") from error
+    model = read_model(model_path, trusted)
     if isinstance(model, Calibrator):
         raise InputError(
             f"{model_path} holds a {type(model).__name__}, which takes scores and no table: "
             "use vennforest.load in Python"
         )
+    if isinstance(model, Monitor):
+        raise InputError(f"{model_path} holds a monitor, which predicts nothing: name its model")
     table = TableFile(data)
     for name in carried:
         if name not in table.names:
             close = get_close_matches(name, table.names, n=1)
             hint = f": did you mean {close[0]!r}?" if close else ""
             raise InputError(f"there is no column {name!r} in {data} to carry along{hint}")
-    reader = _reader(model, table, carried)
+    reader = rows_of(model, table, carried)
     if keep:
         carried = [*carried, *(name for name in table.names if name not in carried)]
     target = persistence.read_header(model_path).get("target")
@@ -261,60 +256,3 @@ class _Answers:
 def _listed(labels: list[str]) -> str:
     more = f" and {len(labels) - 10} more" if len(labels) > 10 else ""
     return ", ".join(map(repr, labels[:10])) + more
-
-
-class _Reader:
-    """The columns a model takes, and how rows are passed to it."""
-
-    def __init__(
-        self,
-        columns: list[str],
-        numbers: list[str],
-        ignored: list[str],
-        as_array: bool = False,
-        text: bool = False,
-    ) -> None:
-        self.columns, self.numbers, self.ignored = columns, numbers, ignored
-        self._as_array, self._text = as_array, text
-
-    def read(self, rows: pd.DataFrame) -> Any:
-        """Return rows as the model takes them."""
-        if self._text:
-            try:
-                rows = rows.astype(np.float64)
-            except ValueError as error:
-                raise InputError(
-                    f"the model file does not say how text is to be read: {one_line(error)}; "
-                    "give the table as Parquet, or fit the model with vennforest fit"
-                ) from error
-        return rows.to_numpy() if self._as_array else rows
-
-
-def _reader(model: Any, table: TableFile, carried: Sequence[str]) -> _Reader:
-    known = _table_columns(model)
-    if known is not None:
-        ignored = known.check_names(table.names)
-        columns = known.feature_names_in_.tolist()
-        kinds = zip(columns, known.kinds_, strict=True)
-        return _Reader(columns, [name for name, kind in kinds if kind == "number"], ignored)
-    names = getattr(model, "feature_names_in_", None)
-    text = table.text is not None
-    if names is not None:
-        columns = [str(name) for name in names]
-        return _Reader(columns, columns, unknown_names(table.names, columns), text=text)
-    columns = [name for name in table.names if name not in carried]
-    if len(columns) != model.n_features_in_:
-        raise InputError(
-            f"the model was fitted to {model.n_features_in_} columns without names, and "
-            f"{table.path} has {len(columns)}"
-        )
-    return _Reader(columns, columns, [], as_array=True, text=text)
-
-
-def _table_columns(model: Any) -> TableColumns | None:
-    """Return the first step of a model's pipeline that reads the columns of a table."""
-    fitted = getattr(model, "estimators_", None) or [getattr(model, "estimator_", None)]
-    first = fitted[0]
-    if isinstance(first, Pipeline) and isinstance(first[0], TableColumns):
-        return first[0]
-    return None

@@ -18,6 +18,7 @@ from vennforest._validation import InputError
 from vennforest._version import __version__
 from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
+from vennforest.monitoring import Monitor, ProtectedClassifier
 from vennforest.persistence.archive import (
     FORMAT,
     HEADER,
@@ -32,7 +33,13 @@ from vennforest.persistence.states import check_states, forget_folders, named_ty
 from vennforest.persistence.trusted import trusted_among
 from vennforest.transductive.classifier import TransductiveClassifier
 
-MODELS = (CalibratedClassifier, TransductiveClassifier, Calibrator)
+MODELS = (
+    CalibratedClassifier,
+    TransductiveClassifier,
+    Calibrator,
+    Monitor,
+    ProtectedClassifier,
+)
 LIBRARIES = ("scikit-learn", "numpy", "scipy", "skops")
 """Written into every file, with those that the model's own types come from."""
 
@@ -54,7 +61,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : CalibratedClassifier, TransductiveClassifier or calibrator
+    model : CalibratedClassifier, TransductiveClassifier, calibrator, Monitor or ProtectedClassifier
         Fitted.
     path : path-like
         By custom ``*.skops``.
@@ -102,7 +109,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
 
     Returns
     -------
-    CalibratedClassifier, TransductiveClassifier or calibrator
+    CalibratedClassifier, TransductiveClassifier, calibrator, Monitor or ProtectedClassifier
         Its predictions are those of the model that was saved, to the last bit.
 
     Raises
@@ -182,7 +189,8 @@ def write_model(
     """Write a model with more about it in the header, such as the columns it was fitted to."""
     if not isinstance(model, MODELS):
         raise TypeError(
-            "model must be a CalibratedClassifier, TransductiveClassifier or calibrator, "
+            "model must be a CalibratedClassifier, TransductiveClassifier, calibrator, Monitor or "
+            f"ProtectedClassifier, "
             f"got {type(model).__name__}"
         )
     check_is_fitted(model, "classes_")

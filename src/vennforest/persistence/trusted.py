@@ -12,6 +12,7 @@ ROOMS = (
     "counts",
     "forest",
     "groups",
+    "monitoring",
     "sources",
     "tables",
     "transductive",

@@ -2,6 +2,7 @@
 
 from vennforest.plots.class_reliability import ClassReliabilityDisplay
 from vennforest.plots.critical_difference import CriticalDifferenceDisplay
+from vennforest.plots.evidence import EvidenceDisplay
 from vennforest.plots.intervals import IntervalDisplay
 from vennforest.plots.learning import LearningCurveDisplay
 from vennforest.plots.reliability import ReliabilityDisplay
@@ -9,6 +10,7 @@ from vennforest.plots.reliability import ReliabilityDisplay
 __all__ = [
     "ClassReliabilityDisplay",
     "CriticalDifferenceDisplay",
+    "EvidenceDisplay",
     "IntervalDisplay",
     "LearningCurveDisplay",
     "ReliabilityDisplay",

@@ -1,0 +1,119 @@
+"""A model from a file, and how it takes the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+
+from vennforest import persistence
+from vennforest._files import one_line, refuse_special
+from vennforest._validation import InputError
+from vennforest.tables.columns import TableColumns, unknown_names
+from vennforest.tables.stream import TableFile
+
+
+def read_model(path: Path, trusted: Sequence[str]) -> Any:
+    """Return the model of a file.
+
+    Parameters
+    ----------
+    path : Path
+    trusted : sequence of str
+        Types beyond the known ones that it may hold, see ``vennforest.load``.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it is not what it should be.
+    """
+    refuse_special(path)
+    if not path.is_file():
+        raise InputError(f"there is no model file {path}")
+    try:
+        return persistence.load(path, trusted=trusted)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {one_line(error)}") from error
+
+
+class RowReader:
+    """The columns a model takes, and how rows are passed to it."""
+
+    def __init__(
+        self,
+        columns: list[str],
+        numbers: list[str],
+        ignored: list[str],
+        as_array: bool = False,
+        text: bool = False,
+    ) -> None:
+        self.columns, self.numbers, self.ignored = columns, numbers, ignored
+        self._as_array, self._text = as_array, text
+
+    def read(self, rows: pd.DataFrame) -> Any:
+        """Return rows as the model takes them."""
+        if self._text:
+            try:
+                rows = rows.astype(np.float64)
+            except ValueError as error:
+                raise InputError(
+                    f"the model file does not say how text is to be read: {one_line(error)}; "
+                    "give the table as Parquet, or fit the model with vennforest fit"
+                ) from error
+        return rows.to_numpy() if self._as_array else rows
+
+
+def rows_of(model: Any, table: TableFile, carried: Sequence[str] = ()) -> RowReader:
+    """Return which columns of a table a model takes, and how.
+
+    Parameters
+    ----------
+    model : CalibratedClassifier, TransductiveClassifier or ProtectedClassifier
+    table : TableFile
+    carried : sequence of str
+        Columns that are not for a model which knows no names.
+
+    Raises
+    ------
+    InputError
+        If a column of training is missing.
+    """
+    model = inner_model(model)
+    known = table_columns(model)
+    if known is not None:
+        ignored = known.check_names(table.names)
+        columns = known.feature_names_in_.tolist()
+        kinds = zip(columns, known.kinds_, strict=True)
+        return RowReader(columns, [name for name, kind in kinds if kind == "number"], ignored)
+    names = getattr(model, "feature_names_in_", None)
+    text = table.text is not None
+    if names is not None:
+        columns = [str(name) for name in names]
+        return RowReader(columns, columns, unknown_names(table.names, columns), text=text)
+    columns = [name for name in table.names if name not in carried]
+    if len(columns) != model.n_features_in_:
+        raise InputError(
+            f"the model was fitted to {model.n_features_in_} columns without names, and "
+            f"{table.path} has {len(columns)}"
+        )
+    return RowReader(columns, columns, [], as_array=True, text=text)
+
+
+def inner_model(model: Any) -> Any:
+    """Return the model that takes rows: that of a monitor, or of a protected one."""
+    while hasattr(model, "model"):
+        model = model.model
+    return model
+
+
+def table_columns(model: Any) -> TableColumns | None:
+    """Return the first step of a model's pipeline that reads the columns of a table."""
+    fitted = getattr(model, "estimators_", None) or [getattr(model, "estimator_", None)]
+    first = fitted[0]
+    if isinstance(first, Pipeline) and isinstance(first[0], TableColumns):
+        return first[0]
+    return None

@@ -1,0 +1,241 @@
+"""The command ``watch``: a model and labelled rows in, a verdict and a page out."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vennforest import persistence
+from vennforest._files import check_output, one_line
+from vennforest._validation import FloatArray, InputError
+from vennforest.calibrators import Calibrator
+from vennforest.commands.model_rows import inner_model, read_model, rows_of, table_columns
+from vennforest.commands.terminal import busy, print_json, say
+from vennforest.monitoring import Monitor
+from vennforest.monitoring.stream import as_numbers
+from vennforest.persistence.model_file import write_model
+from vennforest.report.watch_page import write_page
+from vennforest.report.watched import Watched, watched
+from vennforest.tables.cells import Column
+from vennforest.tables.known_rows import share_known
+from vennforest.tables.read import find_column, read_table
+from vennforest.tables.stream import TableFile
+
+ABOUT = ("target", "columns", "n_rows", "known_rows")
+"""What a monitor's file says as the model's does."""
+
+KNOWN = 0.5
+"""Share of rows of training from which on a table is refused."""
+
+WORTH_SAYING = 0.1
+
+
+def run(
+    model_path: Path,
+    data: Path,
+    target: str | None,
+    output: Path,
+    *,
+    as_json: bool,
+    time: str | None,
+    keep: Path | None,
+    trusted: Sequence[str],
+    seed: int,
+    options: Mapping[str, Any],
+) -> None:
+    """Watch, print the verdict, and write the page and the monitor.
+
+    Parameters
+    ----------
+    model_path, data, target, output, time, keep, trusted, seed
+        See ``vennforest watch --help``.
+    as_json : bool
+        Print a summary in place of the verdict.
+    options : mapping
+        Of a new `Monitor`; None where not given.
+
+    Raises
+    ------
+    InputError
+        If a file or option is not what it should be.
+    """
+    check_output(output, {"model": model_path, "table": data})
+    if keep is not None:
+        check_output(keep, {"table": data, "page": output})
+        if keep.resolve() == output.resolve():
+            raise InputError(f"the monitor must not be kept where the page is, got {keep} for both")
+    notes: list[str] = []
+    with busy("Watching"):
+        monitor, about = _monitor(model_path, target, trusted, seed, options)
+        found = _watched(monitor, about, data, target, time, notes)
+        write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
+    if keep is not None:
+        write_model(monitor, keep, about)
+    for note in notes:
+        say(f"Note: {note}")
+    if as_json:
+        print_json({**found.summary(), "verdict": found.verdict(), "report": str(output)})
+        return
+    for sentence in found.verdict():
+        print(sentence)  # noqa: T201
+
+
+def _monitor(
+    path: Path,
+    target: str | None,
+    trusted: Sequence[str],
+    seed: int,
+    options: Mapping[str, Any],
+) -> tuple[Monitor, dict[str, Any]]:
+    """Return the monitor of a file, or a new one of its model, and what the file says of itself."""
+    model = read_model(path, trusted)
+    header = persistence.read_header(path)
+    about: dict[str, Any] = {key: header[key] for key in ABOUT if key in header}
+    if isinstance(model, Calibrator):
+        raise InputError(f"{path} holds a {type(model).__name__}, which takes scores and no table")
+    watch = "objects" if target is None else "labels"
+    given = {name: value for name, value in options.items() if value is not None}
+    if isinstance(model, Monitor):
+        if model.model is None:
+            raise InputError(f"{path} holds a monitor of scores: use vennforest.load in Python")
+        for name, value in given.items():
+            if getattr(model, name) != value:
+                raise InputError(
+                    f"{name} must be what the monitor began with, {getattr(model, name)!r}, got "
+                    f"{value!r}: begin anew from the model"
+                )
+        if model.watch != watch:
+            raise InputError(
+                "the monitor watches labels: name their column with --target"
+                if model.watch == "labels"
+                else "the monitor watches objects alone: leave out --target"
+            )
+        return model, about
+    monitor = Monitor(inner_model(model), watch=watch, random_state=seed, **given)  # type: ignore[arg-type]
+    return monitor.fit(), about
+
+
+def _watched(
+    monitor: Monitor,
+    about: Mapping[str, Any],
+    data: Path,
+    target: str | None,
+    time: str | None,
+    notes: list[str],
+) -> Watched:
+    table = read_table(data)
+    times: NDArray[Any] | None = None
+    if time is not None:
+        table, times = _in_order(table, find_column(table, time), notes)
+    labels = None if target is None else _labels(table, find_column(table, target), monitor)
+    rows = rows_of(monitor.model, TableFile(data), [name for name in (time, target) if name])
+    X = rows.read(table[rows.columns])
+    try:
+        _refuse_known(monitor.model, X, about.get("known_rows", []), notes)
+        p: FloatArray = monitor.model.predict_proba(X)
+        columns = {name: _plain(table[name]) for name in rows.columns}
+        return watched(
+            monitor,
+            X=X,
+            columns=columns,
+            y=labels,
+            times=times,
+            probabilities=p,
+            name=data.name,
+            target=target or "",
+            notes=notes,
+        )
+    except InputError:
+        raise
+    except ValueError as error:  # what the model's own checks say of the rows
+        raise InputError(f"the model refuses the table: {one_line(error)}") from error
+
+
+def _in_order(
+    table: pd.DataFrame, name: str, notes: list[str]
+) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Return the rows in the order of a column of times, and these."""
+    given = table[name]
+    if given.isna().any():
+        row = int(given.isna().to_numpy().argmax()) + 1
+        raise InputError(f"the time {name!r} must be known in every row, and row {row} has none")
+    values = given.to_numpy() if given.dtype.kind in "fiubM" else given.astype(str).to_numpy()
+    if values.dtype.kind not in "fiubM":
+        try:
+            values = _dates(values)
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"the time {name!r} must hold numbers, or dates as 2024-12-31 or 2024-12-31 23:59: "
+                f"{one_line(error)}"
+            ) from error
+    numbers = as_numbers(values)
+    if (np.diff(numbers) < 0).any():
+        notes.append(f"The rows were put in the order of {name!r}.")
+        order = np.argsort(numbers, kind="stable")
+        table, values = table.iloc[order].reset_index(drop=True), values[order]
+    return table, values
+
+
+def _dates(texts: NDArray[Any]) -> NDArray[Any]:
+    found = pd.to_datetime(pd.Series(texts), utc=True, format="ISO8601")
+    return found.dt.tz_localize(None).to_numpy()
+
+
+def _labels(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:
+    """Return labels as the model knows them, None where there is none."""
+    column = Column(table[target], target)
+    classes = monitor.classes_
+    known = {_written(label): label for label in classes.tolist()}
+    labels: NDArray[Any] = np.full(len(table), None, dtype=object)
+    found = []
+    for cell in column.present.tolist():
+        if _written(cell) not in known:
+            shown = ", ".join(repr(str(label)) for label in classes.tolist()[:8])
+            raise InputError(
+                f"the target {target!r} holds {str(cell)!r}, a label that the model has never "
+                f"seen (it knows {shown}): that alone is a change; leave out such rows, or fit the "
+                "model again"
+            )
+        found.append(known[_written(cell)])
+    labels[np.asarray(column.there)] = found
+    if not len(found):
+        raise InputError(f"the target {target!r} is missing in every row")
+    return labels
+
+
+def _written(label: Any) -> str:
+    """Return a label as text in which 1, 1.0 and "1" are one."""
+    if isinstance(label, float | np.floating) and float(label).is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def _plain(column: pd.Series[Any]) -> NDArray[Any]:
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "fiub" and isinstance(column.dtype, np.dtype):
+        return column.to_numpy()
+    values: NDArray[Any] = column.astype(object).to_numpy(copy=True)
+    values[column.isna().to_numpy()] = None
+    return values
+
+
+def _refuse_known(model: Any, X: Any, sketch: Any, notes: list[str]) -> None:
+    """Refuse rows that the model was fitted to."""
+    columns = table_columns(model)
+    if columns is None or not isinstance(sketch, list) or not sketch:
+        return
+    share = share_known(columns.transform(X), sketch)
+    if share >= KNOWN:
+        raise InputError(
+            f"the table must be of new rows, and about {share:.0%} of it are rows that the model "
+            "was fitted to, on which nothing can be seen: leave them out"
+        )
+    if share >= WORTH_SAYING:
+        notes.append(f"About {share:.0%} of the rows are rows that the model was fitted to.")

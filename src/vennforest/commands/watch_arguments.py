@@ -1,0 +1,95 @@
+"""The signature of the command that watches a stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vennforest.commands.arguments import TABLE, Debug, Json, Seed, app
+
+
+@app.command()
+def watch(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            show_default=False,
+            help="A model file written by fit, or a monitor kept with --keep.",
+        ),
+    ],
+    data: Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="COLUMN",
+            help="The column of labels that have become known.  [default: watch objects alone]",
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="When each label became known: numbers or dates.  [default: the order of DATA]",
+        ),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+    ] = Path("watch.html"),
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the monitor here, to go on with the next rows later."
+        ),
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(help="Chance that there ever is an alarm without a change.  [default: 0.05]"),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(help="ville, or for endless streams shiryaev-roberts or cusum."),
+    ] = None,
+    run_length: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="With the last two: rows n have an alarm with a chance of n divided by this.  "
+            "[default: 10000]",
+        ),
+    ] = None,
+    trusted: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trust",
+            metavar="TYPE",
+            help="Accept objects of this type in the model, see predict.",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Tell whether labelled rows are still like those a model was calibrated on.
+
+    Prints a verdict, and writes a page: evidence over time, when a change began, which classes and
+    columns moved. The chance of a false alarm, however many rows there are, is at most --alpha.
+    """
+    from vennforest.commands.watch import run
+
+    run(
+        model,
+        data,
+        target,
+        output,
+        as_json=as_json,
+        time=time,
+        keep=keep,
+        trusted=trusted or [],
+        seed=seed,
+        options={"alpha": alpha, "form": form, "run_length": run_length},
+    )

@@ -1,0 +1,247 @@
+"""What a monitor bets on: changes of objects, of a class's share, and of labels given scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit, log_expit, logit
+
+from vennforest._loaded import expect, expect_array, expect_increasing
+from vennforest._validation import FloatArray, check_option
+from vennforest.calibrators.platt import On, fit_platt
+
+Kind = Literal["scores", "share", "labels given scores"]
+"""What bets are on: objects alone, the share of a class, or labels among equal scores."""
+
+BINS = 15
+"""Of scores, of about equally many examples; 8 to 30 were alike in simulations."""
+
+LEAST_SHARE = 1e-3
+"""Of a label in a bin: a bet on it could win too little, or too much, beyond."""
+
+DEVIANCE = 6.0
+"""Up to which scores count as the probabilities that they say they are: chi-square, 95%."""
+
+OBJECTS: dict[str, tuple[float, float]] = {
+    "scores are higher": (0.5, 0),
+    "scores are much higher": (1, 0),
+    "scores are lower": (-0.5, 0),
+    "scores are much lower": (-1, 0),
+    "scores are more extreme": (0, 0.7),
+    "scores are less extreme": (0, -0.7),
+}
+"""Tilts of the distribution of scores: exponents of rank r in [-1, 1] and of its square."""
+
+LABELS: dict[str, tuple[float, float]] = {
+    "among equal scores the class is more frequent": (0.3, 1),
+    "among equal scores the class is much more frequent": (0.8, 1),
+    "among equal scores the class is less frequent": (-0.3, 1),
+    "among equal scores the class is much less frequent": (-0.8, 1),
+    "scores tell less of the class": (0, 0.75),
+    "scores tell much less of the class": (0, 0.4),
+    "scores tell nothing of the class": (0, 0),
+    "scores tell more of the class": (0, 1.3),
+}
+"""Changes of the label's share p in a bin: shift of log-odds, and slope about the mean."""
+
+SHARES: dict[str, float] = {
+    "the class is a little more frequent": 0.25,
+    "the class is more frequent": 0.5,
+    "the class is much more frequent": 1,
+    "the class is a little less frequent": -0.25,
+    "the class is less frequent": -0.5,
+    "the class is much less frequent": -1,
+}
+"""Shifts of the log-odds of the class's share."""
+
+
+@dataclass(frozen=True)
+class Bets:
+    """Bins of a score, and bets that are fair in them.
+
+    Attributes
+    ----------
+    kind : {"scores", "share", "labels given scores"}
+        What the bets are on.
+    edges : ndarray of shape (n_bins - 1,)
+        Scores; a bin is ``[edge, next edge)``. For a share there is one bin.
+    limits : ndarray of shape (n_bins - 1,) or (n_bins,)
+        Share of objects up to each edge, or share of examples without the label in each bin, in
+        (0, 1): where p-values are cut.
+    factors : ndarray of shape (n_bets, n_bins) or (n_bets, 2 n_bins)
+        What each bet multiplies its capital by: in each bin, or in each without and with the label.
+    logs : ndarray
+        Natural logarithms of the factors.
+    prior : ndarray of shape (n_bets,)
+        Sums to 1.
+    names : tuple of str
+        What each bet says has changed.
+    """
+
+    kind: Kind
+    edges: FloatArray
+    limits: FloatArray
+    factors: FloatArray
+    logs: FloatArray
+    prior: FloatArray
+    names: tuple[str, ...]
+
+    @classmethod
+    def on(
+        cls, kind: Kind, edges: FloatArray, limits: FloatArray, factors: Mapping[str, FloatArray]
+    ) -> Bets:
+        """Return bets of equal prior weight."""
+        table = np.array(list(factors.values()))
+        prior = np.full(len(table), 1 / len(table))
+        return cls(kind, edges, limits, table, np.log(table), prior, tuple(factors))
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins."""
+        return len(self.edges) + 1
+
+    @property
+    def of_labels(self) -> bool:
+        """Whether the bets see labels."""
+        return self.kind != "scores"
+
+    def cells(self, scores: FloatArray) -> NDArray[np.int64]:
+        """Return the bin of each score, (n,)."""
+        return np.searchsorted(self.edges, scores, side="right").astype(np.int64)
+
+    def check_loaded(self) -> None:
+        """Refuse bets that are not fair, or of other bins.
+
+        Raises
+        ------
+        ValueError
+            If the mean factor of a bet is not 1, or shapes differ.
+        """
+        check_option(self.kind, Kind, "kind")
+        expect(type(self.edges) is np.ndarray and self.edges.ndim == 1, "edges must be a vector")
+        n, k = self.n_bins, len(self.prior)
+        expect_array(self.edges, "edges", (n - 1,))
+        expect_increasing(self.edges, "edges")
+        expect_array(self.prior, "prior", (k,), low=0, high=1)
+        expect(abs(self.prior.sum() - 1) < 1e-9, "prior must sum to 1")
+        columns = 2 * n if self.of_labels else n
+        expect_array(self.factors, "factors", (k, columns), low=1e-12, high=1e12)
+        expect_array(self.logs, "logs", (k, columns))
+        expect(np.allclose(np.exp(self.logs), self.factors), "logs must be those of factors")
+        if self.of_labels:
+            expect_array(self.limits, "limits", (n,), low=LEAST_SHARE / 2, high=1 - LEAST_SHARE / 2)
+            means = self.factors[:, ::2] * self.limits + self.factors[:, 1::2] * (1 - self.limits)
+        else:
+            expect_array(self.limits, "limits", (n - 1,), low=0, high=1)
+            expect_increasing(self.limits, "limits")
+            means = self.factors @ np.diff(self.limits, prepend=0.0, append=1.0)
+        expect(np.allclose(means, 1, rtol=1e-9), "factors must be 1 on average")
+        named = isinstance(self.names, tuple | list) and all(isinstance(a, str) for a in self.names)
+        expect(named and len(self.names) == k, "names must be as many as bets")
+
+
+def bets_on_scores(scores: FloatArray) -> Bets:
+    """Return bets on the objects alone, for scores that are like these."""
+    edges, mass = _bins(scores)
+    rank = 2 * (np.cumsum(mass) - mass / 2) - 1
+    factors = {}
+    for name, (line, square) in OBJECTS.items():
+        tilt = np.exp(line * rank + square * rank**2)
+        factors[name] = tilt / (mass @ tilt)
+    return Bets.on("scores", edges, np.cumsum(mass)[:-1], factors)
+
+
+def bets_on_share(share: float) -> Bets:
+    """Return bets on the share of a class that was this before."""
+    old = min(max(share, LEAST_SHARE), 1 - LEAST_SHARE)
+    factors = {}
+    for name, shift in SHARES.items():
+        new = float(expit(logit(old) + shift))
+        factors[name] = np.array([(1 - new) / (1 - old), new / old])
+    return Bets.on("share", np.empty(0), np.array([1 - old]), factors)
+
+
+def bets_on_labels(scores: FloatArray, shares: FloatArray) -> Bets:
+    """Return bets on labels given scores.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Of examples that are no part of the reference.
+    shares : ndarray of shape (n,)
+        What the share of the label is thought to be among objects with such a score.
+    """
+    edges, mass = _bins(scores)
+    cells = np.searchsorted(edges, scores, side="right")
+    sums = np.bincount(cells, shares, minlength=len(mass))
+    old = (sums / (mass * len(scores))).clip(LEAST_SHARE, 1 - LEAST_SHARE)
+    factors = {}
+    for name, how in LABELS.items():
+        new = _changed(mass, old, *how)
+        factors[name] = np.stack([(1 - new) / (1 - old), new / old], axis=1).ravel()
+    return Bets.on("labels given scores", edges, 1 - old, factors)
+
+
+def thought_shares(
+    scores: FloatArray, hits: NDArray[np.bool_], *, probabilities: bool
+) -> FloatArray:
+    """Return what the share of a label is among objects with each of these scores, in (0, 1).
+
+    The scores themselves, if they are probabilities of the label and a sigmoid of their log-odds
+    does not fit its presence significantly better; else that sigmoid.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+    hits : ndarray of shape (n,)
+        Whether each has the label.
+    probabilities : bool
+        Whether scores are in [0, 1].
+    """
+    n, found = len(hits), int(hits.sum())
+    positive = hits.astype(np.float64)
+    on: On = "logit" if probabilities else "score"
+    inside = scores.clip(LEAST_SHARE, 1 - LEAST_SHARE) if probabilities else scores
+    if 0 < found < n:
+        fitted = fit_platt(scores, positive, on=on)(scores)
+    else:
+        fitted = np.full(n, (found + 0.5) / (n + 1))
+    fitted = fitted.clip(LEAST_SHARE, 1 - LEAST_SHARE)
+    if not probabilities:
+        return fitted
+    gain = _log_likelihood(fitted, hits) - _log_likelihood(inside, hits)
+    return inside if 2 * gain < DEVIANCE else fitted
+
+
+def _log_likelihood(p: FloatArray, hits: NDArray[np.bool_]) -> float:
+    odds = logit(p)
+    return float(log_expit(np.where(hits, odds, -odds)).sum())
+
+
+def _bins(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return edges of bins that hold about as many of these scores, and the share in each."""
+    edges = np.unique(np.quantile(scores, np.arange(1, BINS) / BINS, method="higher"))
+    edges = edges[edges > scores.min()]
+    cells = np.searchsorted(edges, scores, side="right")
+    return edges, np.bincount(cells, minlength=len(edges) + 1) / len(scores)
+
+
+def _changed(mass: FloatArray, shares: FloatArray, shift: float, slope: float) -> FloatArray:
+    """Return shares with shifted log-odds, or spread about their mean, which stays."""
+    odds = logit(shares)
+    centre, at = 0.0, shift
+    if slope != 1:
+        mean = float(mass @ shares)
+        centre = float(logit(mean))
+        at = float(
+            brentq(
+                lambda d: float(mass @ expit(centre + slope * (odds - centre) + d)) - mean, -20, 20
+            )
+        )
+    changed: FloatArray = expit(centre + slope * (odds - centre) + at)
+    return changed.clip(LEAST_SHARE / 2, 1 - LEAST_SHARE / 2)

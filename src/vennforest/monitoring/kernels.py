@@ -1,0 +1,278 @@
+"""Compiled loops over a stream, one example after the other."""
+
+import numpy as np
+
+from vennforest._jit import kernel
+
+
+@kernel
+def draw(seed, at):
+    """Return number ``at`` of the uniform numbers of a seed, in [0, 1) (SplitMix64)."""
+    z = np.uint64(seed) + (np.uint64(at) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return np.float64(z >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def p_values(places, n_places, n_reference, seed, out):
+    """Smoothed p-values of an example among all up to and with it.
+
+    ``places`` are the ranks of the distinct scores, 0 the smallest, of the reference first. A
+    Fenwick tree counts, in O(log n), how many scores seen so far are larger.
+    """
+    tree = np.zeros(n_places + 1, np.int64)
+    equal = np.zeros(n_places, np.int64)
+    for t in range(len(places)):
+        here = places[t]
+        at = here + 1
+        while at <= n_places:
+            tree[at] += 1
+            at += at & -at
+        equal[here] += 1
+        if t < n_reference:
+            continue
+        up_to = 0
+        at = here + 1
+        while at > 0:
+            up_to += tree[at]
+            at -= at & -at
+        i = t - n_reference
+        out[i] = (t + 1 - up_to + draw(seed, i) * equal[here]) / (t + 1)
+
+
+@kernel
+def jump(p, epsilons, jumps, form, weights, scales, out):
+    """Bet on p-values with 1 + epsilon (p - 1/2), a share of the capital jumping at each step.
+
+    ``weights`` (n_jumps, n_epsilons) and ``scales`` (n_jumps,) are the state: the capital on each
+    epsilon is weights * exp(scale). ``form`` 0: a martingale; 1: Shiryaev–Roberts, where one unit
+    is added before every bet; 2: CUSUM, which begins anew whenever it is below one. ``out`` is the
+    logarithm of the mean capital over the rates of jumping.
+    """
+    n = weights.shape[1]
+    for t in range(len(p)):
+        for s in range(len(jumps)):
+            begin(weights[s], scales, s, form)
+            total = 0.0
+            for k in range(n):
+                total += weights[s, k]
+            new = 0.0
+            for k in range(n):
+                stay = (1 - jumps[s]) * weights[s, k] + jumps[s] / n * total
+                weights[s, k] = stay * (1 + epsilons[k] * (p[t] - 0.5))
+                new += weights[s, k]
+            for k in range(n):
+                weights[s, k] /= new
+            scales[s] += np.log(new)
+        out[t] = log_mean(scales)
+
+
+@kernel
+def begin(weights, scales, s, form):
+    """Put new money in before a bet, as the form asks: weights sum to 1 before and after."""
+    n = len(weights)
+    if form == 1:
+        top = max(scales[s], 0.0)
+        old, one = np.exp(scales[s] - top), np.exp(-top)
+        for k in range(n):
+            weights[k] = (old * weights[k] + one / n) / (old + one)
+        scales[s] = top + np.log(old + one)
+    elif form == 2 and scales[s] < 0:
+        for k in range(n):
+            weights[k] = 1.0 / n
+        scales[s] = 0.0
+
+
+@kernel
+def log_mean(logs):
+    """Return the logarithm of the mean of exponentials."""
+    top = logs[0]
+    for one in logs:
+        top = max(top, one)
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for one in logs:
+        total += np.exp(one - top)
+    return top + np.log(total / len(logs))
+
+
+@kernel
+def column_of(cell, hit, counts, uniform, of_labels, limits):
+    """Return what an example is to the bets, by its smoothed p-value.
+
+    ``counts`` (n_bins, 2) counts every example so far, this one among them, without and with the
+    label. Of labels: the p-value of the label among the examples of the same bin, and the column is
+    twice the bin, and one more where the p-value is at least the bin's limit. Of objects: the
+    p-value of the bin among all bins, and the column is the number of limits up to it.
+    """
+    if of_labels:
+        here = counts[cell, 0] + counts[cell, 1]
+        first = counts[cell, 0] if hit else 0
+        same = counts[cell, 1] if hit else counts[cell, 0]
+        return 2 * cell + (1 if (first + uniform * same) / here >= limits[cell] else 0)
+    below = 0
+    total = 0
+    for j in range(len(counts)):
+        if j < cell:
+            below += counts[j, 0]
+        total += counts[j, 0]
+    p = (below + uniform * counts[cell, 0]) / total
+    column = 0
+    while column < len(limits) and p >= limits[column]:
+        column += 1
+    return column
+
+
+@kernel
+def watch(
+    cells,
+    hits,
+    n_before,
+    seed,
+    counts,
+    of_labels,
+    limits,
+    factors,
+    logs,
+    prior,
+    jumps,
+    wait,
+    form,
+    weights,
+    scales,
+    sums,
+    begins,
+    out,
+):
+    """Advance the evidence of one channel by a block of examples.
+
+    Parameters
+    ----------
+    cells : (n,) int64, bin of each example's score
+    hits : (n,) bool, whether it has the label
+    n_before : examples before this block
+    counts : (n_bins, 2) int64, state: examples so far, the reference among them
+    of_labels, limits : what p-values are of, and where they are cut, see ``column_of``
+    factors : (n_bets, n_columns), what each bet multiplies its capital by in each column
+    logs : (n_bets, n_columns), their logarithms
+    prior : (n_bets,) sums to 1
+    jumps : (n_rates,) share of the capital that jumps to another bet at each step
+    wait : the chance that betting begins at step t of 0, 1, ... is 1 / (t + wait)
+    form : 0 martingale, 1 Shiryaev–Roberts, 2 CUSUM
+    weights : (n_rates, n_bets + 1), scales : (n_rates,), state; column 0 has not begun to bet
+    sums : (n_bets,), begins : (n_bets,) int64, state: log-likelihood of each bet since it began
+    out : (n,) logarithm of the evidence after each example
+    """
+    n_bets = len(prior)
+    for t in range(len(cells)):
+        at = n_before + t
+        counts[cells[t], 1 if hits[t] else 0] += 1
+        column = column_of(cells[t], hits[t], counts, draw(seed, at), of_labels, limits)
+        for s in range(len(jumps)):
+            coming = 0.0
+            if form == 0:
+                coming = weights[s, 0] / (at + wait)
+                weights[s, 0] -= coming
+            elif form == 1:
+                top = max(scales[s], 0.0)
+                kept, coming = np.exp(scales[s] - top), np.exp(-top)
+                for k in range(1, n_bets + 1):
+                    weights[s, k] *= kept
+                scales[s] = top
+            elif scales[s] <= 0:
+                for k in range(1, n_bets + 1):
+                    weights[s, k] = prior[k - 1]
+                scales[s] = 0.0
+            active = 0.0
+            for k in range(1, n_bets + 1):
+                active += weights[s, k]
+            coming += active * jumps[s]
+            total = weights[s, 0]
+            for k in range(1, n_bets + 1):
+                stay = weights[s, k] * (1 - jumps[s]) + coming * prior[k - 1]
+                weights[s, k] = stay * factors[k - 1, column]
+                total += weights[s, k]
+            for k in range(n_bets + 1):
+                weights[s, k] /= total
+            scales[s] += np.log(total)
+        for k in range(n_bets):
+            if sums[k] <= 0:
+                sums[k] = 0.0
+                begins[k] = at
+            sums[k] += logs[k, column]
+        out[t] = log_mean(scales)
+
+
+@kernel
+def recalibrate(logs, sharpness, shift, out):
+    """Normalise exp(sharpness * log p + shift) over the classes."""
+    top = -np.inf
+    for c in range(len(logs)):
+        out[c] = sharpness * logs[c] + shift[c]
+        top = max(top, out[c])
+    total = 0.0
+    for c in range(len(logs)):
+        out[c] = np.exp(out[c] - top)
+        total += out[c]
+    for c in range(len(logs)):
+        out[c] /= total
+
+
+@kernel
+def protect(logs, codes, n_before, sharpness, shifts, jumps, wait, state, weights, learn, out):
+    """Mix experts' recalibrations of logarithms of probabilities, and learn whom to trust.
+
+    Parameters
+    ----------
+    logs : (n, k) natural logarithms of the model's probabilities
+    codes : (n,) class numbers; below zero: unknown, nothing is learnt
+    n_before : examples learnt from before
+    sharpness : (n_experts,), shifts : (n_experts, k), what each expert does
+    jumps : (n_rates,) share of the weights that is spread anew before each example
+    wait : the chance that an expert is followed from step t on is 1 / (t + wait)
+    state : (1 + n_rates,) weight on the model for ever, and till a change at each rate
+    weights : (n_rates, n_experts)
+    learn : whether labels change the weights; all weights sum to 1
+    out : (n, k) the probabilities, each before its label is known
+    """
+    n_experts, k = shifts.shape
+    own = np.empty(k)
+    experts = np.empty((n_experts, k))
+    at = n_before
+    before = state.copy()
+    mixed = weights.copy()
+    for t in range(len(logs)):
+        recalibrate(logs[t], 1.0, np.zeros(k), own)
+        for e in range(n_experts):
+            recalibrate(logs[t], sharpness[e], shifts[e], experts[e])
+        for c in range(k):
+            out[t, c] = 0.0
+        before[0] = state[0]
+        still = state[0]
+        for s in range(len(jumps)):
+            coming = state[1 + s] / (at + wait)
+            before[1 + s] = state[1 + s] - coming
+            still += before[1 + s]
+            total = 0.0
+            for e in range(n_experts):
+                total += weights[s, e]
+            coming += total * jumps[s]
+            for e in range(n_experts):
+                mixed[s, e] = weights[s, e] * (1 - jumps[s]) + coming / n_experts
+                for c in range(k):
+                    out[t, c] += mixed[s, e] * experts[e, c]
+        for c in range(k):
+            out[t, c] += still * own[c]
+        if not learn or codes[t] < 0:
+            continue
+        y = codes[t]
+        total = out[t, y]
+        for s in range(len(before)):
+            state[s] = before[s] * own[y] / total
+        for s in range(len(jumps)):
+            for e in range(n_experts):
+                weights[s, e] = mixed[s, e] * experts[e, y] / total
+        at += 1

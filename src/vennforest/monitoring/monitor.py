@@ -1,0 +1,535 @@
+"""Watch a model's stream of predictions and labels for the day the data changes."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from vennforest._loaded import expect, expect_labels, expect_number
+from vennforest._validation import FloatArray, InputError, check_option, check_scores, encode_labels
+from vennforest.monitoring.bets import (
+    Kind,
+    bets_on_labels,
+    bets_on_scores,
+    bets_on_share,
+    thought_shares,
+)
+from vennforest.monitoring.channel import MOST, Channel
+from vennforest.monitoring.jumpers import Form
+from vennforest.monitoring.scoring import (
+    Scored,
+    calibration_examples,
+    refuse_calibration_examples,
+    stream_scores,
+)
+from vennforest.monitoring.stream import check_times, label_codes
+
+Watch = Literal["labels", "objects"]
+"""What a monitor compares: labels with scores, or scores alone."""
+
+LEAST = 40
+"""Examples that a monitor needs before the stream."""
+
+SEEDS = 2**31 - 1
+BATCH = 30
+"""Rows of which a batch is recognised when it comes again."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What the evidence says of one label.
+
+    Attributes
+    ----------
+    label : object
+        The class that the evidence is about.
+    kind : {"scores", "share", "labels given scores"}
+        What of it: scores whatever the labels, the share of the class, or the labels among objects
+        with equal scores.
+    evidence : float
+        Now: capital, or the statistic, divided by how many are watched.
+    what : str
+        The change that explains the stream best, of those that are bet on.
+    since : int
+        Number of the first example of it, counted from 0.
+    since_time : float or None
+        The time of that example.
+    """
+
+    label: Any
+    kind: Kind
+    evidence: float
+    what: str
+    since: int
+    since_time: float | None
+
+
+class Monitor(BaseEstimator):
+    """Evidence that a stream of predictions and labels is no longer like the calibration examples.
+
+    Of every labelled example come three smoothed p-values: of its score among all, of its label
+    among all, and of its label among those with such a score, counted over a reference and the
+    stream so far. While examples are exchangeable each of the three is a sequence of independent
+    uniform numbers, and capital that is bet on them grows but by luck. It is spread over many
+    changes, and over the time of the change (``docs/drift.md``).
+
+    Parameters
+    ----------
+    model : classifier, default=None
+        A fitted `CalibratedClassifier`, or any fitted classifier with ``predict_proba``; None:
+        only scores are given (`fit_scores`, `update_scores`).
+    watch : {"labels", "objects"}, default="labels"
+        What to compare. ``"objects"``: scores alone, which needs no labels and sees no change of
+        the labels given the scores. To use both, give each half of ``alpha``.
+    form : {"ville", "shiryaev-roberts", "cusum"}, default="ville"
+        What an alarm means. ``"ville"``: if nothing changes, the probability that there is *ever*
+        one is at most ``alpha``. The others are for streams without end: if nothing changes there
+        is one within n examples with probability ``n / run_length`` at most, so that there are
+        ``run_length / 2`` examples or more before one on average.
+    alpha : float, default=0.05
+        In (0, 1); for ``form="ville"``.
+    run_length : int, default=10000
+        At least 2; for the other forms.
+    design_size : float, default=0.2
+        Share, in (0, 1), of the reference that only decides what is bet on. Were it part of the
+        reference as well, p-values would not be exact.
+    random_state : int, RandomState or None, default=None
+        Draws the examples of the design, and what breaks ties among p-values.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    n_seen_ : int
+        Examples of the stream so far.
+    n_unlabelled_ : int
+        Rows left out because their label was missing.
+    evidence_ : float
+        Now: the capital, which began at 1, or the statistic of another form.
+    max_evidence_ : float
+        The largest so far.
+    alarm_ : int or None
+        Number of the example, counted from 0, at which there was an alarm first.
+    alarm_time_ : float or None
+        Its time.
+
+    Raises
+    ------
+    InputError
+        A ``ValueError``, if a parameter has no such value.
+
+    Notes
+    -----
+    The evidence is the largest of the three capitals, divided by three; with k > 2 classes each is
+    watched against the rest, and it is the largest of 3 k, divided by 3 k (Bonferroni: capitals in
+    different p-values may be neither added nor multiplied).
+
+    The guarantee is exact where the reference and the stream are scored alike: with a held-out
+    part, or a model fitted to other data. Out of bag, new objects are scored by the trees that some
+    calibration example was out of bag for, drawn at random for each (Johansson et al. 2018), which
+    is nearly so; folds too are nearly so.
+
+    References
+    ----------
+    Vovk, Gammerman & Shafer (2005), *Algorithmic Learning in a Random World*, chapters 7 and 8.
+    Vovk et al. (2021), Retrain or not retrain: conformal test martingales for change-point
+    detection. Shin, Ramdas & Rinaldo (2023), E-detectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vennforest.monitoring import Monitor
+    >>> rng = np.random.default_rng(0)
+    >>> def examples(n, shift=0.0):
+    ...     score = rng.random(n)
+    ...     return score, rng.random(n) < np.clip(score + shift, 0, 1)
+    >>> monitor = Monitor(random_state=0).fit_scores(*examples(1000))
+    >>> evidence = monitor.update_scores(*examples(2000))
+    >>> monitor.alarm_ is None
+    True
+    >>> evidence = monitor.update_scores(*examples(500, shift=0.2))
+    >>> monitor.alarm_ > 2000, monitor.explain()[0].what
+    (True, 'among equal scores the class is much more frequent')
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        *,
+        watch: Watch = "labels",
+        form: Form = "ville",
+        alpha: float = 0.05,
+        run_length: int = 10_000,
+        design_size: float = 0.2,
+        random_state: Any = None,
+    ) -> None:
+        self.model = model
+        self.watch = watch
+        self.form = form
+        self.alpha = alpha
+        self.run_length = run_length
+        self.design_size = design_size
+        self.random_state = random_state
+
+    def fit(self, X: Any = None, y: ArrayLike | None = None) -> Self:
+        """Take the examples that the stream is compared with.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d), optional
+            Rows that the model was not trained on; None: the calibration examples of a
+            `CalibratedClassifier`.
+        y : array-like of shape (n,), optional
+            Their labels.
+
+        Raises
+        ------
+        InputError
+            If there are fewer than 40, or calibration examples have weights.
+        """
+        self._check_parameters()
+        if self.model is None:
+            raise InputError("model must be a fitted classifier for fit: use fit_scores")
+        if (X is None) != (y is None):
+            raise InputError("X and y must be given together, or neither of them")
+        own = calibration_examples(self.model)
+        if X is None:
+            if own is None:
+                raise InputError(
+                    "X and y must be given for a model without calibration examples, got none: "
+                    "rows that the model was not trained on"
+                )
+            self._begin(own.scores, own.codes, own.classes, own.probabilities)
+            self._own_reference = True
+            return self
+        classes = np.asarray(self.model.classes_)
+        scores, probabilities = stream_scores(self.model, X)
+        codes = encode_labels(y, classes)[0]  # type: ignore[arg-type]
+        if len(codes) != len(scores):
+            raise InputError(f"y must have {len(scores)} labels as X has rows, got {len(codes)}")
+        return self._begin(scores, codes, classes, probabilities, own)
+
+    def fit_scores(
+        self, scores: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None
+    ) -> Self:
+        """Take the examples that the stream is compared with, as scores.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, k)
+            Of the second of two classes, or a column a class.
+        y : array-like of shape (n,)
+            Labels.
+        classes : array-like of shape (k,), optional
+            Every class, when some may be missing from ``y``.
+
+        Raises
+        ------
+        ValueError
+            If scores are not finite, are of other classes, or there are fewer than 40.
+        """
+        self._check_parameters()
+        table = check_scores(scores)
+        codes, labels = encode_labels(y, classes)
+        if len(codes) != len(table):
+            raise InputError(f"y must have {len(table)} labels as scores have, got {len(codes)}")
+        inside = bool(table.size) and table.min() >= 0 and table.max() <= 1
+        return self._begin(table, codes, labels, bool(inside))
+
+    def _begin(
+        self,
+        scores: FloatArray,
+        codes: NDArray[Any],
+        classes: NDArray[Any],
+        probabilities: bool,
+        designed: Scored | None = None,
+    ) -> Self:
+        """Split design from reference, and set all capital to what it is before the stream."""
+        rng = check_random_state(self.random_state)
+        n = len(codes)
+        if n < LEAST:
+            raise InputError(f"the reference must have {LEAST} examples or more, got {n}")
+        if len(classes) < 2:
+            raise InputError(f"y must hold two classes or more, got {classes.tolist()}")
+        self.classes_ = classes
+        table = self._columns(scores)
+        if designed is None:
+            order = rng.permutation(n)
+            first = max(1, min(n - 1, round(self.design_size * n)))
+            of_design = table[order[:first]], codes[order[:first]]
+            table, codes = table[order[first:]], codes[order[first:]]
+        else:
+            of_design = self._columns(designed.scores), designed.codes
+            probabilities = designed.probabilities
+        self._channels = [
+            channel
+            for j in range(table.shape[1])
+            for channel in self._watched(j, of_design, probabilities, table[:, j].copy(), codes)
+        ]
+        self._seeds = [int(seed) for seed in rng.randint(SEEDS, size=len(self._channels))]
+        self.n_seen_ = self.n_unlabelled_ = 0
+        self._log_max = -np.inf
+        self._log_now = self._log_start()
+        self.alarm_: int | None = None
+        self.alarm_time_: float | None = None
+        self._last_time: float | None = None
+        self._last_batch: list[int] = []
+        self._own_reference = False
+        return self
+
+    def _watched(
+        self,
+        j: int,
+        of_design: tuple[FloatArray, NDArray[Any]],
+        probabilities: bool,
+        scores: FloatArray,
+        codes: NDArray[Any],
+    ) -> Iterator[Channel]:
+        """Yield the evidence of every kind about the class of column j."""
+        code = 1 if len(self.classes_) == 2 else j
+        column, hits = of_design[0][:, j].copy(), codes == code
+        yield Channel.of(code, bets_on_scores(column), scores, hits, self.form)
+        if self.watch == "labels":
+            shares = thought_shares(column, of_design[1] == code, probabilities=probabilities)
+            bets = bets_on_share(float(shares.mean()))
+            yield Channel.of(code, bets, scores, hits, self.form)
+            yield Channel.of(code, bets_on_labels(column, shares), scores, hits, self.form)
+
+    def update(self, X: Any, y: ArrayLike | None = None, *, time: ArrayLike | None = None) -> Any:
+        """Take the next rows of the stream.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows as the model takes them, in the order in which their labels became known (with
+            ``watch="objects"``, in which they came).
+        y : array-like of shape (n,), optional
+            Labels; rows whose label is missing (None, NaN) are left out and counted. Not given
+            with ``watch="objects"``.
+        time : array-like of shape (n,), optional
+            When: numbers or dates, which must not decrease.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The evidence after each row (after the row before, for rows left out).
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If a label was never seen, time runs backwards or is missing, the rows are those of the
+            last update again, or the model refuses them. Nothing is taken then.
+        """
+        check_is_fitted(self, "classes_")
+        if self.model is None:
+            raise InputError("model must be a fitted classifier for update: use update_scores")
+        scores = stream_scores(self.model, X)[0]
+        if self._own_reference:
+            refuse_calibration_examples(self.model, scores)
+        return self.update_scores(scores, y, time=time)
+
+    def update_scores(
+        self, scores: ArrayLike, y: ArrayLike | None = None, *, time: ArrayLike | None = None
+    ) -> FloatArray:
+        """Take the next examples of the stream, as scores of the kind given to ``fit_scores``.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, k)
+            Of the second of two classes, or a column a class.
+        y, time
+            As for ``update``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The evidence after each example.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            As from ``update``.
+        """
+        check_is_fitted(self, "classes_")
+        table = self._columns(check_scores(np.atleast_1d(np.asarray(scores))))
+        n = len(table)
+        codes, known = self._labels(y, n)
+        times = check_times(time, n, self._last_time)
+        batch = [n, zlib.crc32(table.tobytes()), zlib.crc32(codes.tobytes())]
+        if n >= BATCH and batch == self._last_batch:
+            raise InputError(
+                f"the stream must go on with new rows, got the {n} rows of the last update again"
+            )
+        kept = table[known] if not known.all() else table
+        when = None if times is None else times[known]
+        found = np.full(len(kept), -np.inf)
+        for channel, seed in zip(self._channels, self._seeds, strict=True):
+            of_channel = channel.update(
+                np.ascontiguousarray(kept[:, 0 if len(self.classes_) == 2 else channel.code]),
+                codes[known] == channel.code,
+                when,
+                n_before=self.n_seen_,
+                seed=seed,
+                form=self.form,
+            )
+            found = np.maximum(found, of_channel)
+        found = found - np.log(len(self._channels))
+        self._note(found, when)
+        before = self._log_now
+        self.n_seen_ += len(kept)
+        self.n_unlabelled_ += n - len(kept)
+        self._last_batch = batch
+        if times is not None and n:
+            self._last_time = float(times[-1])
+        if len(found):
+            self._log_now = float(found[-1])
+        if len(kept) < n:
+            places = np.cumsum(known)
+            found = np.concatenate([[before], found])[places]
+        return _capital(found)
+
+    def _note(self, found: FloatArray, times: FloatArray | None) -> None:
+        """Keep the largest evidence, and where it first was enough for an alarm."""
+        if not len(found):
+            return
+        self._log_max = max(self._log_max, float(found.max()))
+        if self.alarm_ is None and self._log_max >= self._log_threshold():
+            at = int(np.argmax(found >= self._log_threshold()))
+            self.alarm_ = self.n_seen_ + at
+            self.alarm_time_ = None if times is None else float(times[at])
+
+    def explain(self) -> list[Change]:
+        """Say for every label what the evidence is, what it speaks of, and since when.
+
+        Returns
+        -------
+        list of Change
+            The strongest first. With two classes all are about the second.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        """
+        check_is_fitted(self, "classes_")
+        found = []
+        for channel in self._channels:
+            k = channel.strongest()
+            logs = channel.log_evidence() - np.log(len(self._channels))
+            when = float(channel.times[k])
+            change = Change(
+                self.classes_[channel.code],
+                channel.bets.kind,
+                float(_capital(np.array(logs))),
+                channel.bets.names[k],
+                int(channel.begins[k]),
+                None if np.isnan(when) else when,
+            )
+            found.append((logs, change))
+        return [change for _, change in sorted(found, key=lambda one: -one[0])]
+
+    @property
+    def threshold_(self) -> float:
+        """The evidence at which there is an alarm."""
+        return float(np.exp(self._log_threshold()))
+
+    @property
+    def evidence_(self) -> float:
+        """The evidence now."""
+        check_is_fitted(self, "classes_")
+        return float(_capital(np.array(self._log_now)))
+
+    @property
+    def max_evidence_(self) -> float:
+        """The largest evidence so far."""
+        check_is_fitted(self, "classes_")
+        return float(_capital(np.array(max(self._log_max, self._log_start()))))
+
+    def _log_start(self) -> float:
+        """Return the logarithm of the evidence before anything came."""
+        return -np.inf if self.form == "shiryaev-roberts" else -float(np.log(len(self._channels)))
+
+    def _log_threshold(self) -> float:
+        return float(-np.log(self.alpha) if self.form == "ville" else np.log(self.run_length))
+
+    def _columns(self, scores: FloatArray) -> FloatArray:
+        """Return a column of scores a channel."""
+        k = len(self.classes_)
+        if k == 2:
+            if scores.ndim == 2 and scores.shape[1] not in (1, 2):
+                raise InputError(f"scores must be of two classes, got shape {scores.shape}")
+            return scores[:, None] if scores.ndim == 1 else scores[:, -1:]
+        if scores.ndim != 2 or scores.shape[1] != k:
+            raise InputError(f"scores must have a column for each of {k} classes")
+        return scores
+
+    def _labels(self, y: ArrayLike | None, n: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return each example's class number, and whether it is known."""
+        if self.watch == "objects":
+            if y is not None:
+                raise InputError('y must not be given with watch="objects", which sees no labels')
+            return np.zeros(n, np.intp), np.ones(n, bool)
+        if y is None:
+            raise InputError('y must be given with watch="labels": without labels, use "objects"')
+        return label_codes(y, self.classes_, n)
+
+    def _check_parameters(self) -> None:
+        check_option(self.watch, Watch, "watch")
+        check_option(self.form, Form, "form")
+        for name in ("alpha", "design_size"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 < float(value) < 1:
+                raise InputError(f"{name} must be a number between 0 and 1, got {value!r}")
+        if not isinstance(self.run_length, Real) or not 2 <= float(self.run_length) < np.inf:
+            raise InputError(f"run_length must be a number >= 2, got {self.run_length!r}")
+
+    def check_loaded(self) -> None:
+        """Refuse evidence and labels that do not belong together.
+
+        Raises
+        ------
+        ValueError
+            If they do not.
+        """
+        self._check_parameters()
+        expect_labels(self.classes_)
+        own = getattr(self.model, "classes_", self.classes_)
+        expect(np.array_equal(own, self.classes_), "model must be of the same classes")
+        k = len(self.classes_)
+        n = (1 if k == 2 else k) * (3 if self.watch == "labels" else 1)
+        expect(isinstance(self._channels, list) and len(self._channels) == n, f"{n} channels")
+        expect(all(isinstance(one, Channel) for one in self._channels), "channels must be Channels")
+        expect(all(0 <= one.code < k for one in self._channels), "channels must be of a class")
+        expect(isinstance(self._seeds, list) and len(self._seeds) == n, "a seed a channel")
+        for seed in self._seeds:
+            expect_number(seed, "seed", 0, SEEDS, integer=True)
+        for name in ("n_seen_", "n_unlabelled_"):
+            expect_number(getattr(self, name), name, 0, MOST, integer=True)
+        if self.alarm_ is not None:
+            expect_number(self.alarm_, "alarm_", 0, MOST, integer=True)
+        for name in ("_log_max", "_log_now"):
+            expect(isinstance(getattr(self, name), float), f"{name} must be a number")
+        for name in ("_last_time", "alarm_time_"):
+            value = getattr(self, name)
+            expect(value is None or isinstance(value, float), f"{name} must be a number or None")
+        expect(isinstance(self._last_batch, list), "_last_batch must be a list")
+        expect(isinstance(self._own_reference, bool), "_own_reference must be True or False")
+
+
+def _capital(logs: FloatArray) -> FloatArray:
+    """Return exponentials, the largest finite number where they are larger."""
+    capital: FloatArray = np.exp(np.minimum(logs, 709.0))
+    return capital

@@ -1,0 +1,142 @@
+"""Scores of the reference and of the stream, made as alike as a model allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from vennforest._validation import FloatArray, InputError, check_scores
+from vennforest.classifier import CalibratedClassifier
+from vennforest.prediction import whole_scores
+from vennforest.sources import Part
+from vennforest.sources.draws import draw_examples, hash_rows
+from vennforest.sources.out_of_bag import OutOfBagScorer
+
+ROWS = 30
+"""Of which rows are recognised as calibration examples."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Examples with scores and labels.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n,) or (n, k)
+    codes : ndarray of shape (n,)
+        Class numbers.
+    classes : ndarray of shape (k,)
+    probabilities : bool
+        Whether scores are in [0, 1].
+    """
+
+    scores: FloatArray
+    codes: NDArray[Any]
+    classes: NDArray[Any]
+    probabilities: bool
+
+
+def calibration_examples(model: Any) -> Scored | None:
+    """Return the calibration examples of a model; None for one that has none.
+
+    Raises
+    ------
+    InputError
+        If they have weights, or were trained on.
+    """
+    if not isinstance(model, CalibratedClassifier):
+        return None
+    check_is_fitted(model, "classes_")
+    parts = model._fitted()
+    if any(part.weight is not None for part in parts):
+        raise InputError(
+            "calibration examples must not have weights to be compared with a stream: give X and "
+            "y, rows that the model was not trained on"
+        )
+    if model.calibrate_on_ == "training":
+        raise InputError(
+            'calibrate_on must not be "training", whose scores no new row is like: give X and y, '
+            "rows that the model was not trained on"
+        )
+    codes = np.concatenate([part.codes for part in parts])
+    return Scored(
+        model.calibration_scores_, codes.astype(np.intp), model.classes_, _are_probabilities(model)
+    )
+
+
+def _are_probabilities(model: CalibratedClassifier) -> bool:
+    return all(hasattr(part.estimator, "predict_proba") for part in model._fitted())
+
+
+def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
+    """Return scores of the rows of X like those of the calibration examples.
+
+    Out of bag, a row is scored by the trees that a calibration example drawn for it was out of bag
+    for; of several folds' models it is scored by one, drawn for it.
+
+    Returns
+    -------
+    (ndarray of shape (n,) or (n, k), bool)
+        Scores, and whether they are in [0, 1].
+
+    Raises
+    ------
+    InputError
+        If the model has no ``predict_proba``, or gives numbers that are not finite.
+    """
+    if not isinstance(model, CalibratedClassifier):
+        if not hasattr(model, "predict_proba"):
+            raise InputError(
+                f"model must have predict_proba, got {type(model).__name__}: use fit_scores and "
+                "update_scores with its scores"
+            )
+        table = check_scores(model.predict_proba(X), "what predict_proba returns")
+        return (table[:, 1].copy() if table.shape[1] == 2 else table), True
+    check_is_fitted(model, "classes_")
+    parts = model._fitted()
+    if len(parts) == 1:
+        return _part_scores(parts[0], X), _are_probabilities(model)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    whose = next(iter(draw_examples(hash_rows(X), 0, 1, len(parts))))
+    shape = (n, *parts[0].scores.shape[1:])
+    scores = np.empty(shape)
+    for k, part in enumerate(parts):
+        rows = np.flatnonzero(whose == k)
+        if len(rows):
+            scores[rows] = _part_scores(part, _safe_indexing(X, rows))
+    return scores, _are_probabilities(model)
+
+
+def refuse_calibration_examples(model: CalibratedClassifier, scores: FloatArray) -> None:
+    """Refuse rows that have exactly the scores that calibration examples have.
+
+    Only where most scores are unlike all others; out of bag new rows are scored by other trees.
+
+    Raises
+    ------
+    InputError
+        If it is so for half of them or more, of 30 at least.
+    """
+    known, counts = np.unique(model.calibration_scores_, axis=0, return_counts=True)
+    if len(scores) < ROWS or len(known) < ROWS or (counts == 1).mean() < 0.9:
+        return
+    old = known if known.ndim == 1 else known[:, 0]
+    new = scores if scores.ndim == 1 else scores[:, 0]
+    alike = int(np.isin(new, old).sum())
+    if 2 * alike >= len(new):
+        raise InputError(
+            f"the stream must be of new rows, got {alike} of {len(new)} whose scores are those of "
+            "calibration examples: on rows that the model was fitted to nothing can be seen"
+        )
+
+
+def _part_scores(part: Part, X: Any) -> FloatArray:
+    if isinstance(part.scorer, OutOfBagScorer):
+        alike = replace(part.scorer, subforest="exchangeable", n_draws=1)
+        return next(iter(alike.draws(X))).scores
+    return whole_scores(part, X)

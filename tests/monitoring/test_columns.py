@@ -1,0 +1,70 @@
+"""Which columns moved: the tests, their correction, and missing cells."""
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+
+from vennforest.monitoring.columns import column_changes
+from vennforest.plots import EvidenceDisplay
+from vennforest.plots.evidence import MOST_POINTS
+
+
+def test_what_moved_comes_first():
+    rng = np.random.default_rng(0)
+    n, row = 600, 250
+    later = np.arange(n) >= row
+    columns = {f"still {i}": rng.normal(size=n) for i in range(8)}
+    columns["text still"] = rng.choice(np.array(["a", "b", None], dtype=object), n)
+    columns["shifted"] = rng.normal(size=n) + later
+    columns["lost"] = np.where(later & (rng.random(n) < 0.5), np.nan, rng.normal(size=n))
+    columns["town"] = np.where(later & (rng.random(n) < 0.4), "new", "old").astype(object)
+    found = column_changes(columns, row)
+    assert {one.name for one in found[:3]} == {"shifted", "lost", "town"}
+    assert all(one.p_value < 1e-6 for one in found[:3])
+    assert all(one.p_value > 0.05 for one in found[3:])
+    by_name = {one.name: one for one in found}
+    assert "missing" in by_name["lost"].after and "0% missing" in by_name["lost"].before
+    assert by_name["town"].before == "100.0% 'old'"
+    share = (columns["town"][later] == "new").mean()
+    assert by_name["town"].distance == pytest.approx(share)
+
+
+def test_p_values_are_corrected_for_the_number_of_columns():
+    rng = np.random.default_rng(1)
+    columns = {
+        str(i): rng.normal(size=200) + 0.3 * (np.arange(200) > 99) * (i < 2) for i in range(5)
+    }
+    raw = sorted(ks_2samp(c[:100], c[100:], method="asymp").pvalue for c in columns.values())
+    expected = np.minimum(np.maximum.accumulate([p * (5 - i) for i, p in enumerate(raw)]), 1)
+    assert [one.p_value for one in column_changes(columns, 100)] == pytest.approx(expected.tolist())
+
+
+def test_false_columns_are_rare():
+    rng = np.random.default_rng(2)
+    wrong = 0
+    for _ in range(200):
+        columns = {str(i): rng.normal(size=120) for i in range(4)}
+        columns["text"] = rng.choice(np.array(["a", "b"], dtype=object), 120)
+        wrong += any(one.p_value <= 0.05 for one in column_changes(columns, 60))
+    assert wrong <= 10 + 3 * np.sqrt(200 * 0.05 * 0.95)
+
+
+def test_few_rows_and_odd_columns():
+    columns = {
+        "a": np.arange(100.0),
+        "b": np.full(100, None),
+        "c": np.full(100, np.nan),
+        "d": np.ones(100),
+    }
+    assert column_changes(columns, 20) == [] and column_changes({}, 5) == []
+    found = {one.name: one for one in column_changes(columns, 50)}
+    assert found["a"].distance == 1 and [found[name].p_value for name in "bcd"] == [1, 1, 1]
+
+
+def test_evidence_is_drawn():
+    evidence = np.exp(np.cumsum(np.random.default_rng(3).normal(size=MOST_POINTS * 3)) / 10)
+    display = EvidenceDisplay.from_evidence(evidence, threshold=20, began=100)
+    line = display.lines_[0]
+    assert len(line.get_xdata()) == MOST_POINTS
+    assert max(line.get_ydata()) == pytest.approx(np.log10(evidence.max()))
+    assert len(EvidenceDisplay.from_evidence({"a": [1, 2], "b": [2, 1]}).lines_) == 2

@@ -1,0 +1,277 @@
+"""P-values and capital of a stream beside their formulas, and what they guarantee."""
+
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from oracles import monitoring as oracle
+from vennforest._validation import InputError
+from vennforest.monitoring import CompositeJumper, Monitor, conformal_p_values, simple_jumper
+from vennforest.monitoring.bets import (
+    Bets,
+    bets_on_labels,
+    bets_on_scores,
+    bets_on_share,
+    thought_shares,
+)
+from vennforest.monitoring.channel import JUMPS, WAIT, Channel
+from vennforest.monitoring.jumpers import FORMS
+
+SEEDS = 2**31 - 1
+
+
+def seed_of(random_state):
+    return int(np.random.RandomState(random_state).randint(SEEDS))
+
+
+def draw_stream(rng, n):
+    """Scores with ties, constants, neighbours one ulp apart and sizes of all orders."""
+    kind = rng.integers(5)
+    if kind == 0:
+        return np.full(n, rng.normal())
+    if kind == 1:
+        return rng.integers(0, 4, n).astype(float)
+    if kind == 2:
+        return np.nextafter(1.0, rng.choice([-np.inf, np.inf], n)) * rng.choice([1, 1.0], n)
+    if kind == 3:
+        return rng.choice([-1e300, 1e-300, 0.0, -0.0, 1e300, 5e-324], n)
+    return rng.normal(size=n)
+
+
+def test_p_values_are_the_formulas():
+    rng = np.random.default_rng(0)
+    for case in range(2000):
+        reference = draw_stream(rng, rng.integers(0, 12))
+        scores = draw_stream(rng, rng.integers(0, 12))
+        found = conformal_p_values(scores, reference, random_state=case)
+        expected = oracle.p_values(scores.tolist(), reference.tolist(), seed_of(case))
+        assert_array_equal(found, expected)
+
+
+def test_p_values_are_uniform_and_independent():
+    rng = np.random.default_rng(1)
+    pairs = []
+    for case in range(1500):
+        scores = rng.integers(0, 3, 6) + (rng.random() < 0.5)  # exchangeable, not independent
+        pairs.append(conformal_p_values(scores[4:], scores[:4], random_state=case))
+    cells = np.histogram2d(*np.transpose(pairs), bins=4, range=[[0, 1], [0, 1]])[0]
+    expected = 1500 / 16
+    assert ((cells - expected) ** 2 / expected).sum() < 37.7  # 0.999 quantile, 15 degrees
+
+
+def test_fixed_reference_would_not_do():
+    """Against a reference that does not grow, successive p-values are not independent."""
+    rng = np.random.default_rng(2)
+    both = []
+    for case in range(1500):
+        scores = rng.normal(size=4)
+        first = conformal_p_values(scores[2:3], scores[:2], random_state=case)[0]
+        second = conformal_p_values(scores[3:], scores[:2], random_state=case + 10**6)[0]
+        both.append((first, second))
+    assert np.corrcoef(np.transpose(both))[0, 1] > 0.2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_jumpers_are_the_formulas(form):
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        jumps = rng.choice([0.0, 1e-4, 0.01, 0.3, 1.0], rng.integers(1, 4)).tolist()
+        p = rng.random(rng.integers(1, 25)) ** rng.choice([0.3, 1, 3])
+        if rng.random() < 0.2:
+            p = rng.choice([0.0, 1.0], len(p))
+        found = CompositeJumper(jumps, form=form).update(p)
+        assert_allclose(np.exp(found), oracle.jumper(p.tolist(), jumps, form), rtol=1e-10)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_jumper_goes_on_where_it_was(form):
+    p = np.random.default_rng(4).random(60) ** 2
+    whole, parts = simple_jumper(0.1, form=form), simple_jumper(0.1, form=form)
+    expected = whole.update(p)
+    found = np.concatenate([parts.update(p[:1]), parts.update(p[1:40]), parts.update(p[40:])])
+    assert_array_equal(found, expected)
+    assert parts.log_capital == expected[-1]
+
+
+def test_jumper_refuses():
+    with pytest.raises(InputError, match=r"jumps must be one or more numbers in \[0, 1\]"):
+        CompositeJumper((0.1, 1.5))
+    with pytest.raises(InputError, match="form must be one of"):
+        simple_jumper(form="sum")
+    for wrong in ([0.2, np.nan], [1.1], [[0.1]]):
+        with pytest.raises(InputError, match=r"p must be numbers in \[0, 1\]"):
+            simple_jumper().update(wrong)
+
+
+def draw_bets(rng, of_labels, n_bins, n_bets):
+    """Fair bets in bins of any size."""
+    edges = np.sort(rng.random(n_bins - 1))
+    if of_labels:
+        limits = rng.uniform(0.05, 0.95, n_bins)
+        factors = rng.uniform(0.2, 3, (n_bets, n_bins, 2))
+        factors /= (
+            factors @ [[1], [0]] * limits[:, None] + factors @ [[0], [1]] * (1 - limits)[:, None]
+        )
+        factors = factors.reshape(n_bets, -1)
+    else:
+        mass = rng.dirichlet(np.ones(n_bins))
+        limits = np.cumsum(mass)[:-1]
+        factors = rng.uniform(0.2, 3, (n_bets, n_bins))
+        factors /= (factors @ mass)[:, None]
+    kind = "labels given scores" if of_labels else "scores"
+    prior = rng.dirichlet(np.ones(n_bets))
+    bets = Bets(kind, edges, limits, factors, np.log(factors), prior, ("",) * n_bets)
+    bets.check_loaded()
+    return bets
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("of_labels", [True, False])
+def test_channel_is_the_mixture(form, of_labels):
+    rng = np.random.default_rng(5)
+    for case in range(40):
+        bets = draw_bets(rng, of_labels, int(rng.integers(1, 5)), int(rng.integers(1, 4)))
+        n = int(rng.integers(0, 8))
+        before, known = rng.random(n), rng.random(n) < 0.4
+        scores, hits = rng.random(14), rng.random(14) < 0.6
+        channel = Channel.of(1, bets, before, known, form)
+        found = np.concatenate(
+            [
+                channel.update(scores[a:b], hits[a:b], None, n_before=a, seed=case, form=form)
+                for a, b in ((0, 5), (5, 6), (6, 14))
+            ]
+        )
+        channel.check_loaded()
+        reference = list(zip(bets.cells(before).tolist(), known.tolist(), strict=True))
+        stream = list(zip(bets.cells(scores).tolist(), hits.tolist(), strict=True))
+        column = oracle.stream_columns(reference, stream, case, of_labels, bets.limits.tolist())
+        expected = oracle.evidence(
+            column, bets.factors.tolist(), bets.prior.tolist(), JUMPS.tolist(), WAIT, form
+        )
+        assert_allclose(np.exp(found), expected, rtol=1e-9)
+        assert_sums(channel, column, bets)
+
+
+def assert_sums(channel, column, bets):
+    """The sums are those of the stretch that ends now and is worth most to each bet."""
+    for k, row in enumerate(np.log(bets.factors[:, column])):
+        stretches = [row[a:].sum() for a in range(len(row))]
+        assert_allclose(channel.sums[k], max(stretches), atol=1e-9)
+        begin = channel.begins[k]
+        assert_allclose(row[begin:].sum(), channel.sums[k], atol=1e-9)
+
+
+BAGS = [
+    [(0, True), (0, False), (1, True), (1, True), (0, False)],
+    [(0, True)] * 4,
+    [(0, False), (1, True), (1, False), (1, False), (1, True)],
+]
+
+
+@pytest.mark.parametrize("n_reference", [0, 2])
+def test_bins_are_independent_whatever_the_bag(n_reference):
+    """Over all orders of a bag the columns are as if drawn one by one: no bet on them can gain."""
+    limits = [Fraction(2, 7), Fraction(3, 5)]
+    mass = [Fraction(2, 7), Fraction(3, 5) - Fraction(2, 7), Fraction(2, 5)]
+    for bag in BAGS:
+        law = oracle.law_of_columns(bag, n_reference, False, limits)
+        for path in product(range(3), repeat=len(bag) - n_reference):
+            assert law.get(path, 0) == prod(mass[column] for column in path)
+
+
+@pytest.mark.parametrize("n_reference", [0, 2])
+def test_labels_are_independent_of_all_bins_whatever_the_bag(n_reference):
+    """Given the whole sequence of bins, no bet on labels can gain, even one that knows it."""
+    limits = [Fraction(1, 4), Fraction(2, 3)]
+    for bag in BAGS:
+        law = oracle.law_of_columns(bag, n_reference, True, limits)
+        bins = {}
+        for path, chance in law.items():
+            places = tuple(column // 2 for column in path)
+            bins[places] = bins.get(places, 0) + chance
+        assert sum(bins.values()) == 1
+        for places, chance in bins.items():
+            for labels in product((0, 1), repeat=len(places)):
+                path = tuple(2 * c + h for c, h in zip(places, labels, strict=True))
+                given = prod(
+                    1 - limits[c] if h else limits[c] for c, h in zip(places, labels, strict=True)
+                )
+                assert law.get(path, 0) == chance * given
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_size=80),
+    st.integers(0, 2**16),
+    st.floats(0.01, 0.99),
+    st.booleans(),
+)
+def test_designed_bets_are_fair(scores, seed, share, probabilities):
+    hits = np.random.default_rng(seed).random(len(scores)) < share
+    scores = np.array(scores)
+    shares = thought_shares(scores, hits, probabilities=probabilities)
+    for bets in (
+        bets_on_scores(scores),
+        bets_on_share(float(shares.mean())),
+        bets_on_labels(scores, shares),
+    ):
+        bets.check_loaded()
+
+
+def test_scores_that_are_probabilities_are_taken_for_them():
+    rng = np.random.default_rng(9)
+    scores = rng.beta(1, 4, 500)
+    honest = thought_shares(scores, rng.random(500) < scores, probabilities=True)
+    assert_allclose(honest, scores.clip(1e-3, 1 - 1e-3))
+    hits = rng.random(500) < scores**2  # too large by far
+    assert abs(thought_shares(scores, hits, probabilities=True).mean() - hits.mean()) < 0.02
+
+
+def streams(n_streams, n_reference, n, seed):
+    """Exchangeable streams of calibrated scores."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n_streams):
+        scores = rng.beta(1, 4, n_reference + n)
+        yield scores, rng.random(len(scores)) < scores
+
+
+@pytest.mark.parametrize("watch", ["labels", "objects"])
+def test_alarms_are_as_rare_as_promised(watch):
+    alarms = 0
+    for case, (scores, y) in enumerate(streams(400, 100, 300, 6)):
+        monitor = Monitor(watch=watch, alpha=0.1, random_state=case).fit_scores(
+            scores[:100], y[:100], classes=[False, True]
+        )
+        monitor.update_scores(scores[100:], y[100:] if watch == "labels" else None)
+        alarms += monitor.alarm_ is not None
+    assert alarms <= 400 * 0.1 + 2.6 * np.sqrt(400 * 0.1 * 0.9)
+
+
+@pytest.mark.parametrize("form", ["shiryaev-roberts", "cusum"])
+def test_run_length_is_as_long_as_promised(form):
+    alarms = 0
+    for case, (scores, y) in enumerate(streams(200, 100, 300, 7)):
+        monitor = Monitor(form=form, run_length=1000, random_state=case)
+        monitor.fit_scores(scores[:100], y[:100], classes=[False, True])
+        monitor.update_scores(scores[100:], y[100:])
+        alarms += monitor.alarm_ is not None
+    assert alarms <= 200 * 0.3 + 2.6 * np.sqrt(200 * 0.3 * 0.7)
+
+
+def test_shiryaev_roberts_grows_by_one_a_step_on_average():
+    found = {}
+    for case, (scores, y) in enumerate(streams(400, 100, 40, 8)):
+        monitor = Monitor(form="shiryaev-roberts", random_state=case)
+        monitor.fit_scores(scores[:100], y[:100], classes=[False, True])
+        monitor.update_scores(scores[100:], y[100:])
+        for change in monitor.explain():
+            found.setdefault(change.kind, []).append(3 * change.evidence)
+    assert len(found) == 3
+    for values in found.values():
+        assert abs(np.mean(values) - 40) < 4 * np.std(values) / 20

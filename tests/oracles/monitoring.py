@@ -1,0 +1,196 @@
+"""Martingales of a stream straight from their formulas, in plain Python and exact fractions."""
+
+import itertools
+import math
+from fractions import Fraction
+
+MASK = 2**64 - 1
+
+
+def uniform(seed, at):
+    """Number ``at`` of SplitMix64 started at ``seed``, in [0, 1)."""
+    z = (seed + (at + 1) * 0x9E3779B97F4A7C15) & MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return ((z ^ (z >> 31)) >> 11) / 2**53
+
+
+def p_values(scores, reference, seed):
+    """(#{larger} + U #{equal}) / n among the reference, all before, and the score itself."""
+    out = []
+    for t, s in enumerate(scores):
+        seen = [*reference, *scores[: t + 1]]
+        larger = sum(v > s for v in seen)
+        equal = sum(v == s for v in seen)
+        out.append((larger + uniform(seed, t) * equal) / len(seen))
+    return out
+
+
+def spread(weights, bets, jump):
+    """Capital on each bet after a share ``jump`` of it was spread anew."""
+    total = sum(weights)
+    return [(1 - jump) * w + jump * total * b for w, b in zip(weights, bets, strict=True)]
+
+
+def jumper(p, jumps, form):
+    """The mean over rates of capital on epsilon in {-1, 0, 1}, after each p-value."""
+    third = [1 / 3] * 3
+    each = []
+    for jump in jumps:
+        weights = [0.0] * 3 if form == "shiryaev-roberts" else third
+        path = []
+        for value in p:
+            if form == "shiryaev-roberts":
+                weights = [w + 1 / 3 for w in weights]
+            if form == "cusum" and sum(weights) < 1:
+                weights = third
+            weights = spread(weights, third, jump)
+            weights = [
+                w * (1 + e * (value - 0.5)) for w, e in zip(weights, (-1, 0, 1), strict=True)
+            ]
+            path.append(sum(weights))
+        each.append(path)
+    return [sum(one) / len(jumps) for one in zip(*each, strict=True)]
+
+
+def stream_columns(reference, stream, seed, of_labels, limits):
+    """What each (bin, label) is to the bets: where its smoothed p-value lies among the limits."""
+    out = []
+    for t, (cell, hit) in enumerate(stream):
+        seen = [*reference, *stream[: t + 1]]
+        if of_labels:
+            same = [h for c, h in seen if c == cell]
+            lower, equal = sum(h < hit for h in same), sum(h == hit for h in same)
+            p = (lower + uniform(seed, t) * equal) / len(same)
+            out.append(2 * cell + (p >= limits[cell]))
+        else:
+            lower, equal = sum(c < cell for c, _ in seen), sum(c == cell for c, _ in seen)
+            p = (lower + uniform(seed, t) * equal) / len(seen)
+            out.append(sum(p >= limit for limit in limits))
+    return out
+
+
+def begun(column, factors, prior, jump, first, last):
+    """Capital at ``last`` of one unit put in before example ``first``, by recursion."""
+    weights = list(prior)
+    for t in range(first, last + 1):
+        weights = spread(weights, prior, jump) if t > first else weights
+        weights = [w * row[column[t]] for w, row in zip(weights, factors, strict=True)]
+    return sum(weights)
+
+
+def evidence(column, factors, prior, jumps, wait, form):
+    """Mean over rates of jumping: a mixture over the step at which betting begins."""
+    out = []
+    for n in range(len(column)):
+        found = []
+        for jump in jumps:
+            if form == "ville":
+                total, still = 0.0, 1.0
+                for first in range(n + 1):
+                    chance = still / (first + wait)
+                    total += chance * begun(column, factors, prior, jump, first, n)
+                    still -= chance
+                found.append(total + still)
+            elif form == "shiryaev-roberts":
+                found.append(
+                    sum(begun(column, factors, prior, jump, first, n) for first in range(n + 1))
+                )
+            else:
+                start, value = 0, 1.0
+                for t in range(n + 1):
+                    if value <= 1:
+                        start = t
+                    value = begun(column, factors, prior, jump, start, t)
+                found.append(value)
+        out.append(sum(found) / len(jumps))
+    return out
+
+
+def law_of_columns(examples, n_reference, of_labels, limits):
+    """Probability of every sequence of columns over all orders of the examples, as fractions.
+
+    Given an order, the p-value of an example is uniform on an interval. Of labels: together with
+    the sequence of bins of the stream, given which a bet has to be fair.
+    """
+    law = {}
+    orders = list(itertools.permutations(examples))
+    for order in orders:
+        paths = {(): Fraction(1)}
+        for t in range(n_reference, len(order)):
+            cell, hit = order[t]
+            seen = order[: t + 1]
+            among = [h for c, h in seen if c == cell] if of_labels else [c for c, _ in seen]
+            own = hit if of_labels else cell
+            lower = sum(v < own for v in among)
+            p = Fraction(lower, len(among)), Fraction(lower + among.count(own), len(among))
+            cuts = [limits[cell]] if of_labels else limits
+            edges = [Fraction(0), *cuts, Fraction(1)]
+            first = 2 * cell if of_labels else 0
+            step = {
+                first + place: overlap(p, edge)
+                for place, edge in enumerate(itertools.pairwise(edges))
+            }
+            paths = {
+                (*path, column): chance * share
+                for path, chance in paths.items()
+                for column, share in step.items()
+                if share
+            }
+        for path, chance in paths.items():
+            law[path] = law.get(path, Fraction(0)) + chance / len(orders)
+    return law
+
+
+def overlap(one, other):
+    """Share of the first interval that lies in the second."""
+    common = min(one[1], other[1]) - max(one[0], other[0])
+    return max(common, Fraction(0)) / (one[1] - one[0])
+
+
+def recalibrated(p, sharpness, shift):
+    """Probabilities in proportion to p ** sharpness * exp(shift)."""
+    raised = [v**sharpness * math.exp(s) for v, s in zip(p, shift, strict=True)]
+    return [v / sum(raised) for v in raised]
+
+
+def protected(p, codes, experts, jumps, wait):
+    """Probabilities of the mixture over every sequence of experts: prior times likelihood.
+
+    A sequence follows the model till some step, or for ever, and then an expert, which may change
+    before every example. Every sequence is written out.
+    """
+    n = len(p)
+    sequences = [(0.5, ("own",) * n)]
+    for jump in jumps:
+        for begin in range(n + 1):
+            chance = 0.5 / len(jumps)
+            for t in range(begin):
+                chance *= 1 - 1 / (t + wait)
+            if begin < n:
+                chance /= begin + wait
+            for tail in itertools.product(range(len(experts)), repeat=n - begin):
+                prior = chance / (len(experts) if tail else 1)
+                for one, other in itertools.pairwise(tail):
+                    prior *= (1 - jump) * (one == other) + jump / len(experts)
+                sequences.append((prior, ("own",) * begin + tail))
+    answers = [
+        {"own": row, **{e: recalibrated(row, *how) for e, how in enumerate(experts)}} for row in p
+    ]
+    out = []
+    for t in range(n):
+        weights = [
+            prior * math.prod(answers[s][who[s]][codes[s]] for s in range(t))
+            for prior, who in sequences
+        ]
+        out.append(
+            [
+                sum(
+                    w * answers[t][who[t]][c]
+                    for w, (_, who) in zip(weights, sequences, strict=True)
+                )
+                / sum(weights)
+                for c in range(len(p[t]))
+            ]
+        )
+    return out
