@@ -20,11 +20,16 @@ def describe(model: Any) -> dict[str, Any]:
         ``written`` (when, in universal time) and ``calibration_examples``; of a classifier also
         ``estimator``, ``estimators`` (how many), ``method``, ``merge``, ``calibrate_on`` with
         ``reason``, ``subforest`` and ``n_draws`` where it is out of bag, and ``rows``; of a
-        calibrator its ``method``.
+        calibrator its ``method``; of a monitor or a protected model what its model is.
     """
     found: dict[str, Any] = {"written": datetime.now(UTC).isoformat(timespec="seconds")}
+    if hasattr(model, "model"):  # a monitor, which may be of no model, or a protected model
+        inner = {} if model.model is None else describe(model.model)
+        return {**found, **inner}
     if hasattr(model, "_n_given"):
         return {**found, "method": _text(model), "calibration_examples": int(model._n_given)}
+    if not hasattr(model, "method"):  # protected as it is, without calibration
+        return {**found, "estimator": _estimator(model)}
     method = model.method if isinstance(model.method, str) else _text(model.method)
     found |= {"method": method, "merge": model.merge}
     if not hasattr(model, "_parts"):  # transductive: trained anew for each object
