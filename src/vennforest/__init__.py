@@ -1,5 +1,7 @@
 """Calibrated class probabilities with valid bounds, from any scikit-learn classifier."""
 
+from typing import Any
+
 from vennforest._version import __version__
 from vennforest.calibrators import (
     BetaCalibration,
@@ -43,3 +45,12 @@ __all__ = [
     "load",
     "save",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the report when it is asked for."""
+    if name == "report":
+        from importlib import import_module
+
+        return import_module("vennforest.report")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

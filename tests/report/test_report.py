@@ -23,6 +23,7 @@ from vennforest.prediction import predict_together  # noqa: E402
 from vennforest.report import (  # noqa: E402
     CostMatrix,
     evaluate,
+    numbers,
     words,
 )
 from vennforest.report.evaluation import ALL_METHODS  # noqa: E402
@@ -133,7 +134,7 @@ def test_measures_are_those_of_scikit_learn_and_ours(cancer):
         assert m.accuracy == np.mean((p[:, 1] > 0.5) == (y == "malignant"))
         assert (m.impossible > 0) == np.isinf(m.log_loss)
     table = cancer.table()
-    assert list(table.index) == list(ALL_METHODS)
+    assert list(table.index) == ["baseline", *ALL_METHODS]
     assert table.loc["venn", "size"] == cancer.measures["venn"].size
     assert np.isnan(table.loc["none", "size"])
 
@@ -464,14 +465,35 @@ BASE = Measures(
 )
 def test_words_follow_the_numbers(cancer, changes, begins, holds):
     changed = replace(cancer, measures={**cancer.measures, "none": replace(BASE, **changes)})
-    answer = words.summary(changed)[0]["answer"]
-    assert answer.startswith(begins) and holds in answer
+    lead, rest = words.believed(changed, "none")
+    assert lead.startswith(begins) and holds in " ".join([lead, *rest])
 
 
 def test_percentages_never_round_to_certainty():
-    assert words.percent(0.99999) == "over 99.9 %" and words.percent(1.0) == "100.0 %"
-    assert words.percent(0.00001) == "under 0.1 %" and words.percent(0.0) == "0.0 %"
-    assert words.percent(0.123) == "12.3 %"
+    assert words.percent(0.99999) == "99.9990 %" and words.percent(1.0) == "100.0 %"
+    assert words.percent(0.00001) == "0.0010 %" and words.percent(0.0) == "0.0 %"
+    assert words.percent(1e-9) == "under 0.0001 %" and words.percent(1 - 1e-9) == "over 99.9999 %"
+    assert words.percent(0.123) == "12.3 %" and words.percent(0.002) == "0.20 %"
+    for p in (1e-12, 1e-7, 0.00042, 0.0099, 0.5, 0.9951, 1 - 1e-5, 1 - 1e-12):
+        text = numbers.probability(p)
+        assert text.startswith("<") or text.startswith(">") or 0 < float(text) < 1
+    assert numbers.probability(0.0) == "0.000" and numbers.probability(1.0) == "1.000"
+
+
+def test_no_distance_or_interval_is_said_to_be_nothing():
+    assert words.points(0.0000004) == "under 0.0001 percentage points"
+    assert words.points(0.00042) == "0.042 percentage points"
+    assert words.points(-0.131) == "13.1 percentage points" and words.points(0) == (
+        "0 percentage points"
+    )
+    assert numbers.between(0.9991, 0.9994) == "between 0.9991 and 0.9994"
+    assert numbers.between(0.2, 0.3) == "between 0.200 and 0.300"
+    assert numbers.between(0.5, 0.5) == "at 0.500"
+    assert numbers.between(0.99900001, 0.99900002) == "at 0.999000, to 6 digits"
+    assert numbers.area(0.99996) == ">0.999" and numbers.area(1.0) == "1.000"
+    # Methods whose scores differ in the fifth decimal are told apart.
+    assert numbers.decimals([0.00201, 0.00203, None, float("nan")]) == 6
+    assert numbers.decimals([0.1, 0.3]) == 3 and numbers.decimals([]) == 3
 
 
 def test_what_is_promised_of_the_bounds_is_that_of_their_setting():
@@ -537,28 +559,75 @@ def chromium(tmp_path, page, *options):
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to open the page in")
-def test_in_a_browser(nasty, tmp_path):
+def test_in_a_browser(cancer, nasty, tmp_path):
     page = tmp_path / "page.html"
     nasty.to_html(page)
     seen = chromium(tmp_path, page, "--dump-dom")
     assert "CONSOLE" not in seen.stderr
     assert "aria-sort" not in seen.stdout.split("</style>")[1].split("<script>")[0]
     assert seen.stdout.count("<button") > 10  # the page's own script was let run
-    # The same page with a click, and a policy that lets the click run.
+    found = driven(tmp_path, page, "--window-size=500,900", "--force-dark-mode")
+    number = [float(cell.replace("∞", "inf")) for cell in found["up"]]
+    assert number == sorted(number) and len(set(number)) > 2
+    down = [float(cell.replace("∞", "inf")) for cell in found["down"]]
+    assert down == sorted(number, reverse=True)
+    assert found["width"] <= 500  # tables scroll, the page does not
+    # Closed explanations open for print, and close again.
+    assert found["details"] > 3 and found["before"] == 0
+    assert found["printing"] == found["details"] and found["after"] == 0
+    dark, ink = found["paper"], found["ink"]
+    cancer.to_html(page)
+    found = driven(tmp_path, page, "--window-size=1200,900")
+    assert found["cut"] == []  # at this width every column of every table is seen
+    light, pen = found["paper"], found["ink"]
+    assert sum(dark) < 150 < 600 < sum(light) and sum(pen) < 200 < 500 < sum(ink)
+
+
+def driven(tmp_path, page, *options):
+    """What is seen of the page by a script that clicks, opens and prints."""
+    # A policy that lets the script run beside the page's own.
     html = re.sub(r"script-src '[^']*'", "script-src 'unsafe-inline'", page.read_text("utf-8"))
-    click = """<script>
+    script = """<script>
       const heads = document.querySelectorAll("#comparison thead th");
       const column = (i) => [...document.querySelectorAll("#comparison tbody tr")]
         .map((row) => row.cells[i].textContent.replace("✓", "").trim());
+      const all = [...document.querySelectorAll("details")];
+      const open = () => all.filter((one) => one.open).length;
+      const colour = (name) => getComputedStyle(document.body)[name].match(/\\d+/g).map(Number);
       heads[1].querySelector("button").click();
       const up = column(1);
       heads[1].querySelector("button").click();
-      document.title = JSON.stringify([up, column(1), document.documentElement.scrollWidth]);
+      const found = {up, down: column(1), width: document.documentElement.scrollWidth,
+        details: all.length, before: open(), paper: colour("backgroundColor").slice(0, 3),
+        ink: colour("color").slice(0, 3)};
+      dispatchEvent(new Event("beforeprint"));
+      found.printing = open();
+      found.cut = [...document.querySelectorAll(".scroll")]
+        .filter((one) => one.scrollWidth > one.clientWidth + 1)
+        .map((one) => one.closest("section").id);
+      dispatchEvent(new Event("afterprint"));
+      found.after = open();
+      document.title = JSON.stringify(found);
     </script></body>"""
-    page.write_text(html.replace("</body>", click), "utf-8")
-    seen = chromium(tmp_path, page, "--window-size=500,900", "--dump-dom")
-    up, down, width = json.loads(re.search(r"<title>(\[.*?)</title>", seen.stdout).group(1))
-    number = [float(cell.replace("∞", "inf")) for cell in up]
-    assert number == sorted(number) and len(set(number)) > 2
-    assert [float(cell.replace("∞", "inf")) for cell in down] == sorted(number, reverse=True)
-    assert width <= 500  # tables scroll, the page does not
+    changed = page.with_name("driven.html")
+    changed.write_text(html.replace("</body>", script), "utf-8")
+    seen = chromium(tmp_path, changed, *options, "--dump-dom")
+    return json.loads(re.search(r"<title>(\{.*?)</title>", seen.stdout).group(1))
+
+
+@pytest.mark.skipif(
+    CHROMIUM is None or shutil.which("pdftotext") is None, reason="no Chromium or no pdftotext"
+)
+def test_print_holds_everything(cancer, tmp_path):
+    page, pdf = tmp_path / "page.html", tmp_path / "page.pdf"
+    cancer.to_html(page)
+    chromium(tmp_path, page, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
+    text = subprocess.run(
+        ["pdftotext", "-layout", pdf, "-"], capture_output=True, text=True, check=True
+    ).stdout
+    sheets = [sheet for sheet in text.split("\f") if sheet.strip()]
+    assert "Does it know anything" in sheets[0]  # no empty first page
+    assert "The model itself, so that others can use it" in text  # inside an explanation
+    row = next(line for line in text.splitlines() if line.split()[:1] == ["Temperature"])
+    assert len(row.split()) == 8  # the name and every measure, down to the last
+    assert 5 <= len(sheets) <= 25

@@ -2,6 +2,7 @@
 
 from vennforest.plots.class_reliability import ClassReliabilityDisplay
 from vennforest.plots.critical_difference import CriticalDifferenceDisplay
+from vennforest.plots.decisions import DecisionCurveDisplay, RankingDisplay
 from vennforest.plots.intervals import IntervalDisplay
 from vennforest.plots.learning import LearningCurveDisplay
 from vennforest.plots.reliability import ReliabilityDisplay
@@ -9,7 +10,9 @@ from vennforest.plots.reliability import ReliabilityDisplay
 __all__ = [
     "ClassReliabilityDisplay",
     "CriticalDifferenceDisplay",
+    "DecisionCurveDisplay",
     "IntervalDisplay",
     "LearningCurveDisplay",
+    "RankingDisplay",
     "ReliabilityDisplay",
 ]
