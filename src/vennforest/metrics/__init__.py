@@ -14,7 +14,7 @@ from vennforest.metrics.calibration_error import (
     calibration_error,
     calibration_error_interval,
 )
-from vennforest.metrics.calibration_line import CalibrationLine, Estimate, calibration_line
+from vennforest.metrics.calibration_line import CalibrationLine, IntervalEstimate, calibration_line
 from vennforest.metrics.calibration_tests import (
     CalibrationTest,
     kolmogorov_smirnov_test,
@@ -58,8 +58,8 @@ __all__ = [
     "CorpDecomposition",
     "DecisionCurve",
     "ErrorInterval",
-    "Estimate",
     "IntervalCurve",
+    "IntervalEstimate",
     "IntervalSummary",
     "IntervalTable",
     "LearningCurve",

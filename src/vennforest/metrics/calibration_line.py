@@ -17,7 +17,7 @@ CONVERGED = 1e-10
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IntervalEstimate:
     """A value with the ends of its confidence interval; NaN where there is none."""
 
     value: float
@@ -25,7 +25,7 @@ class Estimate:
     high: float
 
 
-NONE = Estimate(float("nan"), float("nan"), float("nan"))
+NONE = IntervalEstimate(float("nan"), float("nan"), float("nan"))
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class CalibrationLine:
 
     Attributes
     ----------
-    observed_expected : Estimate
+    observed_expected : IntervalEstimate
         Number of positive rows over the sum of the probabilities; 1 if calibrated, above 1 where
         probabilities are too low.
-    intercept : Estimate
+    intercept : IntervalEstimate
         What has to be added to the log-odds so that they are right on average (calibration in the
         large); 0 if calibrated, above 0 where probabilities are too low.
-    slope : Estimate
+    slope : IntervalEstimate
         What the log-odds have to be multiplied by, in a logistic regression with an intercept of
         its own; 1 if calibrated, below 1 where probabilities are too extreme.
     certain : int
@@ -48,9 +48,9 @@ class CalibrationLine:
         intercept nor slope.
     """
 
-    observed_expected: Estimate
-    intercept: Estimate
-    slope: Estimate
+    observed_expected: IntervalEstimate
+    intercept: IntervalEstimate
+    slope: IntervalEstimate
     certain: int
 
 
@@ -118,22 +118,22 @@ def calibration_line(
 
 def _observed_expected(
     outcome: FloatArray, estimate: FloatArray, member: Any, z: float
-) -> Estimate:
+) -> IntervalEstimate:
     observed, expected, n = outcome.sum(), estimate.sum(), len(outcome)
     if not observed or not expected:
-        return NONE if not expected else Estimate(0.0, float("nan"), float("nan"))
+        return NONE if not expected else IntervalEstimate(0.0, float("nan"), float("nan"))
     ratio = observed / expected
     variance = observed * (1 - observed / n)
     if member is not None:
         sums = np.bincount(member, weights=outcome - observed / n)
         variance = sums @ sums * len(sums) / max(1, len(sums) - 1)
     spread = float(np.exp(z * np.sqrt(variance) / observed))
-    return Estimate(float(ratio), float(ratio / spread), float(ratio * spread))
+    return IntervalEstimate(float(ratio), float(ratio / spread), float(ratio * spread))
 
 
 def _fit(
     design: FloatArray, offset: FloatArray, outcome: FloatArray, member: Any, z: float
-) -> Estimate:
+) -> IntervalEstimate:
     """Return the last coefficient of a logistic regression, by Newton's method."""
     k = design.shape[1]
     if outcome.all() or not outcome.any() or (k > 1 and np.ptp(design[:, -1]) == 0):
@@ -173,7 +173,7 @@ def _fit(
         inverse = inverse @ (sums.T @ sums) @ inverse * (m / max(1, m - 1))
     value = float(beta[-1] / scale[-1])
     error = float(np.sqrt(inverse[-1, -1]) / scale[-1])
-    return Estimate(value, value - z * error, value + z * error)
+    return IntervalEstimate(value, value - z * error, value + z * error)
 
 
 def _loss(odds: FloatArray, outcome: FloatArray) -> float:

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_curve
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.metrics._inputs import Estimates, check_estimates
+from vennforest.metrics._inputs import ClassEstimates, check_estimates
 
 MOST_POINTS = 1000
 """Of more points of a curve so many are kept."""
@@ -125,7 +125,7 @@ def auc_interval(
     return AucInterval(area, float(low), float(high), level)
 
 
-def _influence(estimates: Estimates, counts: IntArray) -> tuple[float, FloatArray]:
+def _influence(estimates: ClassEstimates, counts: IntArray) -> tuple[float, FloatArray]:
     """Return the area, of many classes weighted, and how far each row moves it, (n,), times n."""
     n = len(estimates.codes)
     of_all = estimates.positive is None
@@ -150,7 +150,7 @@ def _influence(estimates: Estimates, counts: IntArray) -> tuple[float, FloatArra
 
 
 def _fewest_observations(
-    estimates: Estimates, counts: IntArray, member: IntArray
+    estimates: ClassEstimates, counts: IntArray, member: IntArray
 ) -> tuple[int, int]:
     """Return how many observations there are of the positive (or largest) class and beside it."""
     j = int(counts.argmax()) if estimates.positive is None else estimates.positive

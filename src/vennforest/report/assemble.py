@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import InputError
-from vennforest.metrics import auc_interval
 from vennforest.decisions import CostMatrix
+from vennforest.metrics import auc_interval
 from vennforest.report.evaluation import NAMES, Evaluation, Origin
 from vennforest.report.measures import difference_over_rows, measure, squared_losses
 from vennforest.report.predictions import OutOfFold

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vennforest._validation import FloatArray
+from vennforest.decisions import CostMatrix
 from vennforest.metrics import (
     CalibrationLine,
     DecisionCurve,
@@ -17,7 +18,6 @@ from vennforest.metrics import (
     ranking_curves,
     threshold_table,
 )
-from vennforest.decisions import CostMatrix
 from vennforest.report.levels import RARE, share_of_positive
 from vennforest.report.predictions import BASELINE
 
