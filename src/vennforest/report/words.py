@@ -216,6 +216,11 @@ def believed(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
     else:
         sentences.append(tests.capitalize() + ".")
     sentences.append(_on_average(evaluation, method, m))
+    if evaluation.folds.groups is not None:
+        sentences.append(
+            "These tests take rows as independent, which those of a group are not: they reject too "
+            "readily."
+        )
     if m.impossible:
         sentences.append(
             f"For {rows(m.impossible)} it gave probability 0 to the class that was then observed."
@@ -396,7 +401,7 @@ def meaning(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
     sentences = [
         "They say how settled the calibration is, not how sure the model is of its training, and "
         "they are no confidence interval: that is Wilson's, of what was observed, which stands "
-        "beside them below and is the wider one where rows are few.",
+        "beside them below, the wider the fewer the rows.",
         f"For the typical row the probability of {event} is {probability(float(p[at]))}, "
         f"{between(float(low[at]), float(high[at]))}; of the {near.n:,} rows with a probability "
         f"like it {percent(near.share)} were {happened} "
