@@ -256,3 +256,24 @@ def test_the_smooth_curve_sees_a_dip_that_the_isotonic_one_cannot():
     for bad in ({"span": 0}, {"points": 1}):
         with pytest.raises(ValueError, match="must"):
             smooth_calibration_curve([0, 1], [0.1, 0.2], **bad)
+
+
+def test_the_smooth_curve_is_that_of_lowess():
+    lowess = pytest.importorskip("statsmodels.nonparametric.smoothers_lowess").lowess
+    rng = np.random.default_rng(7)
+    p = np.sort(rng.random(300))
+    outcome = (rng.random(300) < p).astype(float)
+    curve = smooth_calibration_curve(outcome.astype(int), p, span=0.5, points=9)
+    theirs = lowess(outcome, p, frac=0.5, it=0, xvals=curve.estimate)
+    np.testing.assert_allclose(curve.share, np.clip(theirs, 0, 1), atol=1e-9)
+
+
+def test_net_benefit_is_that_of_decisions():
+    from vennforest.decisions import net_benefit
+
+    for outcome, p, rng in problems(50, 8):
+        at = rng.random(4).clip(0.01, 0.99)
+        theirs = net_benefit(outcome, p, at)
+        curve = decision_curve(outcome, p, at)
+        np.testing.assert_allclose(curve.net_benefit, theirs.mean, atol=1e-12)
+        np.testing.assert_allclose(curve.everyone, theirs.act_on_all, atol=1e-12)

@@ -490,10 +490,17 @@ def test_no_distance_or_interval_is_said_to_be_nothing():
     assert words.points(-0.131) == "13.1 percentage points" and words.points(0) == (
         "0 percentage points"
     )
-    assert numbers.between(0.9991, 0.9994) == "between 0.9991 and 0.9994"
-    assert numbers.between(0.2, 0.3) == "between 0.200 and 0.300"
-    assert numbers.between(0.5, 0.5) == "at 0.500"
-    assert numbers.between(0.99900001, 0.99900002) == "at 0.999000, to 6 digits"
+    assert numbers.within(0.9992, 0.9991, 0.9994) == "0.99920, between 0.99910 and 0.99940"
+    assert numbers.within(0.25, 0.2, 0.3) == "0.250, between 0.200 and 0.300"
+    assert numbers.within(0.00751, 0.0075, 0.019) == "0.0075, between 0.0075 and 0.0190"
+    assert numbers.within(0.5, 0.5, 0.5) == "0.500000, as are both bounds to 6 digits"
+    assert numbers.within(0.0, 0.0, 0.004) == "0.000, between 0.000 and 0.004"
+    rng = np.random.default_rng(0)
+    for _ in range(500):  # what is shown is in order, as what is meant
+        low, p, high = np.sort(rng.random(3) ** rng.choice([1, 4, 9]))
+        shown = re.findall(r"\d\.\d+", numbers.within(p, low, high))
+        if len(shown) == 3:
+            assert float(shown[1]) <= float(shown[0]) <= float(shown[2])
     assert numbers.area(0.99996) == ">0.999" and numbers.area(1.0) == "1.000"
     # Methods whose scores differ in the fifth decimal are told apart.
     assert numbers.decimals([0.00201, 0.00203, None, float("nan")]) == 6

@@ -59,16 +59,15 @@ def area(value: float) -> str:
     return ">0.999" if value < 1 and float(text) == 1 else text
 
 
-def between(low: float, high: float) -> str:
-    """Return two probabilities as "between … and …", or that they are as good as one."""
-    if low == high:
-        return f"at {probability(low)}"
-    digits = 3
+def within(p: float, low: float, high: float) -> str:
+    """Return a probability and what it lies between, all with the same digits."""
+    distance = min(x for x in (p, 1 - p, 0.5) if x > 0)
+    digits = min(MOST_DIGITS, max(3, _significant(distance)))
     while digits < MOST_DIGITS and f"{low:.{digits}f}" == f"{high:.{digits}f}":
         digits += 1
     if f"{low:.{digits}f}" == f"{high:.{digits}f}":
-        return f"at {low:.{digits}f}, to {digits} digits"
-    return f"between {low:.{digits}f} and {high:.{digits}f}"
+        return f"{p:.{digits}f}, as are both bounds to {digits} digits"
+    return f"{p:.{digits}f}, between {low:.{digits}f} and {high:.{digits}f}"
 
 
 def decimals(values: Iterable[float | None], least: int = 3) -> int:

@@ -12,13 +12,12 @@ from vennforest.report.levels import event_of, is_rare, level_of, share_of_posit
 from vennforest.report.measures import Measures
 from vennforest.report.numbers import (
     area,
-    between,
     number_of_points,
     p_value,
     percent,
     points,
-    probability,
     rows,
+    within,
 )
 from vennforest.report.predictions import RAW
 from vennforest.report.thresholds import ranking_of
@@ -402,9 +401,9 @@ def meaning(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
         "They say how settled the calibration is, not how sure the model is of its training, and "
         "they are no confidence interval: that is Wilson's, of what was observed, which stands "
         "beside them below, the wider the fewer the rows.",
-        f"For the typical row the probability of {event} is {probability(float(p[at]))}, "
-        f"{between(float(low[at]), float(high[at]))}; of the {near.n:,} rows with a probability "
-        f"like it {percent(near.share)} were {happened} "
+        f"For the typical row the probability of {event} is "
+        f"{within(float(p[at]), float(low[at]), float(high[at]))}; of the {near.n:,} rows with a "
+        f"probability like it {percent(near.share)} were {happened} "
         f"(95 % confidence interval {percent(near.least)} to {percent(near.most)}).",
     ]
     return lead, [*sentences, *_settled(evaluation, method)]
