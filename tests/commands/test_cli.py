@@ -45,7 +45,9 @@ def test_a_table_becomes_a_page(table, tmp_path, capsys):
     assert run("report", table, "--target", "y", "-o", page, *FAST) == 0
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == "Note: 1 of 60 rows have no 'y' and are left out.\n"
+    note, *verdict = said.err.splitlines()
+    assert note == "Note: 1 of 60 rows have no 'y' and are left out."
+    assert len(verdict) == 3 and verdict[0].startswith("Does it know anything about “y”? Yes")
     text = page.read_text("utf-8")
     assert text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>")
     assert "data.csv" in text and "1 of 60 rows have no" in text

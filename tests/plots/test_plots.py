@@ -268,3 +268,38 @@ def test_matplotlib_is_imported_at_the_first_plot_only():
     assert ran.stdout.strip() == (
         "plots need matplotlib: install it with pip install 'vennforest[report]'"
     )
+
+
+def test_ranking_and_decision_curves_draw_what_was_computed():
+    from vennforest.metrics import decision_curve, ranking_curves, smooth_calibration_curve
+    from vennforest.plots import DecisionCurveDisplay, RankingDisplay
+
+    rng = np.random.default_rng(0)
+    p = rng.random(80)
+    y = (rng.random(80) < p).astype(int)
+    curves = ranking_curves(y, p)
+    for kind, x, height in (
+        ("roc", curves.false_positive_rate, curves.true_positive_rate),
+        ("precision-recall", curves.recall, curves.precision),
+        ("gain", curves.depth, curves.gain),
+    ):
+        display = RankingDisplay.from_predictions(y, {"a": p, "b": p**2}, kind=kind)
+        assert len(display.lines_) == 2
+        np.testing.assert_array_equal(display.lines_[0].get_xdata(), x)
+        np.testing.assert_array_equal(display.lines_[0].get_ydata(), height)
+    with pytest.raises(ValueError, match="kind must be one of"):
+        RankingDisplay({"a": curves}).plot(kind="lift")
+    low, high = (p - 0.1).clip(0, 1), (p + 0.1).clip(0, 1)
+    bounds = Multiprobability(
+        np.column_stack([1 - high, low]), np.column_stack([1 - low, high]), np.array([0, 1])
+    )
+    display = DecisionCurveDisplay.from_predictions(y, p, [0.1, 0.5, 0.9], bounds=bounds)
+    wanted = decision_curve(y, p, [0.1, 0.5, 0.9])
+    np.testing.assert_array_equal(display.lines_[0].get_ydata(), wanted.net_benefit)
+    assert len(display.ax_.collections) == 1  # the band
+    assert not DecisionCurveDisplay.from_predictions(y, p).ax_.collections
+    curve = ReliabilityDisplay.from_predictions(y, p).curves
+    smooth = smooth_calibration_curve(y, p)
+    drawn = ReliabilityDisplay(curve, dict.fromkeys(curve, smooth)).plot(log=True)
+    assert drawn.ax_.get_xscale() == "log" and drawn.ax_histogram_ is None
+    assert any(np.array_equal(line.get_ydata(), smooth.share) for line in drawn.ax_.lines)

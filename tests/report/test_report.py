@@ -23,6 +23,7 @@ from vennforest.prediction import predict_together  # noqa: E402
 from vennforest.report import (  # noqa: E402
     CostMatrix,
     evaluate,
+    numbers,
     words,
 )
 from vennforest.report.evaluation import ALL_METHODS  # noqa: E402
@@ -68,6 +69,11 @@ def cancer():
     return evaluate(
         bunch.data, y, n_folds=3, n_trees=40, costs=costs, name="breast cancer", target="diagnosis"
     )
+
+
+@pytest.fixture(scope="module")
+def cancer_html(cancer):
+    return render(cancer, "vennforest report --example breast-cancer")
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +139,7 @@ def test_measures_are_those_of_scikit_learn_and_ours(cancer):
         assert m.accuracy == np.mean((p[:, 1] > 0.5) == (y == "malignant"))
         assert (m.impossible > 0) == np.isinf(m.log_loss)
     table = cancer.table()
-    assert list(table.index) == list(ALL_METHODS)
+    assert list(table.index) == ["baseline", *ALL_METHODS]
     assert table.loc["venn", "size"] == cancer.measures["venn"].size
     assert np.isnan(table.loc["none", "size"])
 
@@ -375,8 +381,7 @@ def test_polars_frames_and_arrays(tmp_path):
     frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1]})
     options = {"n_folds": 2, "n_trees": 10, "methods": ["venn-abers"]}
     pages = [evaluate(X, y, **options) for X in (frame, polars.from_pandas(frame), x, x.tolist())]
-    for evaluation in pages:
-        evaluation.to_html(tmp_path / "page.html")
+    pages[1].to_html(tmp_path / "page.html")
     assert pages[1].measures == pages[0].measures
     assert pages[3].measures == pages[2].measures
 
@@ -417,8 +422,8 @@ def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty):
     assert targets and targets <= set(ids)
 
 
-def test_pictures_take_their_colours_from_the_page(cancer):
-    html = render(cancer)
+def test_pictures_take_their_colours_from_the_page(cancer_html):
+    html = cancer_html
     body = html[html.index("<body") :]
     assert not set(re.findall(r"#[0-9a-f]{6}\b", body))
     style = html[html.index("<style>") : html.index("</style>")]
@@ -428,8 +433,8 @@ def test_pictures_take_their_colours_from_the_page(cancer):
         assert f"{name}:" in light and f"{name}:" in dark
 
 
-def test_the_page_says_what_the_numbers_say(cancer):
-    html = render(cancer, "vennforest report --example breast-cancer")
+def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
+    html = cancer_html
     text = " ".join(" ".join(Page(html).text).split())
     m = cancer.measures
     for number in (m["none"].brier, m["venn-abers"].auc, m["platt"].calibration_error):
@@ -464,14 +469,42 @@ BASE = Measures(
 )
 def test_words_follow_the_numbers(cancer, changes, begins, holds):
     changed = replace(cancer, measures={**cancer.measures, "none": replace(BASE, **changes)})
-    answer = words.summary(changed)[0]["answer"]
-    assert answer.startswith(begins) and holds in answer
+    lead, rest = words.believed(changed, "none")
+    assert lead.startswith(begins) and holds in " ".join([lead, *rest])
 
 
 def test_percentages_never_round_to_certainty():
-    assert words.percent(0.99999) == "over 99.9 %" and words.percent(1.0) == "100.0 %"
-    assert words.percent(0.00001) == "under 0.1 %" and words.percent(0.0) == "0.0 %"
-    assert words.percent(0.123) == "12.3 %"
+    assert words.percent(0.99999) == "99.9990 %" and words.percent(1.0) == "100.0 %"
+    assert words.percent(0.00001) == "0.0010 %" and words.percent(0.0) == "0.0 %"
+    assert words.percent(1e-9) == "under 0.0001 %" and words.percent(1 - 1e-9) == "over 99.9999 %"
+    assert words.percent(0.123) == "12.3 %" and words.percent(0.002) == "0.20 %"
+    for p in (1e-12, 1e-7, 0.00042, 0.0099, 0.5, 0.9951, 1 - 1e-5, 1 - 1e-12):
+        text = numbers.probability(p)
+        assert text.startswith("<") or text.startswith(">") or 0 < float(text) < 1
+    assert numbers.probability(0.0) == "0.000" and numbers.probability(1.0) == "1.000"
+
+
+def test_no_distance_or_interval_is_said_to_be_nothing():
+    assert words.points(0.0000004) == "under 0.0001 percentage points"
+    assert words.points(0.00042) == "0.042 percentage points"
+    assert words.points(-0.131) == "13.1 percentage points" and words.points(0) == (
+        "0 percentage points"
+    )
+    assert numbers.within(0.9992, 0.9991, 0.9994) == "0.99920, between 0.99910 and 0.99940"
+    assert numbers.within(0.25, 0.2, 0.3) == "0.250, between 0.200 and 0.300"
+    assert numbers.within(0.00751, 0.0075, 0.019) == "0.0075, between 0.0075 and 0.0190"
+    assert numbers.within(0.5, 0.5, 0.5) == "0.500000, as are both bounds to 6 digits"
+    assert numbers.within(0.0, 0.0, 0.004) == "0.000, between 0.000 and 0.004"
+    rng = np.random.default_rng(0)
+    for _ in range(500):  # what is shown is in order, as what is meant
+        low, p, high = np.sort(rng.random(3) ** rng.choice([1, 4, 9]))
+        shown = re.findall(r"\d\.\d+", numbers.within(p, low, high))
+        if len(shown) == 3:
+            assert float(shown[1]) <= float(shown[0]) <= float(shown[2])
+    assert numbers.area(0.99996) == ">0.999" and numbers.area(1.0) == "1.000"
+    # Methods whose scores differ in the fifth decimal are told apart.
+    assert numbers.decimals([0.00201, 0.00203, None, float("nan")]) == 6
+    assert numbers.decimals([0.1, 0.3]) == 3 and numbers.decimals([]) == 3
 
 
 def test_what_is_promised_of_the_bounds_is_that_of_their_setting():
@@ -485,8 +518,7 @@ def test_what_is_promised_of_the_bounds_is_that_of_their_setting():
         evaluation = evaluate(
             X, y, n_folds=2, n_trees=10, subforest=subforest, methods=["venn-abers"]
         )
-        text = " ".join(Page(render(evaluation)).text)
-        assert promise in " ".join(text.split())
+        assert promise in words.guarantee(evaluation)
 
 
 def test_methods_without_bounds_make_a_page_without_intervals():
@@ -511,6 +543,7 @@ def test_many_classes_and_rows_are_drawn_in_part():
 
 def test_a_file_is_written_whole_or_not_at_all(cancer, tmp_path, monkeypatch):
     path = tmp_path / "page.html"
+    monkeypatch.setattr("vennforest.report.page.render", lambda *_: "new")
     path.write_text("old")
     monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
@@ -537,28 +570,75 @@ def chromium(tmp_path, page, *options):
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to open the page in")
-def test_in_a_browser(nasty, tmp_path):
+def test_in_a_browser(cancer_html, nasty, tmp_path):
     page = tmp_path / "page.html"
     nasty.to_html(page)
     seen = chromium(tmp_path, page, "--dump-dom")
     assert "CONSOLE" not in seen.stderr
     assert "aria-sort" not in seen.stdout.split("</style>")[1].split("<script>")[0]
     assert seen.stdout.count("<button") > 10  # the page's own script was let run
-    # The same page with a click, and a policy that lets the click run.
+    found = driven(tmp_path, page, "--window-size=500,900", "--force-dark-mode")
+    number = [float(cell.replace("∞", "inf")) for cell in found["up"]]
+    assert number == sorted(number) and len(set(number)) > 2
+    down = [float(cell.replace("∞", "inf")) for cell in found["down"]]
+    assert down == sorted(number, reverse=True)
+    assert found["width"] <= 500  # tables scroll, the page does not
+    # Closed explanations open for print, and close again.
+    assert found["details"] > 3 and found["before"] == 0
+    assert found["printing"] == found["details"] and found["after"] == 0
+    dark, ink = found["paper"], found["ink"]
+    page.write_text(cancer_html, "utf-8")
+    found = driven(tmp_path, page, "--window-size=1200,900")
+    assert found["cut"] == []  # at this width every column of every table is seen
+    light, pen = found["paper"], found["ink"]
+    assert sum(dark) < 150 < 600 < sum(light) and sum(pen) < 200 < 500 < sum(ink)
+
+
+def driven(tmp_path, page, *options):
+    """What is seen of the page by a script that clicks, opens and prints."""
+    # A policy that lets the script run beside the page's own.
     html = re.sub(r"script-src '[^']*'", "script-src 'unsafe-inline'", page.read_text("utf-8"))
-    click = """<script>
+    script = """<script>
       const heads = document.querySelectorAll("#comparison thead th");
       const column = (i) => [...document.querySelectorAll("#comparison tbody tr")]
         .map((row) => row.cells[i].textContent.replace("✓", "").trim());
+      const all = [...document.querySelectorAll("details")];
+      const open = () => all.filter((one) => one.open).length;
+      const colour = (name) => getComputedStyle(document.body)[name].match(/\\d+/g).map(Number);
       heads[1].querySelector("button").click();
       const up = column(1);
       heads[1].querySelector("button").click();
-      document.title = JSON.stringify([up, column(1), document.documentElement.scrollWidth]);
+      const found = {up, down: column(1), width: document.documentElement.scrollWidth,
+        details: all.length, before: open(), paper: colour("backgroundColor").slice(0, 3),
+        ink: colour("color").slice(0, 3)};
+      dispatchEvent(new Event("beforeprint"));
+      found.printing = open();
+      found.cut = [...document.querySelectorAll(".scroll")]
+        .filter((one) => one.scrollWidth > one.clientWidth + 1)
+        .map((one) => one.closest("section").id);
+      dispatchEvent(new Event("afterprint"));
+      found.after = open();
+      document.title = JSON.stringify(found);
     </script></body>"""
-    page.write_text(html.replace("</body>", click), "utf-8")
-    seen = chromium(tmp_path, page, "--window-size=500,900", "--dump-dom")
-    up, down, width = json.loads(re.search(r"<title>(\[.*?)</title>", seen.stdout).group(1))
-    number = [float(cell.replace("∞", "inf")) for cell in up]
-    assert number == sorted(number) and len(set(number)) > 2
-    assert [float(cell.replace("∞", "inf")) for cell in down] == sorted(number, reverse=True)
-    assert width <= 500  # tables scroll, the page does not
+    changed = page.with_name("driven.html")
+    changed.write_text(html.replace("</body>", script), "utf-8")
+    seen = chromium(tmp_path, changed, *options, "--dump-dom")
+    return json.loads(re.search(r"<title>(\{.*?)</title>", seen.stdout).group(1))
+
+
+@pytest.mark.skipif(
+    CHROMIUM is None or shutil.which("pdftotext") is None, reason="no Chromium or no pdftotext"
+)
+def test_print_holds_everything(cancer_html, tmp_path):
+    page, pdf = tmp_path / "page.html", tmp_path / "page.pdf"
+    page.write_text(cancer_html, "utf-8")
+    chromium(tmp_path, page, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
+    text = subprocess.run(
+        ["pdftotext", "-layout", pdf, "-"], capture_output=True, text=True, check=True
+    ).stdout
+    sheets = [sheet for sheet in text.split("\f") if sheet.strip()]
+    assert "Does it know anything" in sheets[0]  # no empty first page
+    assert "The model itself, so that others can use it" in text  # inside an explanation
+    row = next(line for line in text.splitlines() if line.split()[:1] == ["Temperature"])
+    assert len(row.split()) == 8  # the name and every measure, down to the last
+    assert 5 <= len(sheets) <= 25

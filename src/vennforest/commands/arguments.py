@@ -53,6 +53,13 @@ Drop = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Leave this column out; may be given several times."),
 ]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Keep this column though it looks like an identifier; may be given several times.",
+    ),
+]
 DataDir = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder of data sets.  [default: $VENNFOREST_DATA]"),
@@ -126,6 +133,7 @@ def fit(
         ),
     ] = None,
     drop: Drop = None,
+    keep: Keep = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
     as_json: Json = False,
@@ -150,6 +158,7 @@ def fit(
         n_draws=n_draws,
         by=by,
         drop=drop or [],
+        keep=keep or [],
         seed=seed,
         jobs=jobs,
     )
@@ -272,13 +281,57 @@ def report(
             "iris or wine.",
         ),
     ] = None,
-    positive: Annotated[
-        str | None,
+    probability: Annotated[
+        list[str] | None,
         typer.Option(
-            metavar="LABEL", help="The positive class of two.  [default: the second, sorted]"
+            metavar="COLUMN",
+            help="Judge this column of probabilities (or scores) and train nothing; several: a "
+            "column a class, or one a model.",
         ),
     ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Judge this model file on DATA, and train nothing."),
+    ] = None,
+    trusted: Annotated[
+        list[str] | None,
+        typer.Option("--trust", metavar="TYPE", help="As for predict, of --model."),
+    ] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Instead of a random forest: extra-trees, hist-gradient-boosting, logistic, "
+            "lightgbm, xgboost or catboost.",
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(metavar="TABLE", help="Train on DATA, and judge on the rows of this table."),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Keep rows of one value together, such as those of a patient."
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Train on the past: predict each row from earlier."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Look at the rows of each value separately; may be given several times.",
+        ),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(metavar="LABEL", help="The positive class of two.  [default: the rarer]"),
+    ] = None,
     drop: Drop = None,
+    keep: Keep = None,
     methods: Annotated[
         str | None,
         typer.Option(
@@ -304,12 +357,12 @@ def report(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare ways of calibrating a random forest on your data, and write a page about it.
+    """Judge probabilities and ways of calibrating them, and write a page about it.
 
-    Text, dates and missing cells are handled. All methods are compared by cross-validation, with
-    one forest a fold.
+    Of a table, random forests (or others) are trained and all methods compared by cross-validation;
+    text, dates and missing cells are handled. With --probability or --model nothing is trained.
     """
-    from vennforest.commands.report import run
+    from vennforest.commands.report import Columns, Judged, run
 
     run(
         data,
@@ -317,10 +370,13 @@ def report(
         output,
         as_json=as_json,
         example=example,
-        positive=positive,
-        drop=drop or [],
-        methods=methods,
+        test=test,
+        columns=Columns(groups, time, by or [], drop or [], keep or []),
+        judged=Judged(probability or [], model, trusted or []),
         costs=costs,
+        estimator=estimator,
+        positive=positive,
+        methods=methods,
         folds=folds,
         trees=trees,
         subforest=subforest,

@@ -103,6 +103,7 @@ def fit_file(
     subforest: str = "all",
     n_draws: int = 1,
     drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
     seed: int = 0,
     jobs: int | None = None,
     note: Callable[[str], None] = lambda _: None,
@@ -120,8 +121,8 @@ def fit_file(
         See ``CalibratedClassifier``.
     trees, seed, jobs : int
         Of the forest.
-    drop : sequence of str
-        Columns to leave out.
+    drop, keep : sequence of str
+        Columns to leave out, and to keep though they look like identifiers.
     note : callable
         Takes sentences for the user.
 
@@ -133,7 +134,7 @@ def fit_file(
     start = time.perf_counter()
     options = _check_options(method, calibrate_on, merge, subforest, n_draws)
     check_output(output, {"table": data})
-    table = split_target(read_table(data), target, list(drop), name=data.name)
+    table = split_target(read_table(data), target, list(drop), name=data.name, keep=list(keep))
     for sentence in table.notes:
         note(sentence)
     model = _fit(table, options, trees, seed, jobs, note)

@@ -14,6 +14,7 @@ from vennforest.metrics.calibration_error import (
     calibration_error,
     calibration_error_interval,
 )
+from vennforest.metrics.calibration_line import CalibrationLine, IntervalEstimate, calibration_line
 from vennforest.metrics.calibration_tests import (
     CalibrationTest,
     kolmogorov_smirnov_test,
@@ -40,32 +41,53 @@ from vennforest.metrics.intervals import (
     interval_summary,
     interval_table,
 )
+from vennforest.metrics.local import SmoothCurve, smooth_calibration_curve
+from vennforest.metrics.ranking import AucInterval, RankingCurves, auc_interval, ranking_curves
+from vennforest.metrics.thresholds import (
+    DecisionCurve,
+    ThresholdTable,
+    decision_curve,
+    threshold_table,
+)
 
 __all__ = [
+    "AucInterval",
     "BrierDecomposition",
+    "CalibrationLine",
     "CalibrationTest",
     "CorpDecomposition",
+    "DecisionCurve",
     "ErrorInterval",
     "IntervalCurve",
+    "IntervalEstimate",
     "IntervalSummary",
     "IntervalTable",
     "LearningCurve",
+    "RankingCurves",
     "ReliabilityCurve",
+    "SmoothCurve",
+    "ThresholdTable",
+    "auc_interval",
     "brier_decomposition",
     "brier_losses",
     "brier_score",
     "calibration_error",
     "calibration_error_interval",
+    "calibration_line",
     "confidence_errors",
     "confidence_minus_accuracy",
     "corp_decomposition",
+    "decision_curve",
     "interval_curve",
     "interval_summary",
     "interval_table",
     "kolmogorov_smirnov_test",
     "kuiper_test",
     "learning_curve",
+    "ranking_curves",
     "reliability_curve",
+    "smooth_calibration_curve",
     "spiegelhalter_test",
+    "threshold_table",
     "weighted_auc",
 ]

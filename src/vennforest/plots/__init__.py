@@ -2,6 +2,7 @@
 
 from vennforest.plots.class_reliability import ClassReliabilityDisplay
 from vennforest.plots.critical_difference import CriticalDifferenceDisplay
+from vennforest.plots.decisions import DecisionCurveDisplay, RankingDisplay
 from vennforest.plots.evidence import EvidenceDisplay
 from vennforest.plots.intervals import IntervalDisplay
 from vennforest.plots.learning import LearningCurveDisplay
@@ -10,8 +11,10 @@ from vennforest.plots.reliability import ReliabilityDisplay
 __all__ = [
     "ClassReliabilityDisplay",
     "CriticalDifferenceDisplay",
+    "DecisionCurveDisplay",
     "EvidenceDisplay",
     "IntervalDisplay",
     "LearningCurveDisplay",
+    "RankingDisplay",
     "ReliabilityDisplay",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest.metrics import ReliabilityCurve, reliability_curve
+from vennforest.metrics import ReliabilityCurve, SmoothCurve, reliability_curve
 from vennforest.plots._style import GREY, figure_of, named, new_axes, plain, pyplot, short, style
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ class ReliabilityDisplay:
     ----------
     curves : dict of str to ReliabilityCurve
         What ``vennforest.metrics.reliability_curve`` returns, by name of the method.
+    smooth : dict of str to SmoothCurve, optional
+        What ``vennforest.metrics.smooth_calibration_curve`` returns, by name of the method: curves
+        that may fall as well as rise, drawn thinner.
 
     Attributes
     ----------
@@ -54,8 +57,13 @@ class ReliabilityDisplay:
     line_: Line2D
     lines_: list[Line2D]
 
-    def __init__(self, curves: dict[str, ReliabilityCurve]) -> None:
+    def __init__(
+        self,
+        curves: dict[str, ReliabilityCurve],
+        smooth: dict[str, SmoothCurve] | None = None,
+    ) -> None:
         self.curves = curves
+        self.smooth = smooth or {}
 
     @classmethod
     def from_predictions(
@@ -141,6 +149,7 @@ class ReliabilityDisplay:
         band: bool | None = None,
         histogram: bool = True,
         title: str | None = None,
+        log: bool = False,
     ) -> Self:
         """Draw the diagram.
 
@@ -158,6 +167,9 @@ class ReliabilityDisplay:
             Whether to show how the estimates are distributed.
         title : str, optional
             By default the name of a single method.
+        log : bool
+            Whether both axes are logarithmic, for a rare event; shares of 0 are not seen there, and
+            there is no histogram.
 
         Returns
         -------
@@ -168,6 +180,7 @@ class ReliabilityDisplay:
         ImportError
             If matplotlib is not installed.
         """
+        histogram = histogram and not log
         width = 5.2 if len(self.curves) <= MOST_INSIDE else 8.4
         ax = new_axes(ax, (width, 6.0 if histogram else 5.0))
         self.ax_, self.figure_ = ax, figure_of(ax)
@@ -187,6 +200,15 @@ class ReliabilityDisplay:
                 label=short(key),
                 zorder=3,
             )
+            if key in self.smooth:
+                ax.plot(
+                    self.smooth[key].estimate,
+                    self.smooth[key].share,
+                    color=look.color if len(self.curves) > 1 else style(1).color,
+                    linewidth=1.0,
+                    label="Smoothed" if len(self.curves) == 1 else None,
+                    zorder=3,
+                )
             if bins:
                 self._draw_bins(values, i)
         self.line_ = self.lines_[0]
@@ -195,7 +217,10 @@ class ReliabilityDisplay:
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_label, ylabel=y_label)
         if not histogram:  # with one below, the layout would lose what hangs over the square
             ax.set_aspect("equal", adjustable="box")
-        ax.set(xticks=np.linspace(0, 1, 6), yticks=np.linspace(0, 1, 6))
+        if log:
+            self._draw_log()
+        else:
+            ax.set(xticks=np.linspace(0, 1, 6), yticks=np.linspace(0, 1, 6))
         plain(ax)
         only = next(iter(self.curves)) if len(self.curves) == 1 else UNNAMED
         default = "Reliability diagram" if only == UNNAMED else short(only)
@@ -203,6 +228,12 @@ class ReliabilityDisplay:
         self._draw_legend(bins)
         self.ax_histogram_ = self._draw_histogram(x_label) if histogram else None
         return self
+
+    def _draw_log(self) -> None:
+        """Show the estimates from half the smallest bin's to 1, by powers of ten."""
+        seen = np.concatenate([c.bin_estimate for c in self.curves.values()])
+        least = min(float(seen[seen > 0].min(initial=0.1)) / 2, 0.1)
+        self.ax_.set(xscale="log", yscale="log", xlim=(least, 1.1), ylim=(least, 1.1))
 
     def _draw_band(self, values: ReliabilityCurve, color: str) -> None:
         if not len(values.band_estimate):

@@ -1,20 +1,21 @@
-"""Cross-validate all methods of calibration on one data set."""
+"""Train, calibrate by all methods, and evaluate, on one data set."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+import time as clock
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import InputError, check_count, check_option, is_frame
-from vennforest.decisions import CostMatrix
-from vennforest.report.evaluation import ALL_METHODS, Evaluation
-from vennforest.report.folds import RAW, OutOfFold, Progress, cross_validate
-from vennforest.report.measures import measure
-from vennforest.report.verdict import judge
+from vennforest.report.assemble import assemble, check_positive
+from vennforest.report.evaluation import ALL_METHODS, Evaluation, Origin
+from vennforest.report.folds import Progress, cross_validate
+from vennforest.report.learners import FOREST, learner_of, raw_title
+from vennforest.report.predictions import RAW
+from vennforest.report.splits import group_numbers, times, values_by
 from vennforest.sources import Subforest
 
 
@@ -22,11 +23,16 @@ def evaluate(
     X: Any,
     y: ArrayLike,
     *,
+    estimator: Any = None,
     methods: Sequence[str] | None = None,
     n_folds: int = 10,
     n_trees: int = 300,
     subforest: Subforest = "all",
     n_draws: int = 1,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    test: ArrayLike | None = None,
+    by: Mapping[str, ArrayLike] | None = None,
     positive: Any = None,
     costs: Any = None,
     random_state: int = 0,
@@ -36,22 +42,27 @@ def evaluate(
     notes: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Cross-validate methods of calibration on one data set, with one forest a fold for all.
+    """Cross-validate methods of calibration on one data set, with one model a fold for all.
 
-    Every row is predicted once, by a forest of the other folds whose out-of-bag scores
-    calibrate every method. All measures are taken over the pooled predictions of all folds.
+    Every row is predicted once, by a model of the other folds whose out-of-bag scores (of a forest;
+    else scores of inner folds) calibrate every method. All measures are taken over the pooled
+    predictions of all folds.
 
     Parameters
     ----------
     X : data frame, array or sparse matrix of shape (n, d)
         Columns of a data frame may hold text, dates and missing cells: they are read by
-        ``vennforest.tables.table_pipeline``, as in ``vennforest fit``. Arrays go to the forest as
+        ``vennforest.tables.table_pipeline``, as in ``vennforest fit``. Arrays go to the model as
         they are.
     y : array-like of shape (n,)
         Labels.
+    estimator : str or classifier, optional
+        ``"random-forest"`` (the default), ``"extra-trees"``, ``"hist-gradient-boosting"``,
+        ``"logistic"``, ``"lightgbm"``, ``"xgboost"``, ``"catboost"``, or any classifier with
+        ``predict_proba``.
     methods : sequence of str, optional
-        As in ``CalibratedClassifier``; by default all. The raw forest, ``"none"``, is always among
-        them: all its trees and no calibration.
+        As in ``CalibratedClassifier``; by default all. The raw model, ``"none"``, is always among
+        them: a forest with all its trees and no calibration.
     n_folds : int
         Number of folds, from 2 on; fewer where no class has as many rows.
     n_trees : int
@@ -59,8 +70,17 @@ def evaluate(
     subforest : {"all", "exchangeable", "random", "joined"}
     n_draws : int
         As in ``CalibratedClassifier``.
+    groups : array-like of shape (n,), optional
+        Rows of one group, such as those of a patient, are never on both sides of a split, and
+        count as one observation in the intervals.
+    time : array-like of shape (n,), optional
+        Numbers or dates: every row is predicted by a model of earlier rows.
+    test : array-like of bool of shape (n,), optional
+        The rows to predict, by one model of the others.
+    by : mapping of str to array-like of shape (n,), optional
+        Values whose rows are also looked at separately.
     positive : label, optional
-        The positive class of two; by default the second.
+        The positive class of two; by default the rarer.
     costs : CostMatrix, array-like, dict, str or path, optional
         What decisions cost, see ``CostMatrix.read``.
     random_state : int
@@ -84,7 +104,7 @@ def evaluate(
         If an argument is not as above, there are fewer than two classes with two rows each, or
         a column holds numbers that are infinite.
     ImportError
-        If X is a data frame and skrub is not installed.
+        If a library that is needed is not installed.
 
     Examples
     --------
@@ -94,7 +114,7 @@ def evaluate(
     >>> evaluation.verdict.method
     'venn-abers'
     """
-    started = time.perf_counter()
+    started = clock.perf_counter()
     chosen = _check_methods(methods)
     check_count(n_folds, "n_folds", least=2)
     check_count(n_trees, "n_trees")
@@ -103,14 +123,25 @@ def evaluate(
     if n_jobs == 0:
         raise InputError("n_jobs must be a number of processors, or -1 for all, got 0")
     check_option(subforest, Subforest, "subforest")
+    if time is not None and test is not None:
+        raise InputError("time must be left out where the rows to test are given, got both")
+    learner = learner_of(estimator)
     labels = np.unique(np.asarray(y).ravel().astype(str))
-    _check_positive(positive, labels)
+    check_positive(positive, labels)
     if not is_frame(X) and not hasattr(X, "shape"):
         X = np.asarray(X)
-    folds = cross_validate(
+    n = X.shape[0]
+    said = list(notes)
+    members = None
+    if groups is not None:
+        members, alone = group_numbers(groups, n)
+        if alone:
+            said.append(f"{alone:,} rows without a group count as a group each.")
+    folds, how = cross_validate(
         X,
         y,
         chosen,
+        learner=learner,
         n_folds=int(n_folds),
         n_trees=int(n_trees),
         subforest=subforest,
@@ -118,39 +149,63 @@ def evaluate(
         seed=int(random_state),
         n_jobs=n_jobs,
         progress=progress,
+        groups=members,
+        time=None if time is None else times(time, "time"),
+        test=None if test is None else _mask(test, n),
     )
-    at = _positive_index(positive, folds)
-    matrix = None if costs is None else CostMatrix.read(costs, folds.classes)
-    measures = {
-        method: measure(estimates, folds.codes, folds.classes, at, int(random_state))
-        for method, estimates in folds.estimates.items()
-    }
-    return Evaluation(
+    origin: Origin = "folds"
+    if test is not None:
+        origin = "test"
+    elif time is not None:
+        origin = "time"
+    return assemble(
+        folds,
+        X=X,
         name=name,
         target=target,
-        X=X,
-        folds=folds,
-        positive=at,
-        measures=measures,
-        verdict=judge(measures, folds),
-        costs=matrix,
-        decisions={}
-        if matrix is None
-        else {
-            method: matrix.judge(estimates.p, estimates.bounds, folds.codes)
-            for method, estimates in folds.estimates.items()
-        },
+        positive=positive,
+        costs=costs,
         settings={
+            "estimator": estimator
+            if isinstance(estimator, str)
+            else FOREST
+            if estimator is None
+            else repr(estimator),
             "n_folds": folds.n_folds,
             "n_trees": int(n_trees),
             "subforest": subforest,
             "n_draws": int(n_draws),
             "random_state": int(random_state),
             "methods": list(folds.estimates),
+            "calibrate_on": how,
+            "guarantee": subforest if how == "oob" else "cv",
+            "noun": learner.title,
+            "learner": learner.many.format(trees=int(n_trees)),
+            "split": _split(origin, members is not None),
         },
-        notes=[*notes, *folds.notes],
-        seconds=time.perf_counter() - started,
+        names={RAW: raw_title(learner)},
+        origin=origin,
+        by=values_by(by, n),
+        notes=said,
+        started=started,
     )
+
+
+def _split(origin: Origin, grouped: bool) -> str:
+    """Return how rows were split, in words."""
+    kept = "; rows of a group are never on both sides" if grouped else ""
+    return {
+        "folds": "shuffled, with the classes in like shares",
+        "time": "in order of time: each part is predicted from those before it",
+        "test": "one model of the rows to train on",
+    }[origin] + kept
+
+
+def _mask(test: ArrayLike, n: int) -> Any:
+    mask = np.asarray(test)
+    if mask.shape != (n,) or mask.dtype.kind != "b":
+        raise InputError(f"test must be {n} booleans, got {mask.dtype} of shape {mask.shape}")
+    return mask
 
 
 def _check_methods(methods: Sequence[str] | None) -> tuple[str, ...]:
@@ -162,23 +217,3 @@ def _check_methods(methods: Sequence[str] | None) -> tuple[str, ...]:
     if unknown:
         raise InputError(f"methods must be among {list(ALL_METHODS)}, got {unknown[0]!r}")
     return tuple(method for method in ALL_METHODS if method in methods or method == RAW)
-
-
-def _check_positive(positive: Any, labels: Any) -> None:
-    if positive is None:
-        return
-    if str(positive) not in labels:
-        shown = ", ".join(map(repr, map(str, labels[:8])))
-        raise InputError(f"positive must be one of the classes ({shown}), got {str(positive)!r}")
-    if len(labels) > 2:
-        raise InputError(
-            f"positive must be given for two classes only, got {len(labels)} classes: leave it out"
-        )
-
-
-def _positive_index(positive: Any, folds: OutOfFold) -> int | None:
-    if len(folds.classes) != 2:
-        return None
-    if positive is None:
-        return 1
-    return [str(label) for label in folds.classes].index(str(positive))

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vennforest.metrics import reliability_curve
-from vennforest.plots import IntervalDisplay, ReliabilityDisplay
-from vennforest.report.folds import RAW, MethodEstimates
+from vennforest.metrics import reliability_curve, smooth_calibration_curve
+from vennforest.plots import (
+    DecisionCurveDisplay,
+    IntervalDisplay,
+    RankingDisplay,
+    ReliabilityDisplay,
+)
+from vennforest.report.levels import event_of, is_rare
+from vennforest.report.predictions import RAW, MethodEstimates
+from vennforest.report.thresholds import curve_of, ranking_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -112,15 +119,62 @@ def _colour(found: re.Match[str]) -> str:
     return COLOURS.get(found.group(0), found.group(0))
 
 
-def reliability(evaluation: Evaluation, method: str, title: str) -> str:
-    """Return the reliability diagram of one method, with the histogram of its estimates."""
+def reliability(evaluation: Evaluation, method: str, title: str, *, histogram: bool = True) -> str:
+    """Return the reliability diagram of one method, with the histogram of its estimates.
+
+    Of a rare class on logarithmic axes, with bins of equal count.
+    """
     estimates = evaluation.folds.estimates[method]
-    curve = _curve(evaluation, estimates)
+    rare = is_rare(evaluation)
+    strategy = {"strategy": "quantile"} if rare else {}
+    curve = _curve(evaluation, estimates, **strategy)
+    smooth = smooth_calibration_curve(
+        evaluation.of_rows,
+        estimates.p,
+        classes=evaluation.folds.classes,
+        pos_label=evaluation.label,
+    )
     return draw(
-        f"reliability-{method}",
-        (4.3, 4.9),
-        lambda ax: ReliabilityDisplay({title: curve}).plot(ax=ax),
+        f"reliability-{list(evaluation.measures).index(method)}",
+        (4.3, 4.9 if histogram and not rare else 4.3),
+        lambda ax: ReliabilityDisplay({title: curve}, {title: smooth}).plot(
+            ax=ax, log=rare, histogram=histogram
+        ),
         f"Reliability diagram of {title}: observed share against estimated probability",
+    )
+
+
+def ranking(evaluation: Evaluation) -> list[str]:
+    """Return ROC, precision-recall and gain curves of the model as it is and the recommended."""
+    curves = {
+        evaluation.names[key]: ranking_of(evaluation, key)
+        for key in dict.fromkeys([evaluation.verdict.method, RAW])
+        if key in evaluation.measures
+    }
+    kinds: dict[Any, str] = {
+        "roc": "ROC curve: sensitivity against false positive rate",
+        "precision-recall": "Precision against recall",
+        "gain": "Share of the positive class found in the top of the ranking",
+    }
+    return [
+        draw(
+            f"ranking-{kind}",
+            (4.3, 3.9),
+            lambda ax, kind=kind: RankingDisplay(curves).plot(kind=kind, ax=ax),  # type: ignore[misc]
+            alt,
+        )
+        for kind, alt in kinds.items()
+    ]
+
+
+def net_benefit(evaluation: Evaluation, method: str) -> str:
+    """Return the decision curve of one method, with the band of its bounds."""
+    curve = curve_of(evaluation, method)
+    return draw(
+        "net-benefit",
+        (8.6, 3.8),
+        lambda ax: DecisionCurveDisplay({evaluation.names[method]: curve}).plot(ax=ax),
+        "Decision curve: net benefit against threshold probability",
     )
 
 
@@ -146,6 +200,7 @@ def classes(evaluation: Evaluation, names: dict[str, str]) -> list[tuple[str, st
         curves = {
             names[key]: _curve(evaluation, folds.estimates[key], folds.classes[j], n_resamples=0)
             for key in dict.fromkeys([RAW, method])
+            if key in folds.estimates
         }
 
         def paint(ax: Any, curves: dict[str, Any] = curves) -> None:
@@ -184,12 +239,15 @@ def widths(evaluation: Evaluation, method: str) -> str:
     folds = evaluation.folds
     bounds = folds.estimates[method].bounds
     assert bounds is not None
-    low, high = bounds.of_label()
+    _, _, low, high = event_of(evaluation, folds.estimates[method])
+    assert low is not None and high is not None
+    event = "the predicted label" if evaluation.positive is None else repr(str(evaluation.label))
 
     def paint(ax: Any) -> None:
         width = high - low
-        ax.hist(width, bins=30, weights=np.full(len(width), 1 / len(width)), color="#0072b2")
-        ax.set(xlabel="Width of the interval of the predicted label", ylabel="Rows")
+        edges = np.linspace(0, max(1.02 * float(width.max()), 1e-6), 31)
+        ax.hist(width, bins=edges, weights=np.full(len(width), 1 / len(width)), color="#0072b2")
+        ax.set(xlabel=f"Width of the interval of {event}", ylabel="Rows")
         ax.yaxis.set_major_formatter("{x:.0%}")
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)

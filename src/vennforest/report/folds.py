@@ -1,17 +1,16 @@
-"""Stratified cross-validation in which one forest a fold serves every method."""
+"""Cross-validation in which one model a fold serves every method."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
@@ -19,73 +18,15 @@ from vennforest._validation import FloatArray, InputError, IntArray, encode_labe
 from vennforest.classifier import CalibratedClassifier
 from vennforest.multiprobability import Multiprobability
 from vennforest.prediction import predict_together
+from vennforest.report.learners import FOREST, LEARNERS, Learner, made
+from vennforest.report.predictions import RAW, MethodEstimates, OutOfFold
+from vennforest.report.splits import apart, forward, grouped, stratified
 from vennforest.sources import Subforest
-from vennforest.tables import table_pipeline
+from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.columns import as_pandas
-
-RAW: str = "none"
-"""The forest as it is: all trees, no calibration."""
 
 Progress = Callable[[int, int], None]
 """Called after each fold with the number of folds done and of all."""
-
-
-@dataclass(frozen=True, eq=False)
-class MethodEstimates:
-    """One method's probabilities of every row, by models that were not trained on it.
-
-    Attributes
-    ----------
-    p : ndarray of shape (n, k)
-        Probabilities.
-    bounds : Multiprobability or None
-        Lower and upper ones, where the method gives them.
-    """
-
-    p: FloatArray
-    bounds: Multiprobability | None
-
-
-@dataclass(frozen=True, eq=False)
-class OutOfFold:
-    """Estimates of all methods for every row.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (k,)
-        Labels, sorted.
-    codes : ndarray of shape (n,)
-        Index of each row's class.
-    fold : ndarray of shape (n,)
-        The fold in which the row was predicted.
-    rows : ndarray of shape (n,)
-        The row's position in X.
-    estimates : dict of str to MethodEstimates
-        By method.
-    importances : dict of str to float
-        Of each column, the mean decrease of impurity, over all folds; they sum to 1.
-    encodings : dict of str to str
-        How each column became numbers, where X is a data frame: see ``TableEncoder``.
-    missing : float or None
-        Share of the cells that are missing, where X is a data frame.
-    notes : list of str
-        What was done about classes and folds that do not fit.
-    """
-
-    classes: NDArray[Any]
-    codes: IntArray
-    fold: IntArray
-    rows: IntArray
-    estimates: dict[str, MethodEstimates]
-    importances: dict[str, float]
-    encodings: dict[str, str]
-    missing: float | None = None
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def n_folds(self) -> int:
-        """Number of folds."""
-        return int(self.fold.max()) + 1
 
 
 def cross_validate(
@@ -93,6 +34,7 @@ def cross_validate(
     y: Any,
     methods: Sequence[str],
     *,
+    learner: Learner,
     n_folds: int,
     n_trees: int,
     subforest: Subforest,
@@ -100,66 +42,122 @@ def cross_validate(
     seed: int,
     n_jobs: int | None,
     progress: Progress | None,
-) -> OutOfFold:
-    """Predict every row by all methods, with a forest that was not trained on it.
+    groups: IntArray | None = None,
+    time: FloatArray | None = None,
+    test: NDArray[np.bool_] | None = None,
+) -> tuple[OutOfFold, str]:
+    """Predict every row by all methods, with a model that was not trained on it.
 
-    What each column of a data frame holds is learnt from all rows, as ``vennforest fit`` does;
-    everything else is learnt in each fold anew, with the same seed.
+    What each column of a data frame holds is learnt from all rows, as ``vennforest fit`` does (from
+    those to train on, where ``test`` names others); everything else is learnt in each fold anew,
+    with the same seed. Returned besides is where calibration scores came from.
     """
-    forest = RandomForestClassifier(n_trees, n_jobs=n_jobs, random_state=seed)
-    estimator: Any = forest
+    estimator: Any = made(learner, n_trees, seed, n_jobs)
     missing = None
     if is_frame(X):
-        pipeline = table_pipeline(forest, random_state=seed)
-        X, estimator = pipeline[0].fit_transform(as_pandas(X)), pipeline[1:]
+        pipeline = table_pipeline(estimator, random_state=seed)
+        frame, estimator = as_pandas(X), pipeline[1:]
+        known = frame if test is None else frame[~test]
+        X = pipeline[0].fit(known).transform(frame)
         missing = float(X.isna().to_numpy().mean())
     codes, classes = encode_labels(y)
     if X.shape[0] != len(codes):
         raise InputError(f"y must have a label for each of {X.shape[0]} rows, got {len(codes)}")
     notes: list[str] = []
     rows, codes, classes = _without_singles(codes, classes, notes)
-    n_folds = _fitting_folds(codes, classes, n_folds, notes)
+    rows, codes = _with_time(rows, codes, time, notes)
     X, y = _safe_indexing(X, rows), classes[codes]
-    fold = np.empty(len(codes), dtype=np.intp)
+    groups = None if groups is None else groups[rows]
+    if test is not None:
+        splits = apart(test[rows], groups, codes)
+    elif time is not None:
+        splits = forward(codes, time[rows], groups, n_folds)
+    else:
+        n_folds = _fitting_folds(codes, classes, n_folds, notes)
+        splits = (
+            stratified(codes, n_folds, seed)
+            if groups is None
+            else grouped(codes, groups, n_folds, seed)
+        )
+    fold = np.full(len(codes), -1, dtype=np.intp)
     gathered: list[tuple[IntArray, _Fold]] = []
     said: Counter[str] = Counter()
-    for i, (train, test) in enumerate(_splits(codes, n_folds, seed)):
-        fold[test] = i
+    unseen: Counter[str] = Counter()
+    how = "oob"
+    for i, (train, held) in enumerate(splits):
+        fold[held] = i
+        present, numbers = np.unique(codes[train], return_inverse=True)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             model = CalibratedClassifier(
                 estimator,
                 method=next((method for method in methods if method != RAW), RAW),
-                calibrate_on="oob",
+                calibrate_on="oob" if learner is LEARNERS[FOREST] and groups is None else "auto",
+                ensemble=False,
                 subforest=subforest,
                 n_draws=n_draws,
                 n_jobs=n_jobs,
                 random_state=seed,
-            ).fit(_safe_indexing(X, train), y[train])
-            gathered.append((test, _judged(model, methods, _safe_indexing(X, test))))
-        said.update({str(w.message) for w in caught if issubclass(w.category, UserWarning)})
+            ).fit(
+                _safe_indexing(X, train),
+                numbers if learner.numbered else y[train],
+                **({} if groups is None else {"groups": groups[train]}),
+            )
+            one = _judged(model, methods, _safe_indexing(X, held))
+        how = model.calibrate_on_
+        unseen.update(str(classes[j]) for j in range(len(classes)) if j not in present)
+        gathered.append((held, one.with_all(present, classes)))
+        said.update({_same_for_all(w) for w in caught if issubclass(w.category, UserWarning)})
         if progress is not None:
-            progress(i + 1, n_folds)
-    notes += [_in_folds(text, count, n_folds) for text, count in said.items()]
-    return OutOfFold(
+            progress(i + 1, len(splits))
+    notes += [_in_folds(text, count, len(splits)) for text, count in said.items()]
+    notes += [
+        f"In {count} of {len(splits)} folds no row to train on is of class {label!r}, whose "
+        "probability is 0 there."
+        for label, count in unseen.items()
+    ]
+    kept = np.flatnonzero(fold >= 0)
+    if len(kept) < len(fold) and test is None:
+        notes.append(
+            f"{len(fold) - len(kept):,} of {len(fold):,} rows only train: no model of other rows "
+            "predicts them."
+        )
+    members = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
+    found = OutOfFold(
         classes,
-        codes,
-        fold,
-        rows,
-        {m: _pooled(m, gathered, classes, len(codes)) for m in gathered[0][1].estimates},
+        codes[kept],
+        fold[kept],
+        rows[kept],
+        {m: _pooled(m, gathered, classes, len(codes), kept) for m in gathered[0][1].estimates},
         _importances([one for _, one in gathered]),
         gathered[-1][1].encodings,
         missing,
         notes,
+        members,
+        float(np.mean([len(held) / len(train) for train, held in splits])),
     )
+    return found, how
 
 
-def _splits(codes: IntArray, n_folds: int, seed: int) -> list[tuple[IntArray, IntArray]]:
-    """Return the rows of each fold to train on and to predict."""
-    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=np.random.RandomState(seed))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        return list(splitter.split(np.empty(len(codes)), codes))
+def _with_time(
+    rows: IntArray, codes: IntArray, time: FloatArray | None, notes: list[str]
+) -> tuple[IntArray, IntArray]:
+    """Leave out rows without a time."""
+    if time is None:
+        return rows, codes
+    known = np.isfinite(time[rows])
+    if not known.all():
+        notes.append(f"{int((~known).sum()):,} rows have no time and are left out.")
+    return rows[known], codes[known]
+
+
+def _same_for_all(warning: warnings.WarningMessage) -> str:
+    """Return a warning's text with its share rounded, so that folds say the same."""
+
+    def rounded(found: re.Match[str]) -> str:
+        return f"about {5 * round(int(found[1]) / 5)}%"
+
+    return re.sub(r"about (\d+)%", rounded, str(warning.message))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +167,24 @@ class _Fold:
     estimates: dict[str, MethodEstimates]
     importances: dict[str, float]
     encodings: dict[str, str]
+
+    def with_all(self, present: IntArray, classes: NDArray[Any]) -> _Fold:
+        """Return it with a column for each class; those not trained on have probability 0."""
+
+        def filled(table: FloatArray) -> FloatArray:
+            if len(present) == len(classes):
+                return table
+            whole = np.zeros((len(table), len(classes)))
+            whole[:, present] = table
+            return whole
+
+        estimates = {}
+        for method, one in self.estimates.items():
+            bounds = one.bounds
+            if bounds is not None:
+                bounds = Multiprobability(filled(bounds.lower), filled(bounds.upper), classes)
+            estimates[method] = MethodEstimates(filled(one.p), bounds)
+        return replace(self, estimates=estimates)
 
 
 def _judged(model: CalibratedClassifier, methods: Sequence[str], X_new: Any) -> _Fold:
@@ -182,14 +198,18 @@ def _judged(model: CalibratedClassifier, methods: Sequence[str], X_new: Any) -> 
     if calibrated:
         for method, (bounds, p) in zip(calibrated, predict_together(models, X_new), strict=True):
             estimates[method] = MethodEstimates(p, bounds)
-    encoder = fitted[0] if isinstance(fitted, Pipeline) else None
+    first = fitted[0] if isinstance(fitted, Pipeline) else None
+    encoder = first if isinstance(first, TableEncoder) else None
     forest = fitted[-1] if isinstance(fitted, Pipeline) else fitted
     sources = (
         [f"column {j}" for j in range(X_new.shape[1])] if encoder is None else encoder.sources_
     )
-    gains = dict.fromkeys(sources, 0.0)
-    for name, gain in zip(sources, forest.feature_importances_, strict=True):
-        gains[name] += float(gain)
+    shares = np.asarray(getattr(forest, "feature_importances_", []), np.float64)
+    gains: dict[str, float] = {}
+    if len(shares) == len(sources):
+        gains = dict.fromkeys(sources, 0.0)
+        for name, gain in zip(sources, shares, strict=True):
+            gains[name] += float(gain)
     return _Fold(estimates, gains, {} if encoder is None else dict(encoder.encodings_))
 
 
@@ -203,19 +223,23 @@ def _importances(folds: Sequence[_Fold]) -> dict[str, float]:
 
 
 def _pooled(
-    method: str, gathered: list[tuple[IntArray, _Fold]], classes: NDArray[Any], n: int
+    method: str,
+    gathered: list[tuple[IntArray, _Fold]],
+    classes: NDArray[Any],
+    n: int,
+    kept: IntArray,
 ) -> MethodEstimates:
     p = np.empty((n, len(classes)))
     for test, one in gathered:
         p[test] = one.estimates[method].p
     if gathered[0][1].estimates[method].bounds is None:
-        return MethodEstimates(p, None)
+        return MethodEstimates(p[kept], None)
     lower, upper = np.empty_like(p), np.empty_like(p)
     for test, one in gathered:
         bounds = one.estimates[method].bounds
         assert bounds is not None
         lower[test], upper[test] = bounds.lower, bounds.upper
-    return MethodEstimates(p, Multiprobability(lower, upper, classes))
+    return MethodEstimates(p[kept], Multiprobability(lower[kept], upper[kept], classes))
 
 
 def _without_singles(

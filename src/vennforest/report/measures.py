@@ -20,7 +20,7 @@ from vennforest.metrics import (
     weighted_auc,
 )
 from vennforest.metrics._binning import Binner
-from vennforest.report.folds import MethodEstimates, OutOfFold
+from vennforest.report.predictions import MethodEstimates, OutOfFold
 
 CLIP = float(np.finfo(np.float64).eps)
 """Where scikit-learn's log loss clips."""
@@ -71,6 +71,9 @@ class Measures:
         of such labels that are right.
     inside : bool or None
         Whether that share lies between the means.
+    brier_skill, log_loss_skill : float
+        1 minus the score over that of the baseline, at most 1; 0 as good as saying the shares, NaN
+        where there is nothing to divide by.
     """
 
     log_loss: float
@@ -92,6 +95,8 @@ class Measures:
     size: float | None = None
     observed: float | None = None
     inside: bool | None = None
+    brier_skill: float = float("nan")
+    log_loss_skill: float = float("nan")
 
 
 def of_observed(p: FloatArray, codes: IntArray) -> FloatArray:
@@ -119,6 +124,7 @@ def measure(
     classes: NDArray[Any],
     positive: int | None,
     seed: int = 0,
+    baseline: Measures | None = None,
 ) -> Measures:
     """Measure one method.
 
@@ -134,6 +140,8 @@ def measure(
         Index of the positive class of two; None with more.
     seed : int
         Of the labels drawn for ``chance_error``.
+    baseline : Measures, optional
+        What the skill scores compare with.
     """
     p, y = estimates.p, classes[codes]
     label = None if positive is None else classes[positive]
@@ -141,8 +149,9 @@ def measure(
     losses = log_losses(p, codes)
     chance = _chance_errors(p, positive, seed)
     intervals = None if estimates.bounds is None else interval_summary(y, estimates.bounds)
+    log_loss = float(losses.mean())
     return Measures(
-        log_loss=float(losses.mean()),
+        log_loss=log_loss,
         log_loss_clipped=float(np.minimum(losses, -np.log(CLIP)).mean()),
         impossible=int(np.isinf(losses).sum()),
         brier=split.brier,
@@ -161,7 +170,13 @@ def measure(
         size=None if intervals is None else intervals.size,
         observed=None if intervals is None else intervals.accuracy,
         inside=None if intervals is None else intervals.inside,
+        brier_skill=float("nan") if baseline is None else _skill(split.brier, baseline.brier),
+        log_loss_skill=float("nan") if baseline is None else _skill(log_loss, baseline.log_loss),
     )
+
+
+def _skill(score: float, reference: float) -> float:
+    return 1 - score / reference if reference > 0 else float("nan")
 
 
 def _chance_errors(p: FloatArray, positive: int | None, seed: int) -> FloatArray:
@@ -201,14 +216,37 @@ class Difference:
 
 
 def mean_difference(first: FloatArray, second: FloatArray, folds: OutOfFold) -> Difference:
-    """Return the mean difference of two methods' losses (n,), compared fold by fold.
+    """Return the mean difference of two methods' losses (n,), and its interval.
 
-    The corrected resampled t-test (Nadeau & Bengio 2003, section 3): training sets of different
-    folds overlap, so that the variance of the mean is (1/K + n_test/n_train) times that of the K
-    fold means.
+    The corrected resampled t-test (Nadeau & Bengio 2003, section 3): training sets of
+    different folds overlap, so that the variance of the mean is (1/K + n_test/n_train) times that
+    of the K fold means. Where one model predicted all rows: Student's interval over rows, or over
+    groups where there are some.
     """
     k = folds.n_folds
+    gap = first - second
+    if k == 1:
+        return difference_over_rows(first, second, folds)
     sizes = np.bincount(folds.fold, minlength=k)
-    means = np.bincount(folds.fold, weights=first - second, minlength=k) / sizes
-    error = np.sqrt((1 / k + 1 / (k - 1)) * means.var(ddof=1))
-    return Difference(float((first - second).mean()), float(student.ppf(0.975, k - 1) * error))
+    means = np.bincount(folds.fold, weights=gap, minlength=k) / sizes
+    ratio = 1 / (k - 1) if folds.ratio is None else folds.ratio
+    error = np.sqrt((1 / k + ratio) * means.var(ddof=1))
+    return Difference(float(gap.mean()), float(student.ppf(0.975, k - 1) * error))
+
+
+def difference_over_rows(first: FloatArray, second: FloatArray, folds: OutOfFold) -> Difference:
+    """Return the mean difference of losses (n,) with Student's interval over rows, or over groups.
+
+    It is of these predictions, as the intervals of areas under curves are: what other training
+    rows would have given is not in it.
+    """
+    gap = first - second
+    mean = float(gap.mean())
+    moves: FloatArray = gap - mean
+    if folds.groups is not None:
+        moves = np.bincount(folds.groups, weights=moves).astype(np.float64)
+    m = len(moves)
+    if m < 2:
+        return Difference(mean, float("inf"))
+    error = np.sqrt(moves @ moves * m / (m - 1)) / len(gap)
+    return Difference(mean, float(student.ppf(0.975, m - 1) * error))

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vennforest._files import written_whole
-from vennforest.report import figures, words
-from vennforest.report.folds import RAW
+from vennforest.report import design, figures, numbers, thresholds, words
+from vennforest.report.checklist import checklist
+from vennforest.report.levels import is_rare, levels
+from vennforest.report.measures import Measures
+from vennforest.report.numbers import decimals
+from vennforest.report.predictions import BASELINE, RAW
 from vennforest.report.recipe import recipe
 from vennforest.report.rows import uncertain_rows, wrong_rows
-from vennforest.report.words import NAMES
+from vennforest.report.subgroups import subgroups
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
@@ -45,6 +49,13 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   }
 }
+const closed = () => [...document.querySelectorAll("details:not([open])")];
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = closed();
+  for (const d of opened) d.open = true;
+});
+addEventListener("afterprint", () => { for (const d of opened) d.open = false; });
 """
 
 
@@ -55,7 +66,6 @@ class Column(NamedTuple):
     title: str
     meaning: str
     best: int
-    digits: int = 3
 
 
 class Cell(NamedTuple):
@@ -82,10 +92,15 @@ def columns(n_classes: int) -> list[Column]:
         if binary
         else "area under the ROC curve of each class against the rest, weighted by its share"
     )
-    summed = "" if binary else ", summed over the classes"
     return [
         Column("log_loss", "Log loss", "mean of −ln of the observed class's probability", -1),
         Column("brier", "Brier score", brier, -1),
+        Column(
+            "brier_skill",
+            "Brier skill",
+            "1 minus the Brier score over that of saying the shares to everyone; 0: no better",
+            1,
+        ),
         Column("auc", "AUC", auc, 1),
         Column("accuracy", "Accuracy", "share of rows whose most probable class is right", 1),
         Column(
@@ -96,11 +111,25 @@ def columns(n_classes: int) -> list[Column]:
             -1,
         ),
         Column(
+            "pvalue",
+            "p if calibrated",
+            "of the tests of calibration (Spiegelhalter's and Kuiper's): small where calibration "
+            "is refuted",
+            0,
+        ),
+    ]
+
+
+def more_columns(n_classes: int) -> list[Column]:
+    """Return the measures of the second table."""
+    summed = "" if n_classes == 2 else ", summed over the classes"
+    return [
+        Column("log_loss_skill", "Log-loss skill", "as the Brier skill, of the log loss", 1),
+        Column(
             "reliability",
             "Reliability",
             "squared distance of estimates and observed shares over 100 bins (Murphy)" + summed,
             -1,
-            4,
         ),
         Column(
             "resolution",
@@ -122,57 +151,79 @@ def columns(n_classes: int) -> list[Column]:
     ]
 
 
-def comparison(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return the rows of the table of all methods and measures."""
-    wanted = columns(len(evaluation.folds.classes))
-    best = {column.key: _best(evaluation, column) for column in wanted}
-    rows = []
-    for method, measures in evaluation.measures.items():
+def comparison(evaluation: Evaluation, wanted: list[Column]) -> list[dict[str, Any]]:
+    """Return the rows of a table of all methods, the baseline last, and some measures."""
+    digits = {column.key: _digits(evaluation, column) for column in wanted}
+    best = {column.key: _best(evaluation, column, digits[column.key]) for column in wanted}
+    found = []
+    for method, measures in {**evaluation.measures, BASELINE: evaluation.baseline}.items():
+        base = method == BASELINE
         cells = []
         for column in wanted:
             value = getattr(measures, column.key)
-            if value is None or math.isnan(value):
-                cells.append(Cell("–", ""))
-            elif math.isinf(value):
-                cells.append(
-                    Cell(
-                        "∞",
-                        "1e999",
-                        title=f"{words.rows(measures.impossible)} had probability 0; clipped "
-                        f"as scikit-learn does: {measures.log_loss_clipped:.3f}",
-                    )
-                )
-            else:
-                text = f"{value:.{column.digits}f}"
-                cells.append(Cell(text, repr(float(value)), text == best[column.key]))
-        rows.append(
+            if base and column.key in ("brier_skill", "log_loss_skill"):
+                value = 0.0
+            if base and column.key in ("pvalue", "chance_error"):
+                value = None
+            cells.append(_cell(measures, column, value, digits[column.key], best[column.key], base))
+        found.append(
             {
                 "method": method,
-                "name": NAMES[method],
+                "name": evaluation.names[method],
                 "cells": cells,
                 "recommended": method == evaluation.verdict.method,
+                "baseline": base,
             }
         )
-    return rows
+    return found
 
 
-def _best(evaluation: Evaluation, column: Column) -> str | None:
-    if not column.best:
-        return None
+def _cell(
+    measures: Measures,
+    column: Column,
+    value: float | None,
+    digits: int,
+    best: str | None,
+    base: bool,
+) -> Cell:
+    if value is None or math.isnan(value):
+        return Cell("–", "")
+    if math.isinf(value):
+        impossible = (
+            f"{words.rows(measures.impossible)} had probability 0; clipped as scikit-learn does "
+            f"the log loss is {measures.log_loss_clipped:.3f}"
+        )
+        return Cell(*(("∞", "1e999") if value > 0 else ("−∞", "-1e999")), title=impossible)
+    text = f"{value:.{digits}f}".replace("-", "−")
+    if column.key == "pvalue":
+        text = "<0.001" if value < 0.001 else f"{value:.3f}"
+    return Cell(text, repr(float(value)), text == best and not base)
+
+
+def _values(evaluation: Evaluation, column: Column) -> list[float]:
     values = [getattr(m, column.key) for m in evaluation.measures.values()]
-    values = [v for v in values if v is not None and math.isfinite(v)]
-    if not values:
+    return [v for v in values if v is not None and math.isfinite(v)]
+
+
+def _digits(evaluation: Evaluation, column: Column) -> int:
+    return decimals(_values(evaluation, column))
+
+
+def _best(evaluation: Evaluation, column: Column, digits: int) -> str | None:
+    values = _values(evaluation, column)
+    if not column.best or len(evaluation.measures) < 2 or not values:
         return None
-    return f"{max(values) if column.best > 0 else min(values):.{column.digits}f}"
+    text = f"{max(values) if column.best > 0 else min(values):.{digits}f}"
+    return text.replace("-", "−")
 
 
 def class_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return the rows of the table of classes."""
     folds = evaluation.folds
     counts = np.bincount(folds.codes, minlength=len(folds.classes))
-    keys = list(dict.fromkeys([RAW, evaluation.verdict.method]))
+    keys = class_methods(evaluation)
     predicted = {key: folds.estimates[key].p.argmax(axis=1) for key in keys}
-    rows = []
+    found_rows = []
     for j, label in enumerate(folds.classes):
         mine = folds.codes == j
         found = {}
@@ -181,10 +232,10 @@ def class_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
             hits = int((said & mine).sum())
             found[key] = {
                 "mean": float(folds.estimates[key].p[:, j].mean()),
-                "recall": hits / int(mine.sum()),
+                "recall": hits / int(mine.sum()) if mine.any() else None,
                 "precision": hits / int(said.sum()) if said.any() else None,
             }
-        rows.append(
+        found_rows.append(
             {
                 "label": str(label),
                 "n": int(counts[j]),
@@ -193,7 +244,13 @@ def class_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
                 "methods": [found[key] for key in keys],
             }
         )
-    return rows
+    return found_rows
+
+
+def class_methods(evaluation: Evaluation) -> list[str]:
+    """Return the methods of the table of classes: the model as it is, and the recommended one."""
+    keys = dict.fromkeys([RAW, evaluation.verdict.method])
+    return [key for key in keys if key in evaluation.measures]
 
 
 def render(evaluation: Evaluation, command: str | None = None) -> str:
@@ -219,49 +276,115 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
         raise ImportError(
             "the page needs jinja2 and matplotlib: install them with pip install 'vennforest[all]'"
         ) from missing
-    folder = resources.files("vennforest.report")
+    folder = resources.files("vennforest.report").joinpath("templates")
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.DictLoader(
+            {
+                file.name: file.read_text("utf-8")
+                for file in folder.iterdir()
+                if file.name.endswith(".j2")
+            }
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    template = environment.from_string(folder.joinpath("page.html.j2").read_text("utf-8"))
-    bounded = words.bounded_method(evaluation)
-    page: str = template.render(
+    environment.filters.update(
+        prob=lambda p: "–" if p is None else numbers.probability(p),
+        share=lambda p: "–" if p is None else numbers.percent(p),
+        count="{:,}".format,
+        minus=lambda value, form="%+.4f": (form % value).replace("-", "−"),
+    )
+    page: str = environment.get_template("page.html.j2").render(
         evaluation=evaluation,
-        names=NAMES,
+        names=evaluation.names,
         raw=RAW,
         script=Markup(SCRIPT),
         script_hash=base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode(),
         style=Markup(folder.joinpath("page.css").read_text("utf-8")),
         when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         command=command,
-        summary=words.summary(evaluation),
-        figures=words.key_figures(evaluation),
-        data=words.data(evaluation),
-        recipe=recipe(evaluation),
-        guarantee=words.guarantee(evaluation),
-        columns=columns(len(evaluation.folds.classes)),
-        rows=comparison(evaluation),
-        against=words.against(evaluation),
-        diagrams=[
-            Markup(figures.reliability(evaluation, method, NAMES[method]))
-            for method in evaluation.measures
-        ],
-        bounded=bounded,
-        intervals=None if bounded is None else Markup(figures.intervals(evaluation, bounded)),
-        widths=None if bounded is None else Markup(figures.widths(evaluation, bounded)),
-        levels=[] if bounded is None else words.levels(evaluation, bounded),
-        classes=class_rows(evaluation),
-        class_methods=list(dict.fromkeys([RAW, evaluation.verdict.method])),
-        class_diagrams=[(label, Markup(svg)) for label, svg in figures.classes(evaluation, NAMES)]
-        if len(evaluation.folds.classes) > 2
-        else [],
-        most_classes=figures.MOST_CLASSES,
-        uncertain=uncertain_rows(evaluation),
-        wrong=wrong_rows(evaluation),
-        decisions=words.decisions(evaluation),
         versions=words.versions(),
+        **_verdict(evaluation),
+        **_tables(evaluation),
+        **{name: _marked(value, Markup) for name, value in _pictures(evaluation).items()},
     )
     return page
+
+
+def _verdict(evaluation: Evaluation) -> dict[str, Any]:
+    return {
+        "summary": words.summary(evaluation),
+        "figures": words.key_figures(evaluation),
+        "data": words.data(evaluation),
+        "how": design.how(evaluation),
+        "method_notes": design.methods(evaluation),
+        "recipe": recipe(evaluation),
+        "guarantee": None
+        if words.bounded_method(evaluation) is None
+        else words.guarantee(evaluation),
+        "checklist": checklist(evaluation),
+    }
+
+
+def _tables(evaluation: Evaluation) -> dict[str, Any]:
+    method, k = evaluation.verdict.method, len(evaluation.folds.classes)
+    wanted, more = columns(k), more_columns(k)
+    two = evaluation.positive is not None
+    return {
+        "columns": wanted,
+        "table": comparison(evaluation, wanted),
+        "more_columns": more,
+        "more_table": comparison(evaluation, more),
+        "against": words.against(evaluation),
+        "bounded": words.bounded_method(evaluation),
+        "levels": levels(evaluation, method),
+        "classes": class_rows(evaluation),
+        "class_methods": class_methods(evaluation),
+        "uncertain": uncertain_rows(evaluation),
+        "wrong": wrong_rows(evaluation),
+        "decisions": words.decisions(evaluation),
+        "tops": thresholds.tops_of(evaluation) if two else [],
+        "ranking": thresholds.ranking_rows(evaluation) if two else [],
+        "lifts": thresholds.lift_rows(evaluation, method) if two else [],
+        "thresholds": thresholds.threshold_rows(evaluation, method) if two else [],
+        "lines": thresholds.line_rows(evaluation) if two else [],
+        "subgroups": subgroups(evaluation),
+        "rare": is_rare(evaluation),
+    }
+
+
+def _pictures(evaluation: Evaluation) -> dict[str, Any]:
+    method, names = evaluation.verdict.method, evaluation.names
+    bounded = words.bounded_method(evaluation)
+    two = evaluation.positive is not None
+    shown = class_methods(evaluation)
+    return {
+        "diagrams": [figures.reliability(evaluation, key, names[key]) for key in shown],
+        "other_diagrams": [
+            figures.reliability(evaluation, key, names[key], histogram=False)
+            for key in evaluation.measures
+            if key not in shown
+        ],
+        "intervals": None if bounded is None else figures.intervals(evaluation, bounded),
+        "widths": None if bounded is None else figures.widths(evaluation, bounded),
+        "class_diagrams": [] if two else figures.classes(evaluation, names),
+        "most_classes": figures.MOST_CLASSES,
+        "ranking_curves": figures.ranking(evaluation) if two else [],
+        "net_benefit": figures.net_benefit(evaluation, method) if two else None,
+    }
+
+
+def _marked(value: Any, markup: Any) -> Any:
+    """Return pictures as text that is not escaped; labels beside them still are."""
+    if isinstance(value, str):
+        return markup(value)
+    if isinstance(value, list):
+        return [
+            (one[0], markup(one[1])) if isinstance(one, tuple) else markup(one) for one in value
+        ]
+    return value
 
 
 def write_page(

@@ -5,40 +5,67 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vennforest._validation import is_frame
-from vennforest.report.folds import RAW
+from vennforest.report.learners import LEARNERS, Learner
+from vennforest.report.predictions import RAW
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
 
 
-def recipe(evaluation: Evaluation) -> str:
-    """Return Python code that fits the recommended method to X and y.
+def recipe(evaluation: Evaluation) -> str | None:
+    """Return Python code that fits the recommended method to X and y; None if nothing was trained.
 
     Fitted to the rows that a fold trained on, it predicts that fold as the report did; fitted to
-    all, it is the model that ``vennforest fit`` writes.
+    all, it is, of a forest, the model that ``vennforest fit`` writes.
     """
+    if evaluation.origin not in ("folds", "time", "test"):
+        return None
     method, settings = evaluation.verdict.method, evaluation.settings
     seed = settings["random_state"]
-    forest = f"RandomForestClassifier({settings['n_trees']}, random_state={seed})"
-    lines = ["from sklearn.ensemble import RandomForestClassifier"]
+    learner = LEARNERS.get(settings["estimator"])
+    model = settings["estimator"]
+    lines: list[str] = []
+    if learner is not None:
+        model = learner.code.format(trees=settings["n_trees"], seed=seed)
+        lines += learner.imports
     if method != RAW:
         lines.append("from vennforest import CalibratedClassifier")
     if is_frame(evaluation.X):
         lines.append("from vennforest.tables import table_pipeline")
-        forest = f"table_pipeline({forest}, random_state={seed})"
+        model = f"table_pipeline({model}, random_state={seed})"
+    labels, groups = "y", ""
+    if learner is not None and learner.numbered:
+        lines += ["", "classes, codes = np.unique(y, return_inverse=True)"]
+        labels = "codes"
+    if evaluation.folds.groups is not None and method != RAW:
+        groups = ", groups=groups"
     if method == RAW:
-        return "\n".join([*lines, "", f"model = {forest}.fit(X, y)", "model.predict_proba(X_new)"])
-    options = f'method="{method}", random_state={seed}'
-    if settings["n_draws"] != 1:
-        options = f"n_draws={settings['n_draws']}, {options}"
-    if settings["subforest"] != "all":
-        options = f'subforest="{settings["subforest"]}", {options}'
+        fitted = f"model = {model}.fit(X, {labels})"
+        return "\n".join([*lines, "", fitted, "model.predict_proba(X_new)"])
     lines += [
         "",
-        f"forest = {forest}",
-        f"model = CalibratedClassifier(forest, {options}).fit(X, y)",
+        f"{_noun(learner)} = {model}",
+        f"model = CalibratedClassifier({_noun(learner)}, {_options(evaluation)})"
+        f".fit(X, {labels}{groups})",
         "model.predict_proba(X_new)  # a probability for each class",
     ]
     if evaluation.folds.estimates[method].bounds is not None:
         lines.append("model.predict_multiprobability(X_new)  # its lower and upper bounds")
     return "\n".join(lines)
+
+
+def _noun(learner: Learner | None) -> str:
+    return "forest" if learner is not None and learner.title == "forest" else "classifier"
+
+
+def _options(evaluation: Evaluation) -> str:
+    """Return the arguments that are not the defaults."""
+    settings = evaluation.settings
+    options = [f'method="{evaluation.verdict.method}"', f"random_state={settings['random_state']}"]
+    if settings["n_draws"] != 1:
+        options.insert(0, f"n_draws={settings['n_draws']}")
+    if settings["subforest"] != "all":
+        options.insert(0, f'subforest="{settings["subforest"]}"')
+    if settings["calibrate_on"] == "cv":
+        options.insert(0, "ensemble=False")
+    return ", ".join(options)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.folds import OutOfFold
 from vennforest.report.measures import (
     Difference,
     Measures,
@@ -17,6 +16,7 @@ from vennforest.report.measures import (
     mean_difference,
     squared_losses,
 )
+from vennforest.report.predictions import OutOfFold
 
 
 @dataclass(frozen=True)

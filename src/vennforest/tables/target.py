@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import InputError
+from vennforest.tables import screening
 from vennforest.tables.cells import Column
 from vennforest.tables.read import find_column, need_pandas
 
@@ -48,9 +49,18 @@ class LabelledTable:
 
 
 def split_target(
-    table: pd.DataFrame, target: str, drop: list[str] | None = None, *, name: str = "table"
+    table: pd.DataFrame,
+    target: str,
+    drop: list[str] | None = None,
+    *,
+    name: str = "table",
+    keep: list[str] | None = None,
+    screened: bool = True,
 ) -> LabelledTable:
-    """Split a table into X and y; rows without a label are left out.
+    """Split a table into X and y; rows without a label are left out, and so are identifiers.
+
+    An identifier is a column of running numbers, of text that differs in nearly every row and is
+    no prose, or of a number that differs in every row where its name says what it is.
 
     Parameters
     ----------
@@ -62,6 +72,10 @@ def split_target(
         Columns to leave out.
     name : str
         What the table is called.
+    keep : list of str, optional
+        Columns that stay though they look like identifiers.
+    screened : bool
+        Whether identifiers are left out, and remarks made on doubtful columns.
 
     Raises
     ------
@@ -71,6 +85,7 @@ def split_target(
     """
     target = find_column(table, target)
     unwanted = [find_column(table, name) for name in drop or []]
+    kept = {find_column(table, name) for name in keep or []}
     if target in unwanted:
         raise InputError(f"the target {target!r} must not be among the columns left out")
     notes: list[str] = []
@@ -86,7 +101,9 @@ def split_target(
         notes.append(f"{missing:,} of {len(table):,} rows have no {target!r} and are left out.")
         X = X[known]
     y = _labels(labels.present, target)
-    notes += _doubtful(X)
+    if screened:
+        X, remarks = _screened(X, y, kept)
+        notes += remarks
     return LabelledTable(X, y, target, name, notes)
 
 
@@ -169,31 +186,40 @@ def _labels(column: pd.Series[Any], target: str) -> NDArray[Any]:
     return labels
 
 
-def _doubtful(X: pd.DataFrame) -> list[str]:
-    """Return a sentence on columns that look like row identifiers."""
-    if len(X) < 20:
-        return []
-    suspects = []
-    for name in X.columns:
-        column = X[name]
-        kind = getattr(column.dtype, "kind", "O")
-        named = re.search(r"(^|[_\W])(id|uuid|guid|index|key)$", name, re.IGNORECASE) is not None
-        if kind not in "iuO" or not _all_distinct(column):
-            continue
-        counted = kind in "iu" and bool((np.diff(column.to_numpy()) == 1).all())
-        if named or counted or name.startswith("Unnamed:"):
-            suspects.append(name)
-    if not suspects:
-        return []
-    shown = ", ".join(map(repr, suspects[:5])) + (" and others" if len(suspects) > 5 else "")
-    return [
-        f"{shown} differs in every row, like a row number or an identifier: "
-        "leave it out with --drop unless it carries information."
-    ]
+def _screened(X: pd.DataFrame, y: NDArray[Any], kept: set[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Return X without identifiers, and remarks on it."""
+    notes = screening.alike(np.unique(y))
+    found = {n: why for n, why in screening.identifiers(X).items() if n not in kept}
+    if found and len(found) == len(X.columns):
+        notes.append(f"All columns look like identifiers ({_shown(found)}), and are kept.")
+    elif found:
+        reasons = "; ".join(
+            f"{_shown([n for n in found if found[n] == why])}: {why}"
+            for why in dict.fromkeys(found.values())
+        )
+        notes.append(
+            f"Left out as identifiers, which name rows and tell nothing of new ones ({reasons}); "
+            "--keep brings a column back."
+        )
+        X = X.drop(columns=list(found))
+    alone = screening.leaks(X, y)
+    if alone:
+        many = len(alone) > 1
+        notes.append(
+            f"{_shown(alone)} alone {'predict' if many else 'predicts'} the label nearly without "
+            "fault: written down after the outcome perhaps, or the outcome in other words? Leave "
+            f"{'them' if many else 'it'} out with --drop unless known when the prediction is made."
+        )
+    same = screening.constants(X)
+    if same:
+        notes.append(
+            f"{_shown(same)} {'hold' if len(same) > 1 else 'holds'} one value in every row, which "
+            "tells nothing."
+        )
+    return X, [*notes, *screening.misread(X)]
 
 
-def _all_distinct(column: pd.Series[Any]) -> bool:
-    try:
-        return bool(column.is_unique)
-    except TypeError:  # lists and the like have no hash
-        return False
+def _shown(names: Iterable[str], most: int = 8) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(map(repr, listed[:most])) + more

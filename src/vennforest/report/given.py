@@ -1,0 +1,470 @@
+"""Evaluate probabilities or scores that are there already, or a model that is fitted."""
+
+from __future__ import annotations
+
+import re
+import time as clock
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vennforest._files import one_line
+from vennforest._validation import FloatArray, InputError, IntArray, check_scores, encode_labels
+from vennforest.calibrators.bounded import has_bounds
+from vennforest.calibrators.methods import check_method, make_calibrator
+from vennforest.metrics._inputs import check_probabilities
+from vennforest.multiprobability import Multiprobability
+from vennforest.prediction import predict_once
+from vennforest.report.assemble import assemble, check_positive
+from vennforest.report.evaluation import NAMES, Evaluation
+from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
+from vennforest.report.splits import group_numbers, grouped, stratified, values_by
+
+SCORE_METHODS = ("venn-abers", "platt", "isotonic")
+"""What scores are calibrated by unless others are named."""
+
+SAME = 40
+"""So many labels in a row that agree are the training labels: 1 in 2^40 by chance."""
+
+
+def report(
+    y: ArrayLike,
+    predictions: Any,
+    *,
+    classes: ArrayLike | None = None,
+    positive: Any = None,
+    groups: ArrayLike | None = None,
+    by: Mapping[str, ArrayLike] | None = None,
+    costs: Any = None,
+    random_state: int = 0,
+    name: str = "predictions",
+    target: str = "label",
+    notes: Sequence[str] = (),
+    X: Any = None,
+) -> Evaluation:
+    """Evaluate probabilities that any models gave for rows they were not trained on.
+
+    Nothing is trained. The result shows itself in a notebook, and writes the page with
+    ``to_html``.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Observed labels.
+    predictions : dict of str to array-like, or array-like
+        By name of the model: probabilities of the positive class, shape (n,), or of every class in
+        sorted order, shape (n, k), in [0, 1]; or a ``Multiprobability``, whose probability is its
+        ``merge("log")``; or a pair of both. One alone need not be named.
+    classes : array-like of shape (k,), optional
+        Every class, when some may be missing from ``y``.
+    positive : label, optional
+        The class that probabilities of shape (n,) are of: by default the second of two in sorted
+        order. It is also the positive class of the page, which otherwise is the rarer one.
+    groups : array-like of shape (n,), optional
+        Rows of one group count as one observation in the intervals.
+    by : mapping of str to array-like of shape (n,), optional
+        Values whose rows are also looked at separately.
+    costs : CostMatrix, array-like, dict, str or path, optional
+        What decisions cost, see ``CostMatrix.read``.
+    random_state : int
+        Of the labels drawn to see what chance gives.
+    name, target : str
+        Names of the data set and of the label.
+    notes : sequence of str
+        Remarks, one sentence each.
+    X : data frame of shape (n, d), optional
+        Whose index names the rows.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ValueError
+        If predictions do not fit the labels, or are no probabilities.
+
+    Examples
+    --------
+    >>> y = ["no", "yes", "no", "yes"] * 20
+    >>> found = report(y, {"clinic": [0.2, 0.9, 0.4, 0.6] * 20, "coin": [0.5] * 80})
+    >>> found.verdict.method
+    'clinic'
+    """
+    started = clock.perf_counter()
+    codes, labels = encode_labels(y, classes)
+    if len(labels) < 2:
+        raise InputError(
+            f"y must hold at least two classes, got one: {str(labels[0])!r}; name the others with "
+            "classes="
+        )
+    check_positive(positive, labels.astype(str))
+    if not isinstance(predictions, Mapping):
+        predictions = {"Predictions": predictions}
+    if not predictions:
+        raise InputError("predictions must hold those of at least one model, got none")
+    estimates = {}
+    for key, values in predictions.items():
+        key = str(key)
+        if key in (RAW, BASELINE):
+            key = f"{key} (given)"
+        estimates[key] = _estimates(key, values, labels, len(codes), positive)
+    members = None
+    said = list(notes)
+    if groups is not None:
+        members, alone = group_numbers(groups, len(codes))
+        if alone:
+            said.append(f"{alone:,} rows without a group count as a group each.")
+    folds = OutOfFold(
+        labels,
+        codes,
+        np.zeros(len(codes), np.intp),
+        np.arange(len(codes)),
+        estimates,
+        {},
+        {},
+        groups=members,
+    )
+    return assemble(
+        folds,
+        X=X,
+        name=name,
+        target=target,
+        positive=positive,
+        costs=costs,
+        settings={
+            "random_state": int(random_state),
+            "guarantee": "model",
+            "noun": "model",
+            "methods": list(estimates),
+        },
+        names={key: key for key in estimates},
+        origin="given",
+        by=values_by(by, len(codes)),
+        notes=said,
+        started=started,
+    )
+
+
+def _estimates(
+    name: str, values: Any, labels: NDArray[Any], n: int, positive: Any
+) -> MethodEstimates:
+    """Return what one model said, with a column a class."""
+    if isinstance(values, tuple):
+        p, bounds = values
+        whole = _estimates(name, bounds, labels, n, positive).bounds
+        return MethodEstimates(_estimates(name, p, labels, n, positive).p, whole)
+    if isinstance(values, Multiprobability):
+        if values.classes.tolist() != labels.tolist() or len(values) != n:
+            raise InputError(
+                f"predictions of {name!r} must be of {n} rows and of the classes "
+                f"{labels.tolist()}, got {len(values)} and {values.classes.tolist()}"
+            )
+        return MethodEstimates(values.merge("log"), values)
+    try:
+        p = check_probabilities(values)
+    except ValueError as error:
+        raise InputError(f"predictions of {name!r}: {error}") from error
+    if len(p) != n:
+        raise InputError(f"predictions of {name!r} must be of {n} rows, got {len(p)}")
+    if p.ndim == 1:
+        if len(labels) != 2:
+            raise InputError(
+                f"predictions of {name!r} must have a column for each of {len(labels)} classes, "
+                "got one"
+            )
+        first = positive is not None and str(labels[0]) == str(positive)
+        p = np.column_stack([p, 1 - p] if first else [1 - p, p])
+    if p.shape[1] != len(labels):
+        raise InputError(
+            f"predictions of {name!r} must have a column for each of {len(labels)} classes "
+            f"({', '.join(map(str, labels[:8]))}), got {p.shape[1]}"
+        )
+    return MethodEstimates(p / p.sum(axis=1, keepdims=True), None)
+
+
+def class_of_name(name: str, labels: NDArray[Any]) -> int | None:
+    """Return which class a column's name says it is of: ``p(yes)``, ``yes``, ``prob_yes``.
+
+    None where it names none of them, or two.
+    """
+    found = []
+    for j, label in enumerate(labels.astype(str)):
+        pattern = rf"(^|[\W_]){re.escape(label)}\)?$"
+        if name in (label, f"p({label})") or re.search(pattern, name, re.IGNORECASE):
+            found.append(j)
+    exact = [j for j in found if name in (str(labels[j]), f"p({labels[j]})")]
+    found = exact or found
+    return found[0] if len(found) == 1 else None
+
+
+def report_scores(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    methods: Sequence[str] | None = None,
+    n_folds: int = 10,
+    positive: Any = None,
+    groups: ArrayLike | None = None,
+    by: Mapping[str, ArrayLike] | None = None,
+    costs: Any = None,
+    random_state: int = 0,
+    name: str = "scores",
+    target: str = "label",
+    notes: Sequence[str] = (),
+    X: Any = None,
+) -> Evaluation:
+    """Evaluate what calibrators make of scores that are no probabilities.
+
+    Each calibrator is fitted to the scores of the other folds. The scores themselves have to be of
+    rows that their model was not trained on.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Observed labels.
+    scores : array-like of shape (n,) or (n, k)
+        Of the positive class (as in ``report``), or of every class in sorted order; any real
+        numbers.
+    methods : sequence of str, optional
+        Calibrators; by default Venn–Abers, Platt and isotonic.
+    n_folds : int
+        From 2 on.
+    positive, groups, by, costs, random_state, name, target, notes, X
+        As in ``report``; rows of a group are never on both sides of a fold.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ValueError
+        If scores do not fit the labels.
+    """
+    started = clock.perf_counter()
+    codes, labels = encode_labels(y)
+    values = check_scores(scores)
+    if len(labels) < 2 or np.bincount(codes).min() < 2:
+        raise InputError("y must hold at least two classes with two rows each to calibrate scores")
+    if len(values) != len(codes):
+        raise InputError(f"scores must be of {len(codes)} rows, got {len(values)}")
+    if values.ndim == 1 and len(labels) != 2:
+        raise InputError(f"scores must have a column for each of {len(labels)} classes, got one")
+    check_positive(positive, labels.astype(str))
+    if values.ndim == 1 and positive is not None and str(labels[0]) == str(positive):
+        values = -values
+    chosen = [check_method(method).name for method in methods or SCORE_METHODS if method != RAW]
+    members, said = None, list(notes)
+    if groups is not None:
+        members, _ = group_numbers(groups, len(codes))
+    n_folds = min(int(n_folds), int(np.bincount(codes).max()))
+    splits = (
+        stratified(codes, n_folds, random_state)
+        if members is None
+        else grouped(codes, members, n_folds, random_state)
+    )
+    fold = np.zeros(len(codes), np.intp)
+    for i, (_, held) in enumerate(splits):
+        fold[held] = i
+    try:
+        estimates = {m: _calibrated(m, values, codes, labels, splits) for m in chosen}
+    except ValueError as error:  # scores that a calibrator does not take
+        raise InputError(one_line(error)) from error
+    return assemble(
+        OutOfFold(labels, codes, fold, np.arange(len(codes)), estimates, {}, {}, groups=members),
+        X=X,
+        name=name,
+        target=target,
+        positive=positive,
+        costs=costs,
+        settings={
+            "random_state": int(random_state),
+            "guarantee": "kept",
+            "noun": "calibrator",
+            "n_folds": len(splits),
+            "methods": chosen,
+            "split": "shuffled, with the classes in like shares",
+        },
+        names=NAMES,
+        origin="scores",
+        by=values_by(by, len(codes)),
+        notes=said,
+        started=started,
+    )
+
+
+def _calibrated(
+    method: str,
+    scores: FloatArray,
+    codes: IntArray,
+    labels: NDArray[Any],
+    splits: Sequence[tuple[IntArray, IntArray]],
+) -> MethodEstimates:
+    n, k = len(codes), len(labels)
+    p, lower, upper = np.empty((n, k)), np.empty((n, k)), np.empty((n, k))
+    bounded = False
+    for train, held in splits:
+        calibrator = make_calibrator(method)
+        calibrator.fit(scores[train], labels[codes[train]], classes=labels)
+        p[held] = calibrator.predict_proba(scores[held])
+        if has_bounds(calibrator):
+            bounded = True
+            found = calibrator.predict_multiprobability(scores[held])
+            found = found.widen(p[held])
+            lower[held], upper[held] = found.lower, found.upper
+    return MethodEstimates(p, Multiprobability(lower, upper, labels) if bounded else None)
+
+
+def report_model(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    n_trained: int | None = None,
+    positive: Any = None,
+    groups: ArrayLike | None = None,
+    by: Mapping[str, ArrayLike] | None = None,
+    costs: Any = None,
+    random_state: int = 0,
+    name: str = "data",
+    target: str = "label",
+    notes: Sequence[str] = (),
+) -> Evaluation:
+    """Evaluate a fitted model on rows it was not trained on.
+
+    Where the rows are those it was trained on, or it does far better on them than out of sample,
+    the page says so on top.
+
+    Parameters
+    ----------
+    model : CalibratedClassifier or TransductiveClassifier
+        Fitted.
+    X : data frame or array of shape (n, d)
+        Rows as the model takes them.
+    y : array-like of shape (n,)
+        Their labels, among the model's classes.
+    n_trained : int, optional
+        How many rows it was trained on.
+    positive, groups, by, costs, random_state, name, target, notes
+        As in ``report``.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ValueError
+        If a label is none of the model's classes, or the rows are none the model takes.
+    """
+    started = clock.perf_counter()
+    labels = np.asarray(model.classes_)
+    known = {str(label): j for j, label in enumerate(labels)}
+    given = [str(label) for label in np.asarray(y).tolist()]
+    strange = sorted(set(given) - set(known))
+    if strange:
+        raise InputError(
+            f"the table must hold labels of the model ({', '.join(list(known)[:8])}), got "
+            f"{strange[0]!r}: leave these rows out"
+        )
+    codes = np.array([known[label] for label in given], dtype=np.intp)
+    if len(np.unique(codes)) < 2:
+        raise InputError(f"the table must hold at least two classes, got only {given[0]!r}")
+    check_positive(positive, labels.astype(str))
+    bounds, p = predict_once(model, X)
+    estimates = {str(getattr(model, "method", "model")): MethodEstimates(p, bounds)}
+    key = next(iter(estimates))
+    key = key if key in NAMES and key != RAW else "model"
+    estimates = {key: MethodEstimates(p, bounds)}
+    own = model.estimators_ if hasattr(model, "estimators_") else []
+    if len(own) == 1 and hasattr(own[0], "predict_proba"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            estimates = {RAW: MethodEstimates(own[0].predict_proba(X), None), **estimates}
+    warned, seen = _seen(model, codes, labels, estimates, n_trained)
+    said = [warned, *notes]
+    members = None if groups is None else group_numbers(groups, len(codes))[0]
+    folds = OutOfFold(
+        labels,
+        codes,
+        np.zeros(len(codes), np.intp),
+        np.arange(len(codes)),
+        estimates,
+        {},
+        {},
+        groups=members,
+    )
+    return assemble(
+        folds,
+        X=X,
+        name=name,
+        target=target,
+        positive=positive,
+        costs=costs,
+        settings={
+            "random_state": int(random_state),
+            "guarantee": "model",
+            "noun": "model",
+            "n_trained": n_trained,
+            "seen": seen,
+            "methods": list(estimates),
+        },
+        names={RAW: "Raw model", "model": "The model", key: NAMES.get(key, "The model")},
+        origin="model",
+        by=values_by(by, len(codes)),
+        notes=said,
+        started=started,
+    )
+
+
+def _seen(
+    model: Any,
+    codes: IntArray,
+    labels: NDArray[Any],
+    estimates: Mapping[str, MethodEstimates],
+    n_trained: int | None,
+) -> tuple[str, bool]:
+    """Return what is to be said of rows that the model may have been trained on, and if it was."""
+    size = "" if n_trained is None else f" of {n_trained:,} rows"
+    scores, y = getattr(model, "calibration_scores_", None), getattr(model, "calibration_y_", None)
+    unknown = f"The numbers hold only if the model's training table{size} has none of these rows."
+    if scores is None or y is None:
+        return unknown, False
+    trained = np.searchsorted(labels, y)
+    if _within(codes, trained) or _within(trained, codes):
+        return (
+            "These look like the very rows that the model was trained or calibrated on (the labels "
+            "agree one by one): all numbers on this page are too good. Take rows it has not seen, "
+            "or let the report cross-validate (without --model).",
+            True,
+        )
+    if RAW in estimates and len(labels) == 2:
+        held = scores if scores.ndim == 1 else scores[:, 1]
+        if held.min() >= 0 and held.max() <= 1:
+            here = (estimates[RAW].p[:, 1] - (codes == 1)) ** 2
+            there = (held - (trained == 1)) ** 2
+            error = np.sqrt(here.var() / len(here) + there.var() / len(there))
+            if there.mean() - here.mean() > 6 * error and here.mean() < 0.7 * there.mean():
+                return (
+                    "The model does far better on these rows than on its calibration rows (Brier "
+                    f"score {here.mean():.3g} in place of {there.mean():.3g}): it was probably "
+                    "trained on some of them, and the numbers on this page are too good.",
+                    True,
+                )
+    return unknown, False
+
+
+def _within(part: IntArray, whole: IntArray) -> bool:
+    """Tell whether labels stand in others one after the other, and are too many for chance."""
+    n = len(part)
+    counts = np.bincount(part)
+    share = counts / n
+    bits = -n * float(np.log2(np.square(share).sum()))  # that a random run agrees
+    if n > len(whole) or bits < SAME:
+        return False
+    starts = [0, len(whole) - n]
+    return any(np.array_equal(whole[i : i + n], part) for i in starts)

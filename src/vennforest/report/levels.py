@@ -1,0 +1,124 @@
+"""What was observed among rows of like probability, with its confidence interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import binomtest
+
+from vennforest._validation import FloatArray
+from vennforest.report.predictions import MethodEstimates
+
+if TYPE_CHECKING:
+    from vennforest.report.evaluation import Evaluation
+
+RARE = 0.1
+"""Below this share of the positive class probabilities are looked at by powers of ten."""
+
+EVEN = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+STEPS = (0.0, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+@dataclass(frozen=True)
+class Level:
+    """Rows of like probability.
+
+    Attributes
+    ----------
+    n : int
+        How many they are.
+    p : float
+        Their mean probability of the event.
+    low, high : float or None
+        Their mean bounds, where there are some.
+    share : float
+        Share of them for which the event happened.
+    least, most : float
+        Wilson's 95 % confidence interval of that share, with rows taken as independent.
+    """
+
+    n: int
+    p: float
+    low: float | None
+    high: float | None
+    share: float
+    least: float
+    most: float
+
+
+def wilson(n: int, events: int) -> tuple[float, float]:
+    """Return the 95 % confidence interval (Wilson) of a share of n."""
+    span = binomtest(events, n).proportion_ci(0.95, method="wilson")
+    return float(span.low), float(span.high)
+
+
+def share_of_positive(evaluation: Evaluation) -> float | None:
+    """Return the share of the positive class; None with more than two classes."""
+    if evaluation.positive is None:
+        return None
+    return float((evaluation.folds.codes == evaluation.positive).mean())
+
+
+def is_rare(evaluation: Evaluation) -> bool:
+    """Tell whether the positive class is so rare that even steps of probability show nothing."""
+    share = share_of_positive(evaluation)
+    return share is not None and share < RARE
+
+
+def event_of(
+    evaluation: Evaluation, estimates: MethodEstimates
+) -> tuple[FloatArray, FloatArray, FloatArray | None, FloatArray | None]:
+    """Return probability, outcome and bounds (None: none) of the event looked at, each (n,).
+
+    The positive class of two; with more classes that the predicted label is right.
+    """
+    codes = evaluation.folds.codes
+    at = evaluation.positive
+    bounds = estimates.bounds
+    if at is not None:
+        outcome = (codes == at).astype(np.float64)
+        if bounds is None:
+            return estimates.p[:, at], outcome, None, None
+        return estimates.p[:, at], outcome, bounds.lower[:, at], bounds.upper[:, at]
+    column = estimates.p.argmax(axis=1) if bounds is None else bounds.lower.argmax(axis=1)
+    outcome = (column == codes).astype(np.float64)
+    p = np.take_along_axis(estimates.p, column[:, None], axis=1)[:, 0]
+    if bounds is None:
+        return p, outcome, None, None
+    low, high = bounds.of_label()
+    return p, outcome, low, high
+
+
+def levels(evaluation: Evaluation, method: str) -> list[Level]:
+    """Return what was observed by level of a method's probability; empty levels are left out."""
+    p, outcome, low, high = event_of(evaluation, evaluation.folds.estimates[method])
+    found = []
+    for at in members(p, is_rare(evaluation)):
+        n, events = len(at), int(outcome[at].sum())
+        found.append(
+            Level(
+                n,
+                float(p[at].mean()),
+                None if low is None else float(low[at].mean()),
+                None if high is None else float(high[at].mean()),
+                events / n,
+                *wilson(n, events),
+            )
+        )
+    return found
+
+
+def members(p: FloatArray, rare: bool) -> list[np.ndarray]:
+    """Return the rows of each level that has some, by probability; levels are closed below."""
+    edges = np.array(STEPS if rare else EVEN)
+    number = np.searchsorted(edges[1:-1], p, side="right")
+    return [np.flatnonzero(number == i) for i in range(len(edges) - 1) if (number == i).any()]
+
+
+def level_of(evaluation: Evaluation, method: str, row: int) -> Level:
+    """Return the level of a row of the predictions."""
+    p = event_of(evaluation, evaluation.folds.estimates[method])[0]
+    groups = members(p, is_rare(evaluation))
+    return levels(evaluation, method)[next(i for i, at in enumerate(groups) if row in at)]

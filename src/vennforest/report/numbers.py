@@ -1,0 +1,94 @@
+"""How numbers are written: enough digits to tell apart what differs, and no more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+MOST_DIGITS = 6
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """Return a share as a percentage; one that is not quite 0 or 1 never reads as such.
+
+    Near 0 and near 100 % there are as many digits as show two that count.
+    """
+    distance = min(share, 1 - share)
+    if 0 < distance < 10.0 ** (-digits - 1):
+        digits = min(MOST_DIGITS - 2, _significant(100 * distance))
+    text = f"{100 * share:.{digits}f}"
+    least = 10.0**-digits
+    if share > 0 and float(text) == 0:
+        return f"under {least:.{digits}f} %"
+    if share < 1 and float(text) == 100:
+        return f"over {100 - least:.{digits}f} %"
+    return f"{text} %"
+
+
+def points(gap: float) -> str:
+    """Return a distance of probabilities in percentage points."""
+    return f"{number_of_points(gap)} percentage points"
+
+
+def number_of_points(gap: float) -> str:
+    """Return a distance of probabilities as a number of percentage points."""
+    size = 100 * abs(gap)
+    if size == 0:
+        return "0"
+    digits = 1 if size >= 1 else min(MOST_DIGITS - 2, _significant(size))
+    text = f"{size:.{digits}f}"
+    return text if float(text) else f"under {10.0**-digits:.{digits}f}"
+
+
+def probability(p: float, digits: int = 3) -> str:
+    """Return a probability; near 0 and 1 with two digits that count."""
+    distance = min(p, 1 - p)
+    if 0 < distance < 10.0 ** (1 - digits):
+        digits = min(MOST_DIGITS, max(digits, _significant(distance)))
+    text = f"{p:.{digits}f}"
+    if p > 0 and float(text) == 0:
+        return f"<{10.0**-digits:.{digits}f}"
+    if p < 1 and float(text) == 1:
+        return f">{1 - 10.0**-digits:.{digits}f}"
+    return text
+
+
+def area(value: float) -> str:
+    """Return an area under a curve; one below 1 never reads as 1."""
+    text = f"{value:.3f}"
+    return ">0.999" if value < 1 and float(text) == 1 else text
+
+
+def within(p: float, low: float, high: float) -> str:
+    """Return a probability and what it lies between, all with the same digits."""
+    distance = min(x for x in (p, 1 - p, 0.5) if x > 0)
+    digits = min(MOST_DIGITS, max(3, _significant(distance)))
+    while digits < MOST_DIGITS and f"{low:.{digits}f}" == f"{high:.{digits}f}":
+        digits += 1
+    if f"{low:.{digits}f}" == f"{high:.{digits}f}":
+        return f"{p:.{digits}f}, as are both bounds to {digits} digits"
+    return f"{p:.{digits}f}, between {low:.{digits}f} and {high:.{digits}f}"
+
+
+def decimals(values: Iterable[float | None], least: int = 3) -> int:
+    """Return how many decimals tell values apart: the spread shows some twenty steps."""
+    finite = [v for v in values if v is not None and math.isfinite(v)]
+    spread = max(finite, default=0.0) - min(finite, default=0.0)
+    if spread <= 0:
+        return least
+    return min(MOST_DIGITS, max(least, math.ceil(-math.log10(spread / 20))))
+
+
+def p_value(value: float) -> str:
+    """Return a p-value behind its relation."""
+    return "< 0.001" if value < 0.001 else f"= {value:.2g}"
+
+
+def rows(n: int) -> str:
+    """Return a number of rows."""
+    return f"{n:,} row{'' if n == 1 else 's'}"
+
+
+def _significant(size: float) -> int:
+    """Return the decimals at which a number shows two digits that count."""
+    return max(0, 1 - math.floor(math.log10(size)))

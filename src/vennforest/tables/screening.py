@@ -1,0 +1,247 @@
+"""What is doubtful about the columns of a table: identifiers, constants, leaks, misread cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
+
+from vennforest.tables.cells import Column, number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEWEST = 20
+"""Rows below which nothing is said of a column."""
+
+DISTINCT = 0.95
+"""Share of different cells from which text names the row."""
+
+WORDS = 8
+"""Words of the middle cell from which text is prose, which may say something."""
+
+LOOKED_AT = 5_000
+"""Rows by which a column is judged."""
+
+MOST_COLUMNS = 1_000
+"""Columns that are tried for leaks."""
+
+LEAK = 0.98
+"""Share of the most frequent class's errors that a leaking column takes away alone."""
+
+MOSTLY = 0.8
+"""Share of cells written like numbers, or dates, from which the others are the exception."""
+
+ID = re.compile(r"(^|[_\W])(id|uuid|guid|index|key|nr|no|number)$|^unnamed:", re.IGNORECASE)
+LIKE_NUMBER = re.compile(
+    r"^[<>≤≥~]?\s*[-+]?(?:[€$£¥]|EUR|USD|GBP|CHF)?\s*[-+]?\d[\d.,'\s]*\s*"
+    r"(?:[%‰€$£¥]|[A-Za-zµ°/]{1,6})?$"
+)
+LIKE_DATE = re.compile(
+    r"^\d{1,4}[-/. ](?:\d{1,2}|[A-Za-zäöüéû]{3,9})\.?[-/. ,]+\d{1,4}(?:[T ]\d{1,2}:\d{2}.*)?$"
+)
+DAY_AND_MONTH = re.compile(r"^\s*(\d{1,2})[-/.](\d{1,2})[-/.]\d{2,4}\b")
+
+
+def identifiers(X: pd.DataFrame) -> dict[str, str]:
+    """Return the columns that name the rows, and how each does."""
+    if len(X) < FEWEST:
+        return {}
+    found = {}
+    for name in X.columns:
+        why = _identifies(X[name], str(name))
+        if why is not None:
+            found[str(name)] = why
+    return found
+
+
+def _identifies(cells: pd.Series[Any], name: str) -> str | None:
+    present = cells.dropna()
+    kind = getattr(present.dtype, "kind", "O")
+    if len(present) < FEWEST or kind not in "iufO":
+        return None
+    if kind in "iuf":
+        values = present.to_numpy()
+        if not np.isfinite(values).all() or (values != np.round(values)).any():
+            return None
+        distinct = np.unique(values)
+        if len(distinct) < len(values):
+            return None
+        if float(distinct[-1]) - float(distinct[0]) == len(values) - 1:
+            return "running numbers"
+        return "a different number in every row" if ID.search(name) else None
+    if not all(isinstance(value, str) for value in present.iloc[:LOOKED_AT]):
+        return None
+    n_distinct = int(present.nunique())
+    if n_distinct < DISTINCT * len(present):
+        return None
+    sample = [value.strip() for value in present.iloc[:LOOKED_AT]]
+    if np.median([len(value.split()) for value in sample]) >= WORDS:
+        return None
+    if not ID.search(name) and (
+        _share(LIKE_NUMBER.match, sample) >= MOSTLY or _share(LIKE_DATE.match, sample) >= MOSTLY
+    ):
+        return None  # a quantity or a date that was read as text: that is said instead
+    if Column(present, name).learn()[0] != "text":
+        return None
+    nearly = "" if n_distinct == len(present) else "nearly "
+    return f"text that differs in {nearly}every row"
+
+
+def constants(X: pd.DataFrame) -> list[str]:
+    """Return the columns that hold one value in every row."""
+    found = []
+    for name in X.columns:
+        try:
+            constant = X[name].nunique(dropna=False) == 1 and X[name].notna().any()
+        except TypeError:  # lists and the like have no hash
+            continue
+        if constant:
+            found.append(str(name))
+    return found
+
+
+def leaks(X: pd.DataFrame, y: NDArray[Any]) -> list[str]:
+    """Return the columns each of which predicts the label alone, nearly without fault.
+
+    A small tree of one column is tried on three folds of up to 5,000 rows; counted are the errors
+    of the most frequent class that it takes away.
+    """
+    codes = np.unique(y, return_inverse=True)[1]
+    if len(codes) > LOOKED_AT:
+        rows = np.random.default_rng(0).permutation(len(codes))[:LOOKED_AT]
+        X, codes = X.iloc[rows], np.unique(codes[rows], return_inverse=True)[1]
+    counts = np.bincount(codes)
+    errors = len(codes) - int(counts.max())
+    if errors < 5 or len(codes) < FEWEST:
+        return []
+    k = len(counts)
+    splits = _folds(codes)
+    found = []
+    for name in list(X.columns)[:MOST_COLUMNS]:
+        values = _as_number(X[name])
+        if values is None:
+            continue
+        tree = DecisionTreeClassifier(max_leaf_nodes=4 * k, random_state=0)
+        whole = tree.fit(values, codes).predict(values)
+        if (whole != codes).sum() > (1 - LEAK) * 1.5 * errors:  # not even where it was trained
+            continue
+        wrong = 0
+        for train, test in splits:
+            wrong += int((tree.fit(values[train], codes[train]).predict(values[test])
+                          != codes[test]).sum())  # fmt: skip
+        if wrong <= (1 - LEAK) * errors:
+            found.append(str(name))
+    return found
+
+
+def _folds(codes: NDArray[np.intp]) -> list[Any]:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # classes of fewer than three rows
+        splitter = StratifiedKFold(3, shuffle=True, random_state=0)
+        return list(splitter.split(codes[:, None], codes))
+
+
+def _as_number(cells: pd.Series[Any]) -> NDArray[np.float64] | None:
+    """Return a column as numbers for a tree, (n, 1); None for text of too many values."""
+    kind = getattr(cells.dtype, "kind", "O")
+    if kind in "iufb":
+        values = cells.to_numpy(dtype=np.float64)
+        return np.where(np.isfinite(values), values, np.nan)[:, None]
+    if kind in "Mm":
+        times = cells.to_numpy().astype(np.int64).astype(np.float64)
+        return np.where(cells.isna().to_numpy(), np.nan, times)[:, None]
+    try:
+        text = cells.astype(object).where(cells.notna(), "").astype(str)
+        values, names = text.to_numpy(dtype=object), np.unique(text.to_numpy(dtype=str))
+    except TypeError:
+        return None
+    if len(names) > len(cells) / 4:
+        return None
+    return np.searchsorted(names, values.astype(str)).astype(np.float64)[:, None]
+
+
+def misread(X: pd.DataFrame) -> list[str]:
+    """Return sentences on columns that may hold something else than they are taken for."""
+    if len(X) < FEWEST:
+        return []
+    said = []
+    for name in X.columns:
+        present = X[name].dropna()
+        if getattr(present.dtype, "kind", "O") != "O" or not len(present):
+            continue
+        sample = present.iloc[:LOOKED_AT].tolist()
+        if not all(isinstance(value, str) for value in sample):
+            continue
+        sample = [value.strip() for value in sample]
+        sentence = _text_of(sample, str(name)) if _is_text(present, name) else _dates(present, name)
+        if sentence is not None:
+            said.append(sentence)
+    return said
+
+
+def _is_text(present: pd.Series[Any], name: str) -> bool:
+    return Column(present, str(name)).learn()[0] == "text"
+
+
+def _text_of(sample: Sequence[str], name: str) -> str | None:
+    """Say where numbers or dates became text."""
+    if _share(LIKE_DATE.match, sample) >= MOSTLY:
+        return (
+            f"{name!r} looks like dates, such as {sample[0]!r}, but is read as text: the format is "
+            "not a common one, or not the same in all cells. Write them as 2021-01-25."
+        )
+    plain = [value for value in sample if number(value) is not None]
+    like = [value for value in sample if LIKE_NUMBER.match(value) and any(map(str.isdigit, value))]
+    if len(like) < MOSTLY * len(sample) and len(plain) < MOSTLY * len(sample):
+        return None
+    odd = next((value for value in sample if number(value) is None), sample[0])
+    if len(plain) < MOSTLY * len(sample) and len(set(like)) < FEWEST:
+        return None  # grades and codes such as 1a
+    odd = odd if len(odd) <= 30 else odd[:29] + "…"
+    return (
+        f"{name!r} looks like numbers but is read as text, because of cells such as {odd!r}: write "
+        "plain numbers with a decimal point."
+    )
+
+
+def _dates(present: pd.Series[Any], name: str) -> str | None:
+    """Say where day and month could be either."""
+    pairs = [DAY_AND_MONTH.match(str(value)) for value in present]
+    if not all(pairs):
+        return None
+    both = np.array([[int(found[1]), int(found[2])] for found in pairs if found])
+    if both.max() > 12 or (both[:, 0] == both[:, 1]).all():
+        return None
+    _, written = Column(present, str(name)).learn()
+    if written is None:
+        return None
+    first = "the day" if written.index("%d") < written.index("%m") else "the month"
+    return (
+        f"In {str(name)!r} day and month could be either; the first number is taken for {first}. "
+        "Write dates as 2021-01-25."
+    )
+
+
+def alike(labels: Iterable[Any]) -> list[str]:
+    """Return sentences on labels that differ by case or spaces alone."""
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        groups.setdefault(" ".join(str(label).split()).casefold(), []).append(str(label))
+    return [
+        f"The labels {', '.join(map(repr, group))} differ by case or spaces alone, and are taken "
+        "for different classes."
+        for group in groups.values()
+        if len(group) > 1
+    ]
+
+
+def _share(test: Any, sample: Sequence[str]) -> float:
+    return sum(test(value) is not None for value in sample) / max(1, len(sample))

@@ -1,0 +1,279 @@
+"""Ranking, thresholds, decision curves and weak calibration against their slow versions."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import norm
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from oracles import ranking as slow
+from vennforest import Multiprobability
+from vennforest.metrics import (
+    auc_interval,
+    calibration_line,
+    decision_curve,
+    ranking_curves,
+    smooth_calibration_curve,
+    threshold_table,
+    weighted_auc,
+)
+
+
+def problems(n_cases, seed, n=24):
+    """Outcomes with both classes, estimates with ties, constants and neighbours one ulp apart."""
+    rng = np.random.default_rng(seed)
+    for i in range(n_cases):
+        size = int(rng.integers(4, n))
+        outcome = rng.integers(2, size=size)
+        outcome[:2] = [0, 1]
+        p = rng.random(size)
+        if i % 4 == 1:
+            p = np.round(p, 1)
+        elif i % 4 == 2:
+            p = np.nextafter(np.repeat(0.5, size), rng.choice([0.0, 0.5, 1.0], size))
+        elif i % 7 == 3:
+            p = np.full(size, 0.3)
+        yield outcome, p, rng
+
+
+def test_area_and_its_variance_are_delongs():
+    for outcome, p, _ in problems(600, 1):
+        found = auc_interval(outcome, p)
+        assert found.auc == pytest.approx(float(slow.auc(outcome, p)), abs=1e-12)
+        assert 0 <= found.low <= found.auc <= found.high <= 1
+        if min(outcome.sum(), (1 - outcome).sum()) < 2 or not 0 < found.auc < 1:
+            continue
+        variance = slow.delong_variance(outcome, p)
+        if variance < 1e-15:
+            continue
+        half = 1.959963984540054 * np.sqrt(variance) / (found.auc * (1 - found.auc))
+        middle = np.log(found.auc / (1 - found.auc))
+        assert found.low == pytest.approx(expit(middle - half), abs=1e-9)
+        assert found.high == pytest.approx(expit(middle + half), abs=1e-9)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_interval_of_many_classes_is_that_of_the_infinitesimal_jackknife(grouped):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        k = int(rng.integers(2, 5))
+        codes = rng.permutation(np.arange(18) % k)
+        p = rng.dirichlet(np.ones(k), 18).round(1 + seed % 2)
+        p[:, 0] += 1 - p.sum(axis=1)
+        p = np.clip(p, 0, 1)
+        p /= p.sum(axis=1, keepdims=True)
+        groups = rng.integers(6, size=18) if grouped else np.arange(18)
+        if k == 2 and not grouped:
+            continue  # DeLong's correction is another: above
+        found = auc_interval(codes, p, groups=groups if grouped else None, classes=range(k))
+        assert found.auc == pytest.approx(weighted_auc(codes, p, classes=range(k)), abs=1e-12)
+        moves = slow.jackknife_moves(codes, p)
+        sums = [moves[groups == g].sum() for g in np.unique(groups)]
+        variance = np.square(sums).sum() / 18**2 * len(sums) / (len(sums) - 1)
+        half = 1.959963984540054 * np.sqrt(variance) / (found.auc * (1 - found.auc))
+        middle = np.log(found.auc / (1 - found.auc))
+        assert found.low == pytest.approx(expit(middle - half), abs=1e-6)
+
+
+def test_area_intervals_hold_the_true_area_as_often_as_they_say():
+    rng = np.random.default_rng(20)
+    for n, shift, share in ((60, 0.0, 0.3), (60, 1.0, 0.2), (200, 2.0, 0.1)):
+        true, held = norm.cdf(shift / np.sqrt(2)), 0
+        for _ in range(400):
+            outcome = (rng.random(n) < share).astype(int)
+            outcome[:2] = [0, 1]
+            score = expit(rng.normal(size=n) + shift * outcome)
+            found = auc_interval(outcome, score)
+            held += found.low <= true <= found.high
+        assert held >= 0.917 * 400  # 0.95 less three standard errors of 400 trials
+
+
+def test_perfect_ranking_still_has_an_interval():
+    for n in (4, 20, 200):
+        outcome = np.arange(n) % 2
+        found = auc_interval(outcome, outcome * 1.0)
+        assert found.auc == 1 and found.high == 1 and 0.2 < found.low < 1
+        assert auc_interval(1 - outcome, outcome * 1.0).low == 0
+    # Newcombe's score interval solves (θ − 1)² = z² V(θ).
+    low, m = auc_interval([0, 1] * 10, [0.0, 1.0] * 10).low, 10
+    v = low * (1 - low) * (1 + (m - 1) * ((1 - low) / (2 - low) + low / (1 + low))) / m**2
+    assert (1 - low) ** 2 == pytest.approx(1.959963984540054**2 * v, rel=1e-6)
+    # One class alone has no area; one row of a class has a wide interval.
+    assert np.isnan(auc_interval([1, 1], [0.2, 0.4]).auc)
+    one = auc_interval([1, *[0] * 50], np.linspace(1, 0, 51))
+    assert one.auc == 1 and one.low < 0.6
+    # Repeating every row tells nothing new, once it is said which rows belong together.
+    y, p = np.array([0, 1, 0, 1, 1, 0, 0, 1]), np.array([0.1, 0.4, 0.5, 0.9, 0.7, 0.2, 0.6, 0.3])
+    alone = auc_interval(y, p, groups=np.arange(8))
+    thrice = auc_interval(np.tile(y, 3), np.tile(p, 3), groups=np.tile(np.arange(8), 3))
+    assert (thrice.low, thrice.high) == pytest.approx((alone.low, alone.high))
+    assert auc_interval(np.tile(y, 3), np.tile(p, 3)).low > alone.low
+    for bad in ({"level": 1.0}, {"groups": [1, 2]}):
+        with pytest.raises(ValueError, match="must"):
+            auc_interval(y, p, **bad)
+
+
+def test_ranking_curves_are_scikit_learns_and_the_gain_counts_ties_in_part():
+    for outcome, p, rng in problems(120, 2):
+        curves = ranking_curves(outcome, p)
+        area = roc_auc_score(outcome, p)
+        assert np.trapezoid(curves.true_positive_rate, curves.false_positive_rate) == pytest.approx(
+            area
+        )
+        assert curves.gini == pytest.approx(2 * area - 1)
+        assert curves.average_precision == average_precision_score(outcome, p)
+        depth = rng.random(3)
+        wanted = [slow.found_at_depth(outcome, p, d) for d in depth]
+        np.testing.assert_allclose(curves.found(depth), wanted, atol=1e-12)
+        gaps = [
+            abs((p[outcome == 1] >= t).mean() - (p[outcome == 0] >= t).mean()) for t in np.unique(p)
+        ]
+        assert curves.kolmogorov_smirnov == pytest.approx(max(gaps))
+    many = ranking_curves(np.arange(5000) % 2, np.random.default_rng(0).random(5000))
+    assert len(many.precision) <= 1000 and many.recall[[0, -1]].tolist() == [1, 0]
+    with pytest.raises(ValueError, match="pos_label must name one of 3"):
+        ranking_curves([0, 1, 2], np.eye(3))
+    with pytest.raises(ValueError, match="one of them only"):
+        ranking_curves([1, 1], [0.5, 0.4])
+
+
+def test_threshold_tables_and_decision_curves_count_row_by_row():
+    checked = 0
+    for outcome, p, rng in problems(400, 3):
+        low = np.clip(p - rng.random(len(p)) / 3, 0, 1)
+        high = np.clip(p + rng.random(len(p)) / 3, 0, 1)
+        weight = np.ones(len(p)) if rng.random() < 0.5 else rng.integers(0, 4, len(p)) * 1.0
+        if not (weight * outcome).any() or not (weight * (1 - outcome)).any():
+            continue
+        at = np.concatenate([[0.5, 0.25], rng.choice(p, 2), rng.choice(low, 1)]).clip(1e-9, 0.999)
+        bounds = Multiprobability(
+            np.column_stack([1 - high, low]), np.column_stack([1 - low, high]), np.array([0, 1])
+        )
+        table = threshold_table(outcome, p, at, bounds=bounds, sample_weight=weight)
+        curve = decision_curve(outcome, p, at, bounds=bounds, sample_weight=weight)
+        for i, t in enumerate(at):
+            wanted = slow.threshold_row(outcome, p, weight, t, low, high)
+            for name in ("flagged", "sensitivity", "specificity", "positive_value",
+                         "negative_value"):  # fmt: skip
+                np.testing.assert_allclose(getattr(table, name)[i], wanted[name], atol=1e-12)
+            three = wanted["three"]
+            assert [table.sure_yes[i], table.positive_yes[i]] == pytest.approx(three["yes"])
+            assert [table.sure_no[i], table.positive_no[i]] == pytest.approx(three["no"])
+            assert [table.depends[i], table.positive_depends[i]] == pytest.approx(three["depends"])
+            assert curve.net_benefit[i] == pytest.approx(wanted["net_benefit"])
+            for values, found in ((low, curve.at_lower), (high, curve.at_upper)):
+                benefit = slow.threshold_row(outcome, values, weight, t)["net_benefit"]
+                assert found[i] == pytest.approx(benefit)
+            everyone = slow.threshold_row(outcome, np.ones(len(p)), weight, t)["net_benefit"]
+            assert curve.everyone[i] == pytest.approx(everyone)
+            checked += 1
+    assert checked > 1200
+    text = threshold_table(["a", "b", "b"], [0.1, 0.6, 0.4], 0.5, pos_label="a")
+    assert text.sensitivity.tolist() == [0.0] and text.flagged.tolist() == [pytest.approx(1 / 3)]
+    with pytest.raises(ValueError, match="thresholds must lie"):
+        threshold_table([0, 1], [0.1, 0.2], [1.5])
+    with pytest.raises(ValueError, match="thresholds must lie in"):
+        decision_curve([0, 1], [0.1, 0.2], [0.0])
+    with pytest.raises(ValueError, match="bounds must be of 3 rows"):
+        m = Multiprobability(np.eye(2), np.eye(2), np.array([0, 1]))
+        threshold_table([0, 1, 1], [0.1, 0.2, 0.3], 0.5, bounds=m)
+
+
+def minus_likelihood(beta, odds, outcome):
+    eta = beta[0] + beta[1] * odds
+    return (np.logaddexp(0, eta) - outcome * eta).sum()
+
+
+def test_intercept_and_slope_maximise_the_likelihood():
+    rng = np.random.default_rng(4)
+    for _ in range(60):
+        n = int(rng.integers(40, 120))
+        odds = rng.normal(size=n) * rng.choice([0.3, 1, 4]) + rng.normal()
+        outcome = (rng.random(n) < expit(rng.normal() + odds * rng.uniform(0.2, 1.5))).astype(int)
+        outcome[:2] = [0, 1]
+        p = expit(odds)
+        line = calibration_line(outcome, p)
+        options = {"method": "BFGS", "options": {"gtol": 1e-8}}
+        both = minimize(minus_likelihood, [0, 1], (odds, outcome), **options)
+        alone = minimize(lambda a, o=odds, y=outcome: minus_likelihood([a[0], 1], o, y), [0],
+                         **options)  # fmt: skip
+        if np.isnan(line.slope.value):
+            assert abs(both.x[1]) > 20 or both.fun < 1e-3
+            continue
+        assert line.slope.value == pytest.approx(both.x[1], abs=2e-4 * max(1, abs(both.x[1])))
+        assert line.intercept.value == pytest.approx(alone.x[0], abs=2e-4)
+        mean = expit(both.x[0] + both.x[1] * odds)
+        design = np.column_stack([np.ones(n), odds])
+        error = np.sqrt(np.linalg.inv((design * (mean * (1 - mean))[:, None]).T @ design)[1, 1])
+        assert line.slope.high - line.slope.value == pytest.approx(1.95996 * error, rel=1e-2)
+        ratio = outcome.sum() / p.sum()
+        spread = np.exp(1.959963984540054 * np.sqrt((1 - outcome.mean()) / outcome.sum()))
+        assert line.observed_expected.value == pytest.approx(ratio)
+        assert line.observed_expected.high == pytest.approx(ratio * spread)
+
+
+def test_no_line_where_there_is_none():
+    line = calibration_line([0, 1, 0, 1], [0.0, 0.4, 0.2, 1.0])
+    assert line.certain == 2 and np.isnan(line.slope.value) and np.isnan(line.intercept.low)
+    separated = calibration_line([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.8, 0.9])
+    assert np.isnan(separated.slope.value) and np.isfinite(separated.intercept.value)
+    constant = calibration_line([0, 1, 1], [0.5, 0.5, 0.5])
+    assert np.isnan(constant.slope.value)
+    assert constant.intercept.value == pytest.approx(np.log(2))
+    nobody = calibration_line([0, 0, 0], [0.2, 0.1, 0.3], classes=[0, 1])
+    assert nobody.observed_expected.value == 0 and np.isnan(nobody.intercept.value)
+    tiny = calibration_line([0, 1, 0, 1], [1e-300, 0.4, 1 - 1e-16, 0.6])
+    assert tiny.certain == 0 and np.isfinite(tiny.slope.value)
+    y, p = np.array([0, 1, 0, 1, 1, 0, 1, 0]), np.array([0.1, 0.4, 0.5, 0.9, 0.7, 0.2, 0.3, 0.6])
+    once = calibration_line(y, p, groups=range(8))
+    twice = calibration_line(np.tile(y, 2), np.tile(p, 2), groups=np.tile(np.arange(8), 2))
+    for name in ("slope", "intercept", "observed_expected"):
+        first, second = getattr(once, name), getattr(twice, name)
+        assert (first.value, first.low) == pytest.approx((second.value, second.low), abs=1e-6)
+
+
+@pytest.mark.parametrize("span", [0.3, 2 / 3, 1.0])
+def test_the_smooth_curve_is_a_local_line(span):
+    for outcome, p, rng in problems(60, 5, n=40):
+        weight = rng.integers(1, 4, len(p)) * 1.0
+        curve = smooth_calibration_curve(outcome, p, span=span, points=12, sample_weight=weight)
+        assert (np.diff(curve.estimate) > 0).all()
+        assert curve.estimate[[0, -1]].tolist() == [p.min(), p.max()]
+        for t, share in zip(curve.estimate, curve.share, strict=True):
+            if np.ptp(p) > 1e-12 or len(set(p)) == 1:
+                wanted = slow.local_line(p, outcome, weight, t, span)
+                assert share == pytest.approx(wanted, abs=1e-6)
+
+
+def test_the_smooth_curve_sees_a_dip_that_the_isotonic_one_cannot():
+    rng = np.random.default_rng(6)
+    p = rng.random(4000)
+    outcome = rng.random(4000) < 0.5 - 0.4 * np.sin(2 * np.pi * p)
+    curve = smooth_calibration_curve(outcome.astype(int), p, span=0.2)
+    at = np.interp([0.25, 0.75], curve.estimate, curve.share)
+    assert at[0] < 0.25 and at[1] > 0.75
+    for bad in ({"span": 0}, {"points": 1}):
+        with pytest.raises(ValueError, match="must"):
+            smooth_calibration_curve([0, 1], [0.1, 0.2], **bad)
+
+
+def test_the_smooth_curve_is_that_of_lowess():
+    lowess = pytest.importorskip("statsmodels.nonparametric.smoothers_lowess").lowess
+    rng = np.random.default_rng(7)
+    p = np.sort(rng.random(300))
+    outcome = (rng.random(300) < p).astype(float)
+    curve = smooth_calibration_curve(outcome.astype(int), p, span=0.5, points=9)
+    theirs = lowess(outcome, p, frac=0.5, it=0, xvals=curve.estimate)
+    np.testing.assert_allclose(curve.share, np.clip(theirs, 0, 1), atol=1e-9)
+
+
+def test_net_benefit_is_that_of_decisions():
+    from vennforest.decisions import net_benefit
+
+    for outcome, p, rng in problems(50, 8):
+        at = rng.random(4).clip(0.01, 0.99)
+        theirs = net_benefit(outcome, p, at)
+        curve = decision_curve(outcome, p, at)
+        np.testing.assert_allclose(curve.net_benefit, theirs.mean, atol=1e-12)
+        np.testing.assert_allclose(curve.everyone, theirs.act_on_all, atol=1e-12)
