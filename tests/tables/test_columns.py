@@ -244,5 +244,5 @@ def test_numbers_read_together_are_read_as_one_by_one():
 def test_numbers_read_together_are_refused_one_by_one(wrong):
     table = pd.DataFrame({"a": [1.0, 2.0], "b": [np.nan, wrong], "c": [1, 2]})
     columns = TableColumns().fit(table.assign(b=3.0))
-    with pytest.raises(InputError, match="'b' must hold numbers up to 3.4e\\+38, .* in row 2"):
+    with pytest.raises(InputError, match=r"'b' must hold numbers up to 3.4e\+38, .* in row 2"):
         columns.transform(table)

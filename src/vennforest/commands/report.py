@@ -13,8 +13,8 @@ import numpy as np
 from vennforest._files import check_output
 from vennforest._validation import InputError
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say
+from vennforest.decisions.costs import cost_file
 from vennforest.report import CostMatrix, Evaluation, evaluate
-from vennforest.report.costs import cost_file
 from vennforest.tables.read import read_table
 from vennforest.tables.target import LabelledTable, load_example, split_target
 
