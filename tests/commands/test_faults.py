@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -366,6 +367,40 @@ def test_being_stopped_leaves_nothing_half_written(folder, tmp_path, stop):
     assert work.wait() == (STOPS[stop], "", "Stopped: nothing was written.\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["n.csv", "o.csv"]
     assert output.read_text() == "old"
+
+
+def killed(folder, tmp_path, name, times):
+    """Kill a command at moments drawn between its start and its end: SIGKILL cannot be answered."""
+    output = tmp_path / OUTPUTS[name]
+    command = commands(folder, output)[name]
+    began = time.monotonic()
+    assert Child(*command).wait()[0] == 0
+    longest = time.monotonic() - began
+    rng, n_old = random.Random(name), 0
+    for _ in range(times):
+        output.write_text("old")
+        work = Child(*command)
+        time.sleep(rng.uniform(0, 1.2) * longest)
+        work.signal(signal.SIGKILL)
+        work.wait()
+        if output.read_bytes() == b"old":
+            n_old += 1
+        else:
+            assert whole(output)
+    return n_old
+
+
+@FORKS
+@pytest.mark.parametrize("name", COMMANDS)
+def test_being_killed_leaves_the_old_file_or_the_new(folder, tmp_path, name):
+    killed(folder, tmp_path, name, 3)
+
+
+@pytest.mark.slow
+@FORKS
+@pytest.mark.parametrize("name", COMMANDS)
+def test_being_killed_at_many_moments(folder, tmp_path, name):
+    assert 0 < killed(folder, tmp_path, name, 67) < 67
 
 
 def stopped_while_starting(folder, tmp_path, stop, times):
