@@ -33,7 +33,9 @@ class Child:
         self.process.start()
 
     def signal(self, number):
-        os.kill(self.process.pid, number)
+        """Send a signal; one that has ended takes none."""
+        if self.process.exitcode is None:
+            os.kill(self.process.pid, number)
 
     def wait(self, seconds=120):
         """Return the exit code, and what was said on stdout and stderr."""

@@ -117,6 +117,19 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise OutputError(f"{path} cannot be written: {one_line(error)}") from error
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write text in UTF-8, whole or not at all; what is no letter becomes an escape.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    with written_whole(path) as part:
+        # A table may hold the name of a file, which need be no text.
+        part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+
+
 def _target(path: Path) -> Path:
     """Return the file that a path leads to: a link is followed, and stays.
 

@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -17,11 +18,13 @@ pd = pytest.importorskip("pandas")
 for extra in ("typer", "rich", "matplotlib", "jinja2", "pyarrow", "skops"):
     pytest.importorskip(extra)
 
+import vennforest  # noqa: E402
 from children import Child, small_files_only  # noqa: E402
-from vennforest import _files  # noqa: E402
+from faults import KINDS, Faults  # noqa: E402
 from vennforest._files import OutputError, check_output, written_whole  # noqa: E402
 from vennforest._validation import InputError  # noqa: E402
 from vennforest.cli import main  # noqa: E402
+from vennforest.tables.read import read_table  # noqa: E402
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 FIT = ("--trees", "5", "--jobs", "1")
@@ -158,22 +161,93 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(folder, tmp_path, name):
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.csv", "old")]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("call", ["fsync", "replace", "touch"])
-def test_every_fault_of_writing_is_one_sentence(folder, tmp_path, capsys, monkeypatch, name, call):
-    output = tmp_path / "out.csv"
+def whole(path):
+    """Tell whether a file is what a command writes, to its end."""
+    if path.suffix == ".skops":
+        return vennforest.load(path) is not None
+    if path.suffix == ".html":
+        return path.read_text("utf-8").rstrip().endswith("</html>")
+    return len(read_table(path)) == 80
+
+
+OUTPUTS = {"fit": "o.skops", "predict": "o.parquet", "report": "o.html"}
+
+
+def assert_survives(command, output, faults):
+    """Run a command while something fails: the old file, or a new one, is there and whole."""
     output.write_text("old")
+    with faults:
+        code = run(*command)
+    assert code in (0, 2)
+    assert [path.name for path in output.parent.iterdir()] == [output.name]
+    if code == 2:
+        assert output.read_text() == "old"
+    else:
+        assert whole(output)
+    return code
 
-    def fails(*_, **__):
-        raise OSError(28, os.strerror(28))
 
-    place = os if call == "fsync" else _files.Path
-    monkeypatch.setattr(place, call, fails)
-    assert run(*commands(folder, output)[name]) == 2
-    monkeypatch.undo()
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last == f"Error: {output} cannot be written: No space left on device"
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.csv", "old")]
+def every_fault(name, folder, tmp_path, capsys, places):
+    output = tmp_path / OUTPUTS[name]
+    command = commands(folder, output)[name]
+    every = Faults(tmp_path)
+    assert assert_survives(command, output, every) == 0
+    assert {"open", "chmod", "fsync", "rename"} <= set(every.done)
+    capsys.readouterr()
+    for at in places(len(every.done)):
+        for kind in KINDS if every.done[at] == "write" else KINDS[:2]:
+            code = assert_survives(command, output, Faults(tmp_path, at, kind))
+            said = capsys.readouterr().err.splitlines()
+            why = "Input/output error" if kind == "broken" else "No space left on device"
+            assert code == 2 and said[-1] == f"Error: {output} cannot be written: {why}", said
+            assert not any("Traceback" in line for line in said)
+    return len(every.done)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_any_operation_on_a_file_may_fail(folder, tmp_path, capsys, name):
+    """A few of them for each command: the first, the last, and some drawn between."""
+    rng = random.Random(name)
+    every_fault(name, folder, tmp_path, capsys,
+                lambda n: sorted({0, n - 1, n - 2, *rng.sample(range(n), min(n, 2))}))  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_operation_on_a_file_may_fail(folder, tmp_path, capsys, name):
+    every_fault(name, folder, tmp_path, capsys, range)
+
+
+class SmallFiles:
+    """While it is entered, the system takes so many bytes of any file and no more."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def __enter__(self):
+        self.resource = pytest.importorskip("resource")
+        self.signal = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        self.old = self.resource.getrlimit(self.resource.RLIMIT_FSIZE)
+        self.resource.setrlimit(self.resource.RLIMIT_FSIZE, (self.size, self.old[1]))
+
+    def __exit__(self, *_):
+        self.resource.setrlimit(self.resource.RLIMIT_FSIZE, self.old)
+        signal.signal(signal.SIGXFSZ, self.signal)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+def test_a_table_that_ends_anywhere_is_not_written(folder, tmp_path, capsys, suffix):
+    """What pyarrow writes goes by no file of Python's: the system itself cuts it short."""
+    output = tmp_path / f"o.{suffix}"
+    command = commands(folder, output)["predict"]
+    assert run(*command) == 0
+    size, rng = output.stat().st_size, random.Random(suffix)
+    capsys.readouterr()
+    for at in (0, 1, size // 2, size - 1, *(rng.randrange(size) for _ in range(4))):
+        assert assert_survives(command, output, SmallFiles(at)) == 2
+        said = capsys.readouterr().err.splitlines()
+        assert said[-1] == f"Error: {output} cannot be written: File too large"
+    assert assert_survives(command, output, SmallFiles(size)) == 0
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -293,6 +367,40 @@ def test_being_stopped_leaves_nothing_half_written(folder, tmp_path, stop):
     assert work.wait() == (STOPS[stop], "", "Stopped: nothing was written.\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["n.csv", "o.csv"]
     assert output.read_text() == "old"
+
+
+def killed(folder, tmp_path, name, times):
+    """Kill a command at moments drawn between its start and its end: SIGKILL cannot be answered."""
+    output = tmp_path / OUTPUTS[name]
+    command = commands(folder, output)[name]
+    began = time.monotonic()
+    assert Child(*command).wait()[0] == 0
+    longest = time.monotonic() - began
+    rng, n_old = random.Random(name), 0
+    for _ in range(times):
+        output.write_text("old")
+        work = Child(*command)
+        time.sleep(rng.uniform(0, 1.2) * longest)
+        work.signal(signal.SIGKILL)
+        work.wait()
+        if output.read_bytes() == b"old":
+            n_old += 1
+        else:
+            assert whole(output)
+    return n_old
+
+
+@FORKS
+@pytest.mark.parametrize("name", COMMANDS)
+def test_being_killed_leaves_the_old_file_or_the_new(folder, tmp_path, name):
+    killed(folder, tmp_path, name, 3)
+
+
+@pytest.mark.slow
+@FORKS
+@pytest.mark.parametrize("name", COMMANDS)
+def test_being_killed_at_many_moments(folder, tmp_path, name):
+    assert 0 < killed(folder, tmp_path, name, 67) < 67
 
 
 def stopped_while_starting(folder, tmp_path, stop, times):

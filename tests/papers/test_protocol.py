@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from faults import KINDS, Faults
 from vennforest.papers import EXPERIMENTS, experiment, reproduce
 from vennforest.papers.johansson2018.experiment import Johansson2018
 from vennforest.papers.protocol.experiment import Experiment, PreparedData, command, seed_of
@@ -302,6 +304,40 @@ def test_a_damaged_line_is_named_and_run_again(tmp_path):
     file.write_bytes(good[:first] + lines[0] + b"x" + lines[1] + b"".join(lines[2:]))
     with pytest.warns(UserWarning, match=r"folds.jsonl line 3 is damaged"):
         run_experiment(e, output=tmp_path)
+
+
+def test_any_operation_on_the_file_of_folds_may_fail(tmp_path):
+    """Whatever the system refuses is said, and the same command goes on from there."""
+    e = Drawing(folds=2)
+    whole = run_experiment(e, ["a"])
+    every = Faults(tmp_path)
+    with every:
+        assert run_experiment(e, ["a"], output=tmp_path / "all") == whole
+    assert {"mkdir", "open", "write", "fsync"} <= set(every.done)
+    n_said = 0
+    for at in range(len(every.done)):
+        for kind in KINDS:
+            output = tmp_path / f"{at}-{kind}"
+            with Faults(tmp_path, at, kind), pytest.raises(OSError, match=r"No space|Input/output"):
+                run_experiment(e, ["a"], output=output)
+            n_said += 1
+            assert run_experiment(e, ["a"], output=output) == whole
+    assert n_said == 3 * len(every.done) > 20
+
+
+def test_any_operation_on_the_pages_may_fail(made, tmp_path):
+    found = reproduce("johansson2018", made, ["haber"], repeats=1, folds=2, trees=5)
+    found.write(tmp_path)
+    old = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    every = Faults(tmp_path)
+    with every:
+        found.write(tmp_path)
+    rng = random.Random(0)
+    for at in rng.sample(range(len(every.done)), 12):
+        for kind in KINDS:
+            with Faults(tmp_path, at, kind), suppress(OSError):
+                found.write(tmp_path)
+            assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == old
 
 
 def test_a_line_that_does_not_fit_the_disk_is_no_line(tmp_path, monkeypatch):

@@ -216,6 +216,8 @@ def write_model(
         context = SaveContext(zip_file=fast)
         try:
             state = get_state(model, context)
+        except OSError:  # of the file, not of the model
+            raise
         except Exception as error:
             raise TypeError(
                 "model must consist of what a file of data can hold, "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vennforest._files import written_whole
+from vennforest._files import write_text
 from vennforest.report import design, figures, numbers, thresholds, words
 from vennforest.report.checklist import checklist
 from vennforest.report.levels import is_rare, levels
@@ -391,7 +391,4 @@ def write_page(
     evaluation: Evaluation, path: str | os.PathLike[str], command: str | None = None
 ) -> None:
     """Write the page, whole or not at all."""
-    page = render(evaluation, command)
-    with written_whole(path) as part:
-        # A file may have a name that is no text.
-        part.write_text(page, encoding="utf-8", errors="backslashreplace")
+    write_text(path, render(evaluation, command))

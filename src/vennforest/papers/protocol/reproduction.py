@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vennforest._files import write_text
 from vennforest.comparison import Comparison
 from vennforest.comparison.ranks import Test
 from vennforest.datasets.loading import import_pandas
@@ -233,13 +235,14 @@ class Reproduction:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write every number to a CSV file; a missing number is an empty cell."""
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for v in self.values:
-                printed = "" if v.published is None else repr(v.published)
-                value = "" if math.isnan(v.value) else repr(v.value)
-                writer.writerow([v.table, v.dataset, v.method, v.measure, value, printed])
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for v in self.values:
+            printed = "" if v.published is None else repr(v.published)
+            value = "" if math.isnan(v.value) else repr(v.value)
+            writer.writerow([v.table, v.dataset, v.method, v.measure, value, printed])
+        write_text(path, file.getvalue())
 
     def to_markdown(self, figures: str | None = None) -> str:
         """Return the page in Markdown; ``figures`` is the folder that links to figures point to."""
@@ -257,7 +260,7 @@ class Reproduction:
         """
         from vennforest.papers.protocol.page import html
 
-        Path(path).write_text(html(self), encoding="utf-8")
+        write_text(path, html(self))
 
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Write ``results.csv``, a Markdown file per table, an SVG per figure, and the pages.
@@ -273,10 +276,10 @@ class Reproduction:
         target.mkdir(parents=True, exist_ok=True)
         self.to_csv(target / "results.csv")
         for table in self._tables:
-            (target / f"{table.name}.md").write_text(table.to_markdown(), encoding="utf-8")
+            write_text(target / f"{table.name}.md", table.to_markdown())
         for figure in self.figures:
-            (target / f"{figure.name}.svg").write_text(svg(figure), encoding="utf-8")
-        (target / "index.md").write_text(self.to_markdown(""), encoding="utf-8")
+            write_text(target / f"{figure.name}.svg", svg(figure))
+        write_text(target / "index.md", self.to_markdown(""))
         self.to_html(target / "index.html")
 
 

@@ -1,0 +1,115 @@
+"""Every number the same everywhere: as it was, and whatever it is computed with."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vennforest
+from golden import make
+
+KEPT = json.loads(make.VALUES.read_text("utf-8"))
+NAMES = [name for name, _, _ in make.cases()]
+
+FAR = 1e-9
+"""Logarithms and exponentials differ in the last bits from processor to processor, and what is
+fitted with them by somewhat more."""
+
+TREES = ["forest-pooled-2", "forest-venn-abers-joined-3", "folds-trees-3"]
+"""Linear models are none of these: how their products are summed, and in how many bits, depends on
+the type and the number of rows."""
+
+FEW = ["map-venn-abers-3-weights", *TREES]
+
+
+def arrays(kept):
+    return {
+        key: np.array([[float.fromhex(x) for x in row] for row in value])
+        for key, value in kept.items()
+        if key != "estimators"
+    }
+
+
+def assert_same_bits(found, expected):
+    assert set(found) == set(expected)
+    for key, array in found.items():
+        np.testing.assert_array_equal(array, expected[key], err_msg=key)
+
+
+def test_every_case_has_its_values():
+    assert list(KEPT) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_are_what_they_were(name):
+    """Bounds of Venn and Venn-Abers are sums and quotients alone: the same to the last bit."""
+    model, new = make.fitted(name)
+    if make.trees(model) != KEPT[name]["estimators"]:
+        pytest.skip("this version of scikit-learn trains other trees")
+    found, expected = make.answers(model, new), arrays(KEPT[name])
+    assert set(found) == set(expected)
+    for key, array in found.items():
+        sums_alone = key in ("lower", "upper") and name.startswith("map-venn")
+        far = 0 if sums_alone else FAR
+        np.testing.assert_allclose(array, expected[key], rtol=far, atol=far, err_msg=key)
+
+
+CHANGES = {
+    "float32": lambda X: X.astype(np.float32),
+    "columns first": np.asfortranarray,
+    "big-endian": lambda X: X.astype(">f8"),
+    "every second": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "lists": lambda X: X.tolist(),
+    "read-only": lambda X: np.frombuffer(X.tobytes()).reshape(X.shape),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("name", TREES)
+def test_the_same_bits_from_every_type(name, change):
+    expected = make.answers(*make.fitted(name))
+    assert_same_bits(make.answers(*make.fitted(name, change=CHANGES[change])), expected)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_the_same_bits_in_every_batch_and_after_loading(name, tmp_path):
+    model, new = make.fitted(name)
+    expected = make.answers(model, new)
+    vennforest.save(model, tmp_path / "m.skops")
+    loaded = vennforest.load(tmp_path / "m.skops")
+    for one in (model, loaded):
+        assert_same_bits(make.answers(one, new), expected)
+        for size in (1, 3, 7):
+            parts = [make.answers(one, new[i : i + size]) for i in range(0, len(new), size)]
+            together = {key: np.concatenate([part[key] for part in parts]) for key in expected}
+            assert_same_bits(together, expected)
+
+
+@pytest.mark.parametrize("name", [*TREES, "folds-3"])
+def test_the_same_bits_of_any_number_of_jobs(name):
+    expected = make.answers(*make.fitted(name))
+    for n_jobs in (1, 2):
+        assert_same_bits(make.answers(*make.fitted(name, n_jobs=n_jobs)), expected)
+
+
+@pytest.mark.parametrize("threads", ["1", "4"])
+def test_the_same_bits_in_another_process(threads):
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": threads,
+        "OMP_NUM_THREADS": threads,
+        "NUMBA_NUM_THREADS": threads,
+        "PYTHONPATH": os.pathsep.join([str(Path(make.__file__).parents[1]), *sys.path]),
+    }
+    done = subprocess.run(
+        [sys.executable, make.__file__, *FEW],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    assert json.loads(done.stdout) == {name: make.value(name) for name in FEW}
