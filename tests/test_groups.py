@@ -1,7 +1,9 @@
 """Calibration within groups: who is in which, exact within each, and everything around it."""
 
+import copy
 import warnings
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
@@ -102,6 +104,11 @@ def test_refused_groups(by, X, message):
 
 def test_refused_at_prediction():
     grouping, _ = Grouping.fit("town", frame(), 40)
+    numbers, codes = Grouping.fit("number", frame(), 40)
+    written = frame().assign(number=frame()["number"].astype(str))
+    assert (numbers.codes(written, 40) == codes).all()
+    written.loc[0, "number"] = "many"
+    assert numbers.codes(written, 40)[0] == -1
     with pytest.raises(ValueError, match="by must give text, as at fit, got numbers"):
         grouping.codes(frame().assign(town=1), 40)
     assert (grouping.codes(frame().assign(town="Köln"), 40) == -1).all()
@@ -315,9 +322,9 @@ def test_whole_groups_of_rows_leave_from_every_cell():
 
 
 def test_the_probability_is_everybodys_map_corrected():
-    X, y = problem()
+    X, y = problem(2, 480)
     model = CalibratedClassifier(
-        RandomForestClassifier(12, random_state=0), by=2, random_state=0
+        LogisticRegression(), calibrate_on="holdout", holdout_size=0.5, by=2, random_state=0
     ).fit(X, y)
     part, base = model._parts[0], model.point_calibrator_
     mine = part.by == 1
@@ -520,3 +527,58 @@ def test_refitted_and_cloned():
         CalibratedClassifier(by=[1]).fit(X, y)
     with pytest.raises(ValueError):
         CalibratedClassifier(GaussianNB(), by=2).fit(X, y).predict_proba(X[:0])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"merge": "log"}, {"calibrate_on": "cv", "cv": 3}, {"method": "platt"}],
+    ids=str,
+)
+def test_training_rows_within_groups(settings, k):
+    X, y = problem(k, 150)
+    forest = RandomForestClassifier(40, random_state=0)
+    model = CalibratedClassifier(forest, by=2, random_state=0, **settings).fit(X, y)
+    p = model.oob_probability_
+    assert p.sum(axis=1) == pytest.approx(1) and p.min() >= 0
+    if "method" in settings:
+        return
+    bounds = model.oob_multiprobability_
+    assert (bounds.lower <= p + 1e-12).all() and (p <= bounds.upper + 1e-12).all()
+    for part in model._parts:
+        for i in range(0, len(part.codes), 11):
+            mine = np.flatnonzero(part.by == part.by[i])
+            rest = mine[mine != i]
+            if not len(rest):
+                continue
+            calibrator = VennAbers("log")
+            calibrator.fit(
+                part.scores[rest], model.classes_[part.codes[rest]], classes=model.classes_
+            )
+            m = calibrator.predict_multiprobability(part.scores[[i]])
+            row = part.rows[i]
+            assert bounds.lower[row] == pytest.approx(np.minimum(m.lower[0], p[row]))
+            assert bounds.upper[row] == pytest.approx(np.maximum(m.upper[0], p[row]))
+            if settings == {"merge": "log"}:
+                assert p[row] == pytest.approx(m.merge("log")[0])
+
+
+def test_training_rows_are_predicted_without_their_label():
+    """A label that is flipped changes nothing of what is said of its own row."""
+    X, y = problem(2, 150)
+    model = CalibratedClassifier(
+        LogisticRegression(), calibrate_on="holdout", holdout_size=0.6, by=2, random_state=0
+    ).fit(X, y)
+    part = model._parts[0]
+    before = model.oob_probability_
+    for i in (3, 20, 40):
+        other = copy.copy(model)
+        codes = part.codes.copy()
+        codes[i] = 1 - codes[i]
+        other._parts = [replace(part, codes=codes)]
+        other._calibrate()
+        row = part.rows[i]
+        assert other.oob_probability_[row] == pytest.approx(before[row], abs=0.02)
+        assert model._own_probabilities()[0][i] != pytest.approx(
+            other._own_probabilities()[0][i], abs=1e-6
+        )

@@ -111,8 +111,16 @@ class FittedAttributes:
                 "this model does not know which of the rows given to fit its calibration examples "
                 "are: it was saved by an earlier version, or its source does not say (Part.rows)"
             )
+        return self._predict_training_rows()
+
+    def _predict_training_rows(self) -> tuple[Multiprobability | None, FloatArray]:
         return predict_training_rows(
-            parts, self._calibrators, self._points, self.classes_, self._n_rows, self._row_groups
+            self._parts,
+            self._calibrators,
+            self._points,
+            self.classes_,
+            self._n_rows,
+            self._row_groups,
         )
 
     def _check_loaded_rows(self) -> None:

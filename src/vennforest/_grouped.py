@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,16 @@ from sklearn.utils.validation import _num_samples
 
 from vennforest._loaded import expect
 from vennforest._shifted import ShiftedPrior
+from vennforest._training_rows import predict_training_rows
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.group_correction import GroupCorrection
+from vennforest.calibrators.group_correction import GroupCorrection, correction
 from vennforest.groups import (
     Cell,
     GroupedPart,
     Grouping,
     SubModel,
+    cells_part,
     grouped_part,
     sub_models,
 )
@@ -78,13 +81,42 @@ class ByGroups(ShiftedPrior):
             classes=self.classes_,
         )
 
-    def _of_training_rows(self) -> tuple[Multiprobability | None, FloatArray]:
-        if self._grouping is not None:
-            raise AttributeError(
-                "a model that calibrates within groups (by) does not predict its training rows: "
-                "use vennforest.cross_val_multiprobability"
+    def _predict_training_rows(self) -> tuple[Multiprobability | None, FloatArray]:
+        bounds, p = super()._predict_training_rows()
+        if self._grouping is None or self._grouped is None:
+            return bounds, p
+        n, pooled = len(p), self._points[0] is not None
+        everybody, p = p, p.copy()
+        lower, upper = np.full((2, *p.shape), np.nan)
+        for group in range(len(self._grouping)):
+            subs = [
+                (cells_part(part, grouped, group), grouped.cells[grouped.of_group[group]])
+                for part, grouped in zip(self._parts, self._grouped, strict=True)
+                if grouped.of_group[group] >= 0
+            ]
+            parts, calibrators = [sub for sub, _ in subs], [cell.calibrator for _, cell in subs]
+            if not parts:
+                continue
+            mine = np.concatenate(
+                [part.rows[part.by == group] for part in parts if part.rows is not None]
             )
-        return super()._of_training_rows()
+            none: list[Any] = [None] * len(parts)
+            found, own = predict_training_rows(
+                parts, calibrators, none, self.classes_, n, self._row_groups
+            )
+            if found is not None:
+                lower[mine], upper[mine] = found.lower[mine], found.upper[mine]
+            if pooled:
+                # The correction learns from what is said of each row without it, as it is asked.
+                said = [replace(part, scores=_columns(everybody[part.rows])) for part in parts]
+                one = [correction()] * len(said)
+                own = predict_training_rows(said, one, one, self.classes_, n, self._row_groups)[1]
+            known = mine[~np.isnan(own[mine, 0])]
+            p[known] = own[known]
+        if bounds is None:
+            return None, p
+        made = Multiprobability(lower, upper, self.classes_)
+        return (made.widen(p) if pooled or len(self._parts) > 1 else made), p
 
     def _sub_models(self, X: Any) -> Iterator[SubModel]:
         """Yield what calibrates the rows of X, for each set of rows that is calibrated alike."""
@@ -123,6 +155,10 @@ class ByGroups(ShiftedPrior):
             for grouped, part in zip(self._grouped, self._parts, strict=True):
                 expect(isinstance(grouped, GroupedPart), "_grouped must be GroupedParts")
                 grouped.check_part(part, self.classes_, len(self._grouping))
+
+
+def _columns(p: FloatArray) -> FloatArray:
+    return p[:, 1] if p.shape[1] == 2 else p
 
 
 def _map_of(cell: Cell) -> Calibrator:

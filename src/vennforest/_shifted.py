@@ -12,14 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._fitted import FittedAttributes
 from vennforest._loaded import expect, expect_array
 from vennforest._validation import FloatArray
-from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
     PriorEstimate,
     class_shares,
     estimate_shares,
     read_shares,
-    shift_bounds,
-    shift_probabilities,
 )
 
 
@@ -158,13 +155,6 @@ class ShiftedPrior(FittedAttributes):
         codes = np.concatenate([part.codes for part in self._parts])
         p = plain.predict_proba(X)  # type: ignore[attr-defined]
         return estimate_shares(p, own, codes, prior, self.classes_, level)
-
-    def _of_training_rows(self) -> tuple[Multiprobability | None, FloatArray]:
-        found, p = super()._of_training_rows()
-        if self._factors is None:
-            return found, p
-        p = shift_probabilities(p, self._factors)
-        return None if found is None else shift_bounds(found, self._factors).widen(p), p
 
     def _own_probabilities(self) -> list[FloatArray]:
         """Return what each part's map says of its own calibration examples."""

@@ -12,6 +12,11 @@ RIDGE = 10.0
 groupings of the adult data with 2,000 and 12,000 rows."""
 
 
+def correction() -> MatrixScaling:
+    """Return the unfitted map from everybody's probabilities to a group's."""
+    return MatrixScaling("shared", ridge=RIDGE, shrinkage=0, on="probabilities")
+
+
 class GroupCorrection(Calibrator):
     """Everybody's map, corrected by a slope and intercepts that one group's labels ask for.
 
@@ -31,13 +36,12 @@ class GroupCorrection(Calibrator):
         self.base = base
 
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        correction = MatrixScaling("shared", ridge=RIDGE, shrinkage=0, on="probabilities")
-        self._correction = correction.fit(
-            self.base.predict_proba(scores), codes, sample_weight=weight, classes=self._numbers()
+        self._correction = correction().fit(
+            self.base.predict_proba(scores),
+            codes,
+            sample_weight=weight,
+            classes=range(len(self.classes_)),
         )
-
-    def _numbers(self) -> list[int]:
-        return list(range(len(self.classes_)))
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         return self._correction.predict_proba(self.base.predict_proba(scores))

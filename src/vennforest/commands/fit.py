@@ -102,6 +102,7 @@ def fit_file(
     merge: str = "auto",
     subforest: str = "all",
     n_draws: int = 1,
+    by: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
     seed: int = 0,
@@ -117,7 +118,7 @@ def fit_file(
         The column to predict.
     output : Path
         Written whole or not at all.
-    method, calibrate_on, merge, subforest, n_draws
+    method, calibrate_on, merge, subforest, n_draws, by
         See ``CalibratedClassifier``.
     trees, seed, jobs : int
         Of the forest.
@@ -132,7 +133,7 @@ def fit_file(
         If a file or option is not what it should be.
     """
     start = time.perf_counter()
-    options = _check_options(method, calibrate_on, merge, subforest, n_draws)
+    options = _check_options(method, calibrate_on, merge, subforest, n_draws, by)
     check_output(output, {"table": data})
     table = split_target(read_table(data), target, list(drop), name=data.name, keep=list(keep))
     for sentence in table.notes:
@@ -163,7 +164,7 @@ def fit_file(
 
 
 def _check_options(
-    method: str, calibrate_on: str, merge: str, subforest: str, n_draws: int
+    method: str, calibrate_on: str, merge: str, subforest: str, n_draws: int, by: str | None
 ) -> dict[str, Any]:
     """Return checked parameters of the classifier."""
     check_method(method, "--method")
@@ -176,6 +177,7 @@ def _check_options(
         "merge": merge,
         "subforest": subforest,
         "n_draws": n_draws,
+        "by": by,
     }
 
 

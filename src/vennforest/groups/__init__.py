@@ -1,6 +1,13 @@
 """Calibration within groups of objects: who belongs to which, and what each is calibrated on."""
 
-from vennforest.groups.cells import Cell, GroupedPart, SubModel, grouped_part, sub_models
+from vennforest.groups.cells import (
+    Cell,
+    GroupedPart,
+    SubModel,
+    cells_part,
+    grouped_part,
+    sub_models,
+)
 from vennforest.groups.labels import Grouping, Groups
 
 __all__ = [
@@ -9,6 +16,7 @@ __all__ = [
     "Grouping",
     "Groups",
     "SubModel",
+    "cells_part",
     "grouped_part",
     "sub_models",
 ]

@@ -247,6 +247,11 @@ class Vacuous:
         return Multiprobability(np.zeros(shape), np.ones(shape), self.base.classes_)
 
 
+def cells_part(part: Part, grouped: GroupedPart, group: int) -> Part:
+    """Return a part that knows the calibration examples of one group's cell alone."""
+    return _of_rows(part, grouped.cells[grouped.of_group[group]].rows)
+
+
 def _of_rows(part: Part, rows: IntArray) -> Part:
     """Return a part that knows some of its calibration examples alone."""
     place = np.full(len(part.codes), -1, np.intp)

@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
 from vennforest._loaded import expect, expect_increasing
-from vennforest._validation import InputError, IntArray, check_count, is_frame
+from vennforest._validation import FloatArray, InputError, IntArray, check_count, is_frame
 
 Key = str | int | Callable[[Any], Any]
 """A column by name or position, or a function of rows that gives a label for each."""
@@ -143,6 +143,8 @@ class Grouping:
     def _codes(self, labels: NDArray[Any], absent: NDArray[np.bool_]) -> IntArray:
         codes = np.full(len(labels), len(self.values) if self.missing else -1, np.intp)
         there = labels[~absent]
+        if there.dtype.kind == "U" and self.values.dtype.kind == "f":
+            there = _numbers(there)  # files of text hold numbers as they are written
         if len(there) and len(self.values) and (there.dtype.kind != self.values.dtype.kind):
             now, then = ("text" if a.dtype.kind == "U" else "numbers" for a in (there, self.values))
             raise InputError(f"by must give {then}, as at fit, got {now}")
@@ -203,6 +205,18 @@ def _labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     text = np.zeros(n, f"U{max([1, *(len(str(one)) for one in there)])}")
     text[~absent] = [str(one) for one in there]
     return text, absent
+
+
+def _numbers(text: NDArray[Any]) -> FloatArray:
+    """Return the numbers that texts stand for, NaN where they stand for none."""
+
+    def one(cell: str) -> float:
+        try:
+            return float({"true": "1", "false": "0"}.get(cell.strip().lower(), cell))
+        except ValueError:
+            return np.nan
+
+    return np.array([one(cell) for cell in text.tolist()], np.float64)
 
 
 def _is_missing(value: Any) -> bool:
