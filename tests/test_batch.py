@@ -58,15 +58,17 @@ def check_same(table, model, p, bounds, same=np.array_equal):
 
 
 MODELS = {
-    "oob": dict(estimator=FOREST),
-    "one draw": dict(estimator=FOREST, subforest="exchangeable"),
-    "folds": dict(estimator=FOREST, calibrate_on="cv", cv=2),
-    "holdout": dict(estimator=ExtraTreesClassifier(10, random_state=1), calibrate_on="holdout"),
-    "no bounds": dict(estimator=FOREST, method="platt"),
-    "pipeline": dict(
-        estimator=make_pipeline(StandardScaler(), LogisticRegression()), cv=2, method="platt"
-    ),
-    "table": dict(estimator=table_pipeline(RandomForestClassifier(10, random_state=2))),
+    "oob": {"estimator": FOREST},
+    "one draw": {"estimator": FOREST, "subforest": "exchangeable"},
+    "folds": {"estimator": FOREST, "calibrate_on": "cv", "cv": 2},
+    "holdout": {"estimator": ExtraTreesClassifier(10, random_state=1), "calibrate_on": "holdout"},
+    "no bounds": {"estimator": FOREST, "method": "platt"},
+    "pipeline": {
+        "estimator": make_pipeline(StandardScaler(), LogisticRegression()),
+        "cv": 2,
+        "method": "platt",
+    },
+    "table": {"estimator": table_pipeline(RandomForestClassifier(10, random_state=2))},
 }
 
 
