@@ -93,12 +93,12 @@ class BatchPredictor:
         self.model, self.carried, self.rows_at_once = model, list(carried), int(rows_at_once)
         self.columns = _columns_of(model, schema, columns, self.carried)
         for name in [*self.columns, *self.carried]:
-            _find(name, schema.names)
+            find_column(name, schema.names)
         self._frame = _takes_frame(model)
         self._named = getattr(model, "feature_names_in_", None) is not None
         if not self._frame:
             for name in self.columns:
-                _check_number(name, schema.field(name).type)
+                check_number(name, schema.field(name).type)
         self._types = {name: schema.field(name).type for name in [*self.columns, *self.carried]}
         self._labels, kind = _label_column(model.classes_)
         what = ["p"]
@@ -161,7 +161,7 @@ class BatchPredictor:
         import pyarrow as pa
 
         for name in self._types:
-            _find(name, batch.schema.names, where)
+            find_column(name, batch.schema.names, where)
         for start in range(0, batch.num_rows, self.rows_at_once):
             some = batch.slice(start, self.rows_at_once)
             read = {name: self._column(some, name, where) for name in self._types}
@@ -194,7 +194,7 @@ class BatchPredictor:
     def _predict(self, read: dict[str, pa.Array], where: str, first: int) -> Prediction:
         n = len(next(iter(read.values())))
         if isinstance(self.model, Calibrator):
-            scores = _matrix(read)
+            scores = matrix_of(read)
             _check_finite(scores, list(read), where, first)
             return _of_calibrator(self.model, scores[:, 0] if len(read) == 1 else scores)
         try:
@@ -211,7 +211,7 @@ class BatchPredictor:
 
         if self._frame:
             return pa.Table.from_pydict(read).to_pandas(ignore_metadata=True)
-        matrix = _matrix(read)
+        matrix = matrix_of(read)
         if not self._named:
             return matrix
         # scikit-learn reads the names of an Arrow table, and compares them with those of training.
@@ -276,20 +276,35 @@ def _takes_frame(model: Any) -> bool:
     return kind_of(fitted[0]) is None
 
 
-def _find(name: str, names: Sequence[str], where: str = "the table") -> None:
+def find_column(name: str, names: Sequence[str], where: str = "the table") -> None:
+    """Refuse a name that is none of a table's columns.
+
+    Raises
+    ------
+    InputError
+        With the closest name.
+    """
     if name in names:
         return
-    close = get_close_matches(name, names, n=1, cutoff=0.6)
-    hint = f": did you mean {close[0]!r}?" if close else ""
+    known = {one.lower(): one for one in names}
+    close = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    hint = f": did you mean {known[close[0]]!r}?" if close else ""
     raise InputError(f"there is no column {name!r} in {where}{hint}")
 
 
-def _check_number(name: str, kind: pa.DataType) -> None:
+def check_number(name: str, kind: pa.DataType, where: str = "the table") -> None:
+    """Refuse a type that is none of numbers or booleans.
+
+    Raises
+    ------
+    InputError
+        Naming the column.
+    """
     import pyarrow as pa
 
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     if not (number or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
-        raise InputError(f"column {name!r} must hold numbers, got {kind}")
+        raise InputError(f"column {name!r} must hold numbers, got {kind} in {where}")
 
 
 def _label_column(classes: NDArray[Any]) -> tuple[NDArray[Any], pa.DataType]:
@@ -303,7 +318,7 @@ def _label_column(classes: NDArray[Any]) -> tuple[NDArray[Any], pa.DataType]:
     return classes, kind
 
 
-def _matrix(read: dict[str, pa.Array]) -> NDArray[Any]:
+def matrix_of(read: dict[str, pa.Array]) -> NDArray[Any]:
     """Return columns of numbers as one array (n, d), missing ones as NaN, in their common type."""
     columns = [_numbers(column) for column in read.values()]
     matrix: NDArray[Any] = np.column_stack(columns)

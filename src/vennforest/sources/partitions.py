@@ -15,7 +15,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import _safe_indexing, check_random_state
 
 from vennforest._loaded import expect, expect_array, expect_number
-from vennforest._validation import FloatArray, IntArray, check_count, check_option
+from vennforest._validation import FloatArray, InputError, IntArray, check_count, check_option
 from vennforest.forest import Membership
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Draw, Part, TrainingData
@@ -42,7 +42,7 @@ class Partitions:
     ----------
     of : int or array-like of shape (n,)
         How many partitions to draw, of nearly equal size (of whole groups where ``groups`` are
-        given), or the partition of every row.
+        given), or the partition of every row. None, the default: those that an engine has.
     per_tree : int, default=1
         How many partitions a tree is grown on; below the number of partitions.
     subforest : {"all", "exchangeable"}, default="all"
@@ -66,7 +66,7 @@ class Partitions:
            [0., 1.]])
     """
 
-    of: int | ArrayLike
+    of: int | ArrayLike | None = None
     per_tree: int = 1
     subforest: PartitionSubforest = "all"
     votes: Votes = "soft"
@@ -125,14 +125,20 @@ class Partitions:
     ) -> IntArray:
         """Return the partition of each row of data, numbered from 0; ``of`` is of every row."""
         groups = data.groups
+        if self.of is None:
+            raise InputError(
+                "of must be a number of partitions, or the partition of every row, got None, which "
+                "is for vennforest.engines"
+            )
         if isinstance(self.of, Integral):
             check_count(self.of, "of", 2)
+            wanted = int(self.of)
             unit = np.arange(len(data)) if groups is None else groups
             units = int(unit.max(initial=-1)) + 1
-            if units < self.of:
+            if units < wanted:
                 what = "examples" if groups is None else "groups"
                 raise ValueError(f"of must be at most {units}, the number of {what}, got {self.of}")
-            return (random_state.permutation(units) % int(self.of)).astype(np.intp)[unit]
+            return (random_state.permutation(units) % wanted).astype(np.intp)[unit]
         given = np.asarray(self.of)
         if given.shape != (len(every),):
             raise ValueError(
