@@ -87,8 +87,8 @@ class Counting:
                 "grid must be left out with more than two classes for a "
                 f"{type(calibrator).__name__}, which looks at all scores of an example together"
             )
-        known = None if classes is None else np.unique(np.asarray(list(classes))).tolist()
-        return cls(scores, target, weight, grid, vectors, known)
+        counting = cls(scores, target, weight, grid, vectors)
+        return counting if classes is None else counting.with_classes(list(classes))
 
     @property
     def columns(self) -> list[str]:

@@ -6,12 +6,13 @@ whatever has ``n_jobs`` runs on the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vennforest._validation import InputError
-from vennforest.batch import BatchPredictor, need_pyarrow
+from vennforest.batch import BatchPredictor, find_column, need_pyarrow
 from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
@@ -69,12 +70,14 @@ def calibrate(
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
     parts = _delayed_parts(frame, counting.columns)
-    if counting.classes is None:
-        counting = counting.with_labels(_computed([_run(counting.labels, *one) for one in parts]))
-    sums = [_run(counting.count, *one) for one in parts]
-    while len(sums) > 1:
-        sums = [_dask().delayed(_add)(sums[i : i + 2]) for i in range(0, len(sums), 2)]
-    counts: ScoreCounts = _computed(sums)[0]
+    with _names_what_is_missing(frame, counting.columns):
+        if counting.classes is None:
+            labels = _computed([_run(counting.labels, *one) for one in parts])
+            counting = counting.with_labels(labels)
+        sums = [_run(counting.count, *one) for one in parts]
+        while len(sums) > 1:
+            sums = [_dask().delayed(_add)(sums[i : i + 2]) for i in range(0, len(sums), 2)]
+        counts: ScoreCounts = _computed(sums)[0]
     return fitted_to(method, counts)
 
 
@@ -174,7 +177,9 @@ def fit(
     _dask()
     if features is None:
         features = [str(name) for name in frame.columns if name != target]
-    return fit_partitions(model, _Backend(frame, [*features, target]), features, target)
+    columns = [*features, target]
+    with _names_what_is_missing(frame, columns):
+        return fit_partitions(model, _Backend(frame, columns), features, target)
 
 
 @dataclass(frozen=True)
@@ -262,6 +267,23 @@ def _delayed_parts(frame: Any, columns: Sequence[str]) -> list[tuple[Any, int]]:
         raise InputError(f"frame must be a Dask DataFrame, got {type(frame).__name__}")
     known = [name for name in dict.fromkeys(columns) if name in frame.columns]
     return [(part, number) for number, part in enumerate(frame[known].to_delayed())]
+
+
+@contextmanager
+def _names_what_is_missing(frame: Any, columns: Sequence[str]) -> Iterator[None]:
+    """Say which partition lacks a column, where reading some columns alone fails for that."""
+    try:
+        yield
+    except KeyError:
+        named = [_dask().delayed(_names)(part) for part in frame.to_delayed()]
+        for number, names in enumerate(_computed(named)):
+            for name in columns:
+                find_column(name, names, f"partition {number}")
+        raise
+
+
+def _names(part: pd.DataFrame) -> list[str]:
+    return [str(name) for name in part.columns]
 
 
 def _computed(jobs: Sequence[Any]) -> tuple[Any, ...]:
