@@ -12,7 +12,8 @@ from vennforest._files import check_output, one_line, refuse_same, written_whole
 from vennforest._validation import InputError, check_count
 from vennforest.batch import BatchPredictor, check_number, find_column, need_pyarrow
 from vennforest.calibrators import Calibrator
-from vennforest.engines._counting import Counting, Grid, Statement, explain, fitted_to
+from vennforest.engines._counting import Counting, Grid, fitted_to
+from vennforest.engines._sql import Statement, explain
 
 if TYPE_CHECKING:
     import pyarrow as pa

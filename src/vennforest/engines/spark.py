@@ -13,8 +13,9 @@ from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor, check_number, find_column, need_pyarrow
 from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
-from vennforest.engines._counting import Counting, Grid, Statement, explain, fitted_to
+from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
+from vennforest.engines._sql import Statement, explain
 from vennforest.engines._workers import Shipment
 
 if TYPE_CHECKING:
