@@ -144,6 +144,8 @@ def _source(model: CalibratedClassifier) -> Partitions:
     if not isinstance(model, CalibratedClassifier):
         raise InputError(f"model must be a CalibratedClassifier, got {type(model).__name__}")
     model._check_parameters()
+    if model.by is not None:
+        raise InputError("by must be left out where trees are grown on partitions of an engine")
     source = Partitions() if model.calibrate_on == "auto" else model.calibrate_on
     if not isinstance(source, Partitions) or source.of is not None:
         raise InputError(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vennforest._files import check_output, one_line, refuse_same, written_whole
+from vennforest._files import check_output, one_line, written_whole
 from vennforest._validation import InputError, check_count
 from vennforest.batch import BatchPredictor, check_number, find_column, need_pyarrow
 from vennforest.calibrators import Calibrator
@@ -151,11 +151,9 @@ def predict(
     from vennforest.tables.write import output_format, table_writer
 
     how = output_format(output)
-    check_output(output)
     done = 0
     with _opened(source, memory_limit, threads, temp_directory) as table:
-        for path in table.paths:
-            refuse_same(output, path, "data")
+        check_output(output, {f"data file {path.name}": path for path in table.paths})
         predictor = BatchPredictor(
             model, table.schema(), columns=columns, carried=carried, rows_at_once=rows_at_once
         )

@@ -118,7 +118,8 @@ class Partitions:
         answers = ForestAnswers(forest, self.votes, n_jobs)
         scores = answers.mean(answers.check(data.X), membership, home)
         scorer = PartitionScorer(answers, membership, home, self.subforest, self.n_draws, seed)
-        return [Part(forest, scores, data.codes, data.weight, scorer, data.groups)]
+        groups, numbers, by = data.groups, data.numbers, data.by
+        return [Part(forest, scores, data.codes, data.weight, scorer, groups, numbers, by)]
 
     def _home(
         self, data: TrainingData, random_state: np.random.RandomState, every: TrainingData
