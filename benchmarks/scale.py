@@ -105,7 +105,7 @@ def applying(n, folder):
 WORK = {
     "making the rows alone": (generating, SIZES[-1]),
     "DuckDB: Venn–Abers from counts on a grid": (counting, SIZES[-1]),
-    "DuckDB: the same on log-odds": (counting_logit, SIZES[-2]),
+    "DuckDB: the same on log-odds": (counting_logit, IN_MEMORY),
     "in memory: Venn–Abers fitted to rows": (in_memory, IN_MEMORY),
     "in memory: scikit-learn's isotonic": (sklearn_isotonic, IN_MEMORY),
     "DuckDB: predictions, Parquet to Parquet": (applying, APPLIED),

@@ -107,6 +107,23 @@ def test_a_bad_row_is_named(tmp_path, column, value, said):
         engine.calibrate(files, score="s", target="y", weight="w")
 
 
+def test_labels_that_are_none(tmp_path):
+    frame = draw_scores(60)
+    codes = (frame["y"] == "yes").astype(float)
+    frame.assign(y=codes.where(frame.index != 40)).to_parquet(tmp_path / "nan.parquet")
+    duckdb.connect().execute(
+        f"COPY (SELECT 0.5 AS s, 'nan'::DOUBLE AS y) TO '{tmp_path / 'one.parquet'}'"
+    )
+    with pytest.raises(InputError, match=r"hold a label in every row, got none in row 40 of"):
+        engine.calibrate(tmp_path / "nan.parquet", score="s", target="y")
+    with pytest.raises(InputError, match=r"hold a label in every row, got none in row 0 of"):
+        engine.calibrate(tmp_path / "one.parquet", score="s", target="y")
+    days = pd.to_datetime("2026-01-01") + pd.to_timedelta(codes, unit="D")
+    frame.assign(y=days).to_parquet(tmp_path / "days.parquet")
+    with pytest.raises(InputError, match="must hold numbers, booleans or text as labels"):
+        engine.calibrate(tmp_path / "days.parquet", score="s", target="y")
+
+
 def test_other_columns_and_types(tmp_path):
     frame = draw_scores(60)
     files = written(tmp_path, frame)

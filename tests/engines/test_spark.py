@@ -169,25 +169,18 @@ def test_counts_take_the_place_of_rows(session, monkeypatch):
 
 
 def test_partitions_that_change_are_refused(session):
-    from pyspark.sql import functions
+    def shaken(batches):  # other numbers in every pass
+        import pyarrow as pa
 
-    parts = session.createDataFrame(features(90)).repartition(3)
-    changing = parts.withColumn("u", functions.rand())  # other numbers in every pass
-    changing = changing.mapInArrow(shaken, changing.schema)
+        drawn = np.random.default_rng(int.from_bytes(os.urandom(4), "little"))
+        for batch in batches:
+            yield batch.set_column(0, "u", pa.array(drawn.random(batch.num_rows)))
+
+    parts = cut(session, features(90), 30, 30)
+    changing = parts.mapInArrow(shaken, parts.schema)
     model = CalibratedClassifier(RandomForestClassifier(4))
     with pytest.raises(InputError, match=r"partition \d must hold the same rows each time"):
         engine.fit(model, changing, target="y")
-
-
-def shaken(batches):
-    import os
-
-    import numpy as np
-    import pyarrow as pa
-
-    drawn = np.random.default_rng(int.from_bytes(os.urandom(4), "little"))
-    for batch in batches:
-        yield batch.set_column(0, "u", pa.array(drawn.random(batch.num_rows)))
 
 
 def test_what_workers_refuse_is_one_sentence(session):

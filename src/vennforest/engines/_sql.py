@@ -24,11 +24,14 @@ class Statement:
         The character around names.
     whole : bool
         Whether weights are integers.
+    floats : bool
+        Whether labels are floating numbers, among which NaN is none.
     """
 
     counting: Counting
     quote: str
     whole: bool = True
+    floats: bool = False
 
     def name(self, column: str) -> str:
         """Return a quoted name."""
@@ -36,7 +39,8 @@ class Statement:
 
     def good(self) -> str:
         """Return the condition that a row can be counted."""
-        counting, tests = self.counting, [f"{self.name(self.counting.target)} IS NOT NULL"]
+        counting, target = self.counting, self.name(self.counting.target)
+        tests = [f"{target} IS NOT NULL", *([f"NOT isnan({target})"] if self.floats else [])]
         for score in counting.scores:
             s = f"CAST({self.name(score)} AS DOUBLE)"
             low, high = f"-{LARGEST}", LARGEST
@@ -80,7 +84,8 @@ class Statement:
 
 def explain(counting: Counting, row: dict[str, Any], place: str) -> InputError:
     """Return the error that names what is wrong with a row that cannot be counted."""
-    if row[counting.target] is None:
+    label = row[counting.target]
+    if label is None or label != label:
         return InputError(
             f"column {counting.target!r} must hold a label in every row, got none in {place}"
         )

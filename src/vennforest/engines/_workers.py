@@ -97,13 +97,10 @@ class Labelled(NamedTuple):
 
     def hashes(self) -> HashArray:
         """Return a hash of each row with its label, (n,)."""
-        return hash_rows(self.X) ^ (hash_rows(_bits_of(self.y)) * np.uint64(0x9E3779B97F4A7C15))
-
-
-def _bits_of(y: NDArray[Any]) -> NDArray[Any]:
-    if y.dtype.kind in "biuf":
-        return y.astype(np.float64).reshape(-1, 1)
-    return np.array([[text] for text in y.astype(str)], dtype=object)
+        labels, code = np.unique(self.y, return_inverse=True)
+        column = labels.astype(object if labels.dtype.kind == "U" else np.float64)
+        of_labels = hash_rows(column.reshape(-1, 1))[code]
+        return hash_rows(self.X) ^ (of_labels * np.uint64(0x9E3779B97F4A7C15))
 
 
 def read_labelled(
@@ -165,14 +162,14 @@ def labels_of(column: pa.Array, name: str, where: str, first: int) -> NDArray[An
         raise InputError(
             f"column {name!r} must hold a label in every row, got none in row {row} of {where}"
         )
-    if values.dtype.kind == "O":
-        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-            raise InputError(
-                f"column {name!r} must hold numbers, booleans or text as labels, got "
-                f"{column.type} in {where}"
-            )
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         text: NDArray[Any] = values.astype(str)
         return text
+    if values.dtype.kind not in "biuf":
+        raise InputError(
+            f"column {name!r} must hold numbers, booleans or text as labels, got {column.type} in "
+            f"{where}"
+        )
     found: NDArray[Any] = values
     return found
 

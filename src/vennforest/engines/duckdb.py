@@ -83,6 +83,7 @@ def calibrate(
         If duckdb or pyarrow is not installed.
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
+    pa = need_pyarrow()
     with _opened(source, memory_limit, threads, temp_directory) as table:
         schema = table.schema()
         for name in counting.columns:
@@ -90,7 +91,8 @@ def calibrate(
             if name != target:
                 check_number(name, schema.field(name).type, table.shown)
         whole = weight is None or _is_whole(schema.field(weight).type)
-        statement = Statement(counting, '"', whole)
+        floats = pa.types.is_floating(schema.field(target).type)
+        statement = Statement(counting, '"', whole, floats)
         groups = [table.run(query) for query in statement.groups("source")]
         if any(group["label"].null_count for group in groups):
             raise explain(counting, *table.first_without(statement))

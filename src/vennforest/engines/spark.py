@@ -78,7 +78,8 @@ def calibrate(
     import pyarrow as pa
 
     whole = weight is None or bool(pa.types.is_integer(schema.field(weight).type))
-    statement = Statement(counting, "`", whole)
+    floats = pa.types.is_floating(schema.field(target).type)
+    statement = Statement(counting, "`", whole, floats)
     spark = frame.sparkSession
     with _said_in_a_sentence():
         groups = [
