@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: help install report test test-slow test-lowest test-boosters test-nojit test-sdist fuzz models \
+.PHONY: help install report test test-slow test-lowest test-boosters test-engines test-nojit test-sdist fuzz models \
 	check lint types imports bench bench-large clean
 
 help:  ## list the targets
@@ -31,7 +31,7 @@ test: $(VENV)/.dev  ## run the tests and doctests
 test-slow: $(VENV)/.dev  ## run the tests that take minutes
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
 
-# Each of the three has an environment of its own, made anew when pyproject.toml changes.
+# Each of the four has an environment of its own, made anew when pyproject.toml changes.
 $(VENV)-lowest/.made: pyproject.toml scripts/lowest.py
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(PYTHON) scripts/lowest.py > $(VENV)-lowest/constraints.txt
@@ -44,6 +44,11 @@ $(VENV)-boosters/.made: pyproject.toml
 	$(VENV)-boosters/bin/python -m pip install --quiet --editable '.[boosters,forests,test]'
 	@touch $@
 
+$(VENV)-engines/.made: pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)-engines
+	$(VENV)-engines/bin/python -m pip install --quiet --editable '.[spark,test]'
+	@touch $@
+
 test-lowest: $(VENV)-lowest/.made  ## run the tests with the lowest declared version of every dependency
 	$(VENV)-lowest/bin/python -m pytest -n $(JOBS)
 
@@ -51,6 +56,10 @@ test-boosters: $(VENV)-boosters/.made  ## run the tests with XGBoost, LightGBM, 
 	$(VENV)-boosters/bin/python -c 'import catboost, imblearn, lightgbm, sklearnex, xgboost'
 	$(VENV)-boosters/bin/python -m pytest -n $(JOBS) tests/test_boosters.py tests/test_third_party.py \
 		tests/persistence -k 'booster or third_party'
+
+test-engines: $(VENV)-engines/.made  ## run the tests on DuckDB, Dask processes and Spark (needs Java 17)
+	$(VENV)-engines/bin/python -c 'import dask, duckdb, pyspark'
+	$(VENV)-engines/bin/python -m pytest -m '' tests/engines tests/test_batch.py
 
 NOJIT = tests/calibrators tests/forest tests/sources tests/test_multiprobability.py
 
@@ -102,4 +111,4 @@ bench-large: $(VENV)/.dev  ## the same with 10^7 scores and 10^6 rows
 	$(BENCH) --large
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-boosters $(VENV)-sdist .fuzz-*.json .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-boosters $(VENV)-engines $(VENV)-sdist .fuzz-*.json .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

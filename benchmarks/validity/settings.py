@@ -12,6 +12,7 @@ from benchmarks.validity.forests import first_trees, grow
 from vennforest import CalibratedClassifier, PlattScaling, VennAbers
 from vennforest.calibrators import Venn
 from vennforest.forest import Membership, PackedForest
+from vennforest.sources import Partitions
 from vennforest.sources.base import model_scores
 from vennforest.sources.ensembles import ForestAnswers
 from vennforest.sources.out_of_bag import OutOfBagScorer
@@ -272,6 +273,24 @@ def joined(sample, sizes, rng):
             yield f"{kind}, joined", size, Answer(m.lower, m.upper)
 
 
+def partitions(sample, sizes, rng):
+    """Yield the bounds of forests whose trees are grown on partitions drawn at random."""
+    X, y, new, *_ = sample
+    for size in sizes:
+        for count in (2, 8, 32):
+            seed = new_seed(rng)
+            for name, subforest in (("all trees", "all"), ("one draw", "exchangeable")):
+                model = CalibratedClassifier(
+                    RandomForestClassifier(size, random_state=seed),
+                    calibrate_on=Partitions(count, subforest=subforest),
+                    merge="log",
+                    n_jobs=1,
+                    random_state=seed,
+                )
+                m = model.fit(X, y).predict_multiprobability(new)
+                yield f"{count} partitions, {name}", size, Answer(m.lower, m.upper)
+
+
 FAMILIES = {
     "oob": out_of_bag,
     "default": default,
@@ -281,4 +300,5 @@ FAMILIES = {
     "same-rows": same_rows,
     "groups": named_groups,
     "joined": joined,
+    "partitions": partitions,
 }

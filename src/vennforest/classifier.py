@@ -338,6 +338,13 @@ class CalibratedClassifier(ByGroups, MetaEstimatorMixin, ClassifierMixin, BaseEs
         other._calibrate()
         return cast("Self", other)
 
+    def _take(self, classes: NDArray[Any], parts: list[Part], name: str, why: str) -> Self:
+        """Take fitted models with calibration scores from elsewhere, and calibrate."""
+        self.classes_, self._parts = classes, parts
+        self.calibrate_on_, self.calibrate_on_reason_ = name, why
+        self._calibrate()
+        return self
+
     def _calibrate(self) -> None:
         """Fit a calibrator to each part, and take over what its model knows of the features."""
         self._check_calibrator()

@@ -14,6 +14,7 @@ from vennforest.sources.base import (
 from vennforest.sources.ensembles import is_bagged
 from vennforest.sources.honest import HonestForest
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
+from vennforest.sources.partitions import Partitions
 from vennforest.sources.routing import route
 from vennforest.sources.whole_model import Folds, Frozen, Holdout, Training
 
@@ -27,6 +28,7 @@ __all__ = [
     "ModelScorer",
     "OutOfBag",
     "Part",
+    "Partitions",
     "Scorer",
     "Source",
     "Subforest",

@@ -1,0 +1,345 @@
+"""From columns of scores and labels to counts, in SQL or batch by batch, and to a calibrator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vennforest._validation import InputError
+from vennforest.batch import check_number, find_column, matrix_of
+from vennforest.calibrators import Calibrator
+from vennforest.calibrators.methods import make_calibrator
+from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
+from vennforest.calibrators.quadratic import LogOddsCalibrator
+from vennforest.calibrators.venn_abers import VennAbers
+from vennforest.counts import ScoreCounts, ScoreGrid
+from vennforest.engines._workers import labels_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Grid = ScoreGrid | Literal["auto"] | None
+"""The grid that scores are put on; "auto": a million cells from 0 to 1; None: as they are."""
+
+MOST_GROUPS = 1 << 26
+"""Distinct scores that are counted as they are."""
+
+MOST = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Counting:
+    """What is counted: which columns, on which grid, of which classes.
+
+    Attributes
+    ----------
+    scores : list of str
+        One column, of the second of two classes, or one a class.
+    target, weight : str
+        Columns; the weight may be None.
+    grid : ScoreGrid or None
+    vectors : bool
+        Whether the scores of an example are kept together.
+    classes : list or None
+        Every class, where known.
+    """
+
+    scores: list[str]
+    target: str
+    weight: str | None
+    grid: ScoreGrid | None
+    vectors: bool
+    classes: list[Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        score: str | Sequence[str],
+        target: str,
+        weight: str | None,
+        method: str | Calibrator,
+        grid: Grid,
+        classes: Iterable[Any] | None = None,
+    ) -> Counting:
+        """Take what a user gave.
+
+        Raises
+        ------
+        InputError
+            If columns repeat, or the method takes no such counts.
+        """
+        calibrator = make_calibrator(method)
+        scores = [score] if isinstance(score, str) else list(score)
+        if len(scores) == 2:
+            scores = scores[1:]
+        names = [*scores, target, *([] if weight is None else [weight])]
+        if len(set(names)) < len(names) or not scores:
+            raise InputError(f"score, target and weight must be different columns, got {names}")
+        vectors = len(scores) > 1 and not _against_rest(calibrator, grid is not None)
+        if grid == "auto":
+            grid = None if vectors else ScoreGrid()
+        if vectors and grid is not None:
+            raise InputError(
+                "grid must be left out with more than two classes for a "
+                f"{type(calibrator).__name__}, which looks at all scores of an example together"
+            )
+        counting = cls(scores, target, weight, grid, vectors)
+        return counting if classes is None else counting.with_classes(list(classes))
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that is read."""
+        return [*self.scores, self.target, *([] if self.weight is None else [self.weight])]
+
+    def labels(self, batches: Iterable[pa.RecordBatch], number: int) -> NDArray[Any]:
+        """Return the distinct labels of a partition."""
+        where, done = f"partition {number}", 0
+        found: list[NDArray[Any]] = []
+        for batch in batches:
+            find_column(self.target, batch.schema.names, where)
+            if batch.num_rows:
+                y = labels_of(batch.column(self.target), self.target, where, done)
+                found.append(np.unique(y))
+            done += batch.num_rows
+        return np.unique(np.concatenate(found)) if found else np.empty(0)
+
+    def with_labels(self, found: Sequence[NDArray[Any]]) -> Counting:
+        """Return the same with the classes that partitions hold.
+
+        Raises
+        ------
+        InputError
+            If they are labels of several kinds, or not as many as there are columns of scores.
+        """
+        there = [(number, one) for number, one in enumerate(found) if len(one)]
+        if not there:
+            raise InputError("the data must hold at least one row, got none")
+        first, labels = there[0]
+        for number, other in there[1:]:
+            if _kind(other) != _kind(labels):
+                raise InputError(
+                    f"column {self.target!r} must hold labels of one kind, got {_kind(labels)} in "
+                    f"partition {first} and {_kind(other)} in partition {number}"
+                )
+        return self.with_classes(np.unique(np.concatenate([one for _, one in there])))
+
+    def with_classes(self, classes: ArrayLike) -> Counting:
+        """Return the same with these classes.
+
+        Raises
+        ------
+        InputError
+            If they are not as many as there are columns of scores, or fewer than two.
+        """
+        labels = np.unique(np.asarray(classes)).tolist()
+        wanted = len(self.scores) if len(self.scores) > 1 else 2
+        if len(labels) != wanted:
+            what = "one column of scores" if wanted == 2 else f"{wanted} columns of scores"
+            raise InputError(
+                f"column {self.target!r} must hold {wanted} classes for {what}, got "
+                f"{len(labels)}: {labels[:10]} (classes= names those that are missing)"
+            )
+        return replace(self, classes=labels)
+
+    def count(self, batches: Iterable[pa.RecordBatch], number: int) -> ScoreCounts:
+        """Return the counts of one partition.
+
+        Raises
+        ------
+        InputError
+            If a column is missing or of another kind, or a score, label or weight is none; with
+            the row, from 0, and the partition.
+        """
+        where, done = f"partition {number}", 0
+        classes = self.classes
+        assert classes is not None
+        width = len(self.scores)
+        counts = ScoreCounts.from_scores(
+            np.empty((0,) if width == 1 else (0, width)),
+            np.asarray(classes)[:0],
+            sample_weight=None if self.weight is None else np.empty(0, np.int64),
+            classes=classes,
+            grid=self.grid,
+            vectors=self.vectors,
+        )
+        for batch in batches:
+            for name in self.columns:
+                find_column(name, batch.schema.names, where)
+            for name in self.columns:
+                if name != self.target:
+                    check_number(name, batch.schema.field(name).type, where)
+            if batch.num_rows:
+                counts = counts + self._count(batch, where, done, classes)
+            done += batch.num_rows
+        return counts
+
+    def _count(
+        self, batch: pa.RecordBatch, where: str, first: int, classes: list[Any]
+    ) -> ScoreCounts:
+        x = matrix_of({name: batch.column(name) for name in self.scores}).astype(np.float64)
+        low, high = (-np.inf, np.inf) if self.grid is None else (self.grid.low, self.grid.high)
+        wrong = ~np.isfinite(x) | (x < low) | (x > high)
+        if wrong.any():
+            row, column = (int(i) for i in np.argwhere(wrong)[0])
+            raise bad_score(
+                self.scores[column], x[row, column], self.grid, f"row {first + row} of {where}"
+            )
+        y = labels_of(batch.column(self.target), self.target, where, first)
+        if _kind(y) != _kind(np.asarray(classes)):
+            raise InputError(
+                f"column {self.target!r} must hold labels like {classes[0]!r}, got {_kind(y)} in "
+                f"{where}"
+            )
+        unknown = ~np.isin(y, classes)
+        if unknown.any():
+            row = int(np.flatnonzero(unknown)[0])
+            raise InputError(
+                f"column {self.target!r} must hold labels of classes {classes}, got "
+                f"{y[row].item()!r} in row {first + row} of {where}"
+            )
+        weight = None
+        if self.weight is not None:
+            column_of_weights = batch.column(self.weight)
+            weight = matrix_of({self.weight: column_of_weights})[:, 0]
+            wrong = ~np.isfinite(weight) | (weight < 0)
+            if wrong.any():
+                row = int(np.flatnonzero(wrong)[0])
+                raise bad_weight(self.weight, weight[row], f"row {first + row} of {where}")
+            if not (weight > 0).any():
+                return ScoreCounts.from_scores(
+                    x[:0, 0] if x.shape[1] == 1 else x[:0],
+                    y[:0],
+                    classes=classes,
+                    grid=self.grid,
+                    vectors=self.vectors,
+                )
+        return ScoreCounts.from_scores(
+            x[:, 0] if x.shape[1] == 1 else x,
+            y,
+            sample_weight=weight,
+            classes=classes,
+            grid=self.grid,
+            vectors=self.vectors,
+        )
+
+    def of_groups(self, groups: Sequence[pa.Table]) -> ScoreCounts:
+        """Return counts from the results of `Statement.groups`, one a column of scores."""
+        found = [_Groups.of(table, self) for table in groups]
+        counting = self
+        if self.classes is None:
+            counting = self.with_classes(np.unique(np.concatenate([one.y for one in found])))
+        assert counting.classes is not None
+        classes = np.asarray(counting.classes)
+        for one in found:
+            unknown = ~np.isin(one.y, classes)
+            if unknown.any():
+                raise InputError(
+                    f"column {self.target!r} must hold labels of classes {classes.tolist()}, got "
+                    f"{one.y[unknown][0].item()!r}"
+                )
+        if self.vectors:
+            return ScoreCounts.from_scores(
+                found[0].x, found[0].y, sample_weight=found[0].n, classes=classes, vectors=True
+            )
+        if len(classes) == 2:
+            return _two_classes(found[0], classes[1], classes.tolist(), self.grid)
+        parts = [
+            _two_classes(one, label, [0, 1], self.grid)
+            for one, label in zip(found, classes, strict=True)
+        ]
+        return ScoreCounts.one_vs_rest(parts, classes)
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Scores or score vectors, labels, and how many examples have them."""
+
+    x: NDArray[np.float64]
+    y: NDArray[Any]
+    n: NDArray[Any]
+
+    @classmethod
+    def of(cls, table: pa.Table, counting: Counting) -> _Groups:
+        import pyarrow as pa
+
+        names = [name for name in table.column_names if name not in ("label", "n")]
+        kept = {name: table[name].combine_chunks() for name in [*names, "label", "n"]}
+        at = matrix_of({name: kept[name] for name in names})
+        x = at[:, 0] if at.shape[1] == 1 else at.astype(np.float64)
+        if counting.grid is not None:
+            x = counting.grid.score_of(x.astype(np.int64))
+        y = labels_of(kept["label"], counting.target, "the data", 0)
+        if pa.types.is_floating(kept["n"].type):
+            n: NDArray[Any] = kept["n"].to_numpy(zero_copy_only=False)
+        else:
+            numbers = [int(value) for value in kept["n"].to_pylist()]
+            if sum(numbers) > MOST:
+                raise InputError(
+                    f"column {counting.weight!r} must sum to at most 2**63 - 1, got "
+                    f"{sum(numbers)}: cast it to a floating type"
+                )
+            n = np.array(numbers, np.int64)
+        return cls(x.astype(np.float64), y, n)
+
+
+def _two_classes(
+    groups: _Groups, positive: Any, classes: list[Any], grid: ScoreGrid | None
+) -> ScoreCounts:
+    of_class = groups.y == positive
+    zero = np.zeros((), groups.n.dtype)
+    return ScoreCounts.from_counts(
+        groups.x,
+        np.where(of_class, zero, groups.n),
+        np.where(of_class, groups.n, zero),
+        classes=classes,
+        grid=grid,
+    )
+
+
+def fitted_to(method: str | Calibrator, counts: ScoreCounts) -> Calibrator:
+    """Return a calibrator fitted to counts.
+
+    Raises
+    ------
+    InputError
+        If there is no row.
+    """
+    if not len(counts):
+        raise InputError("the data must hold at least one row of weight above zero, got none")
+    fitted: Calibrator = make_calibrator(method).fit_counts(counts)
+    return fitted
+
+
+def bad_score(name: str, value: float | None, grid: ScoreGrid | None, place: str) -> InputError:
+    """Return the error that names a score that cannot be counted."""
+    if value is None or not np.isfinite(value):
+        shown = "NaN or nothing" if value is None or np.isnan(value) else str(value)
+        return InputError(f"column {name!r} must hold finite scores, got {shown} in {place}")
+    assert grid is not None
+    return InputError(
+        f"column {name!r} must hold scores in [{grid.low:g}, {grid.high:g}], the range of the "
+        f"grid, got {value} in {place}: give a ScoreGrid with another low and high, or grid=None"
+    )
+
+
+def bad_weight(name: str, value: float | None, place: str) -> InputError:
+    """Return the error that names a weight that cannot be counted."""
+    shown = "nothing" if value is None else value
+    return InputError(
+        f"column {name!r} must hold finite weights not below zero, got {shown} in {place}"
+    )
+
+
+def _against_rest(calibrator: Calibrator, probabilities: bool) -> bool:
+    """Tell whether counts of each class against the rest are all that a calibrator needs."""
+    if isinstance(calibrator, LogOddsCalibrator):
+        return probabilities
+    return isinstance(calibrator, OneVsRestCalibrator | VennAbers)
+
+
+def _kind(y: NDArray[Any]) -> str:
+    return {"b": "booleans", "U": "text"}.get(y.dtype.kind, "numbers")

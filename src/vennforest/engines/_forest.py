@@ -1,0 +1,346 @@
+"""A forest over the partitions of a data set that stay where they are, calibrated out of bag.
+
+Three passes. Each partition says what it holds; crews of trees are grown, each where its partitions
+are; then every partition scores its rows by the trees of the others. Trees travel, and counts of
+classes at scores, and drawn examples for leaving out; rows do not, unless a tree is grown on
+several partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest.classifier import CalibratedClassifier
+from vennforest.counts import ScoreCounts
+from vennforest.engines._workers import Labelled, Shipment, read_labelled
+from vennforest.sources import Part, Partitions, TrainingData, with_seed
+from vennforest.sources.draws import HashArray
+from vennforest.sources.ensembles import ForestAnswers
+from vennforest.sources.partitions import (
+    Crew,
+    PartitionScorer,
+    bags_of,
+    bottom_sample,
+    check_forest,
+    grow,
+    join_forests,
+    plan,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_SCORES = 1 << 20
+"""Distinct scores up to which the counts that calibrate two classes are exact."""
+
+MOST_DRAWN = 1 << 17
+"""Examples that travel by themselves: all where there are no more, else those for leaving out."""
+
+MOST_VECTORS = 1 << 20
+"""Rows that calibrate more than two classes: all, or so many of them drawn at random."""
+
+Batches = Iterable["pa.RecordBatch"]
+PartitionTask = Callable[[Batches, int], Any]
+CrewTask = Callable[[Sequence[tuple[int, Batches]], int], Any]
+
+
+class Backend(Protocol):
+    """What an engine does: runs a function where partitions are."""
+
+    def each(self, task: PartitionTask) -> dict[int, Any]:
+        """Return what a function says of each partition, by the partition's number."""
+        ...
+
+    def crews(self, task: CrewTask, held: Sequence[tuple[int, ...]]) -> list[Any]:
+        """Return what a function says of each list of partitions, in the order of the lists."""
+        ...
+
+
+class Seen(NamedTuple):
+    """What a partition holds: rows, distinct labels, and the sum of the hashes of its rows."""
+
+    n: int
+    labels: NDArray[Any]
+    checksum: int
+
+
+class Tally(NamedTuple):
+    """What a partition's out-of-bag scores come to, and rows drawn from it."""
+
+    counts: ScoreCounts | None
+    scores: FloatArray
+    codes: IntArray
+    rows: IntArray
+    keys: HashArray
+
+
+def fit_partitions(
+    model: CalibratedClassifier, backend: Backend, features: Sequence[str], target: str
+) -> CalibratedClassifier:
+    """Return a fitted clone of a classifier, its forest grown on the partitions of an engine.
+
+    Parameters
+    ----------
+    model : CalibratedClassifier
+        Not fitted; over a random forest or extra trees, with ``calibrate_on`` of "auto" or
+        `Partitions` without ``of``.
+    backend : Backend
+    features : sequence of str
+        Columns of numbers.
+    target : str
+        The column of the labels.
+
+    Raises
+    ------
+    InputError
+        If a partition is not what the others are, there are fewer than two with rows, or they
+        changed between two passes.
+    """
+    source = _source(model)
+    fitted: CalibratedClassifier = clone(model)
+    random_state = check_random_state(model.random_state)
+    estimator = with_seed(fitted._get_estimator(), random_state)
+    check_forest(estimator)
+    seed = int(random_state.randint(2**31 - 1))
+    reading = Reading(list(features), target)
+    seen: dict[int, Seen] = backend.each(reading.look)
+    numbers = sorted(number for number, one in seen.items() if one.n)
+    if len(numbers) < 2:
+        raise InputError(
+            f"the data must have two partitions with rows or more, got {len(numbers)}: repartition "
+            "it, or fit a CalibratedClassifier to it as one table"
+        )
+    classes = _classes(seen, numbers, target)
+    crews = plan(estimator, len(numbers), source.per_tree)
+    held = [tuple(numbers[p] for p in crew.partitions) for crew in crews]
+    growing = Growing(reading, estimator, classes, tuple(crews), held, seen)
+    forest = join_forests(backend.crews(growing.grow, held))
+    forest.feature_names_in_ = np.array(features, dtype=object)
+    membership = bags_of(crews, len(numbers))
+    answers = ForestAnswers(forest, source.votes, model.n_jobs)
+    # Workers score one partition each: threads would be in each other's way.
+    shipped = Shipment((ForestAnswers(forest, source.votes, 1), membership))
+    scoring = Scoring(reading, shipped, classes, numbers, seen, MOST_DRAWN, seed)
+    found = backend.each(scoring.tally)
+    tallies: list[Tally] = [found[number] for number in numbers]
+    leaves_out = source.subforest == "exchangeable"
+    scores, codes, weight, homes = _examples(tallies, len(classes), leaves_out)
+    scorer = PartitionScorer(answers, membership, homes, source.subforest, source.n_draws, seed)
+    part = Part(forest, scores, codes, weight, scorer)
+    fitted.set_params(calibrate_on=source)
+    why = f"the forest is grown on {len(numbers)} partitions where they are"
+    return fitted._take(classes, [part], "Partitions", why)
+
+
+def _source(model: CalibratedClassifier) -> Partitions:
+    if not isinstance(model, CalibratedClassifier):
+        raise InputError(f"model must be a CalibratedClassifier, got {type(model).__name__}")
+    model._check_parameters()
+    if model.by is not None:
+        raise InputError("by must be left out where trees are grown on partitions of an engine")
+    source = Partitions() if model.calibrate_on == "auto" else model.calibrate_on
+    if not isinstance(source, Partitions) or source.of is not None:
+        raise InputError(
+            'calibrate_on must be "auto" or Partitions() without of, since the engine has '
+            f"partitions of its own, got {model.calibrate_on!r}"
+        )
+    if model.calibrate_on == "auto":
+        if model.subforest not in ("all", "exchangeable"):
+            raise InputError(
+                'subforest must be "all" or "exchangeable" where trees are grown on partitions, '
+                f"got {model.subforest!r}"
+            )
+        n_draws = model.n_draws if model.n_draws != "all" else 1
+        source = replace(source, subforest=model.subforest, votes=model.votes, n_draws=n_draws)
+    source.check_parameters()
+    return source
+
+
+def _classes(seen: dict[int, Seen], numbers: Sequence[int], target: str) -> NDArray[Any]:
+    """Return the labels of all partitions, sorted, if they are of one kind."""
+    first = seen[numbers[0]].labels
+    for number in numbers[1:]:
+        other = seen[number].labels
+        if (first.dtype.kind in "biuf") != (other.dtype.kind in "biuf") or (
+            (first.dtype.kind == "b") != (other.dtype.kind == "b")
+        ):
+            raise InputError(
+                f"column {target!r} must hold labels of one kind, got {first.dtype} in partition "
+                f"{numbers[0]} and {other.dtype} in partition {number}"
+            )
+    classes: NDArray[Any] = np.unique(np.concatenate([seen[number].labels for number in numbers]))
+    if len(classes) < 2:
+        raise InputError(f"column {target!r} must hold two classes or more, got {classes.tolist()}")
+    return classes
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which columns are read, and what a partition holds."""
+
+    features: list[str]
+    target: str
+
+    def rows(self, batches: Batches, number: int) -> Labelled:
+        """Return the rows of a partition."""
+        return read_labelled(batches, self.features, self.target, f"partition {number}")
+
+    def look(self, batches: Batches, number: int) -> Seen:
+        """Return what a partition holds."""
+        return see(self.rows(batches, number))
+
+    def checked(self, batches: Batches, number: int, before: Seen) -> Labelled:
+        """Return the rows of a partition, if they are those that were there before.
+
+        Raises
+        ------
+        InputError
+            If they are not, so that nobody would be known to be out of bag.
+        """
+        rows = self.rows(batches, number)
+        now = see(rows)
+        if (now.n, now.checksum) != (before.n, before.checksum):
+            raise InputError(
+                f"partition {number} must hold the same rows each time that it is read, so that "
+                f"it is known which are out of bag, got {before.n} rows and then {now.n} rows, or "
+                "others: store or persist the data before fitting"
+            )
+        return rows
+
+
+def see(rows: Labelled) -> Seen:
+    """Return what rows come to, whatever their order."""
+    total = int(rows.hashes().sum(dtype=np.uint64)) if len(rows.y) else 0
+    return Seen(len(rows.y), np.unique(rows.y), total)
+
+
+@dataclass(frozen=True)
+class Growing:
+    """Crews of trees, each grown on its partitions."""
+
+    reading: Reading
+    estimator: Any
+    classes: NDArray[Any]
+    planned: tuple[Crew, ...]
+    held: list[tuple[int, ...]]
+    seen: dict[int, Seen]
+
+    def grow(self, partitions: Sequence[tuple[int, Batches]], crew: int) -> Any:
+        """Return the forest of one crew."""
+        parts = [
+            self.reading.checked(batches, number, self.seen[number])
+            for number, batches in sorted(partitions, key=lambda one: one[0])
+        ]
+        y = np.concatenate([part.y for part in parts]).astype(self.classes.dtype)
+        data = TrainingData(
+            np.concatenate([part.X for part in parts]),
+            y,
+            np.searchsorted(self.classes, y),
+            self.classes,
+        )
+        return grow(self.estimator, data, self.planned[crew])
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Partitions, each scored by the trees of the others."""
+
+    reading: Reading
+    shipped: Shipment
+    classes: NDArray[Any]
+    numbers: list[int]
+    seen: dict[int, Seen]
+    draws: int
+    seed: int
+
+    def tally(self, batches: Batches, number: int) -> Tally | None:
+        """Return what one partition's out-of-bag scores come to; None of an empty one."""
+        before = self.seen[number]
+        if not before.n:
+            return None
+        rows = self.reading.checked(batches, number, before)
+        answers, membership = self.shipped.open()
+        home = np.full(before.n, self.numbers.index(number))
+        X = answers.check(_named(rows.X, self.reading.features))
+        scores = answers.mean(X, membership, home)
+        codes = np.searchsorted(self.classes, rows.y.astype(self.classes.dtype))
+        counts, size = None, self.draws
+        if len(self.classes) == 2:
+            counts = ScoreCounts.from_scores(scores, codes, classes=[0, 1])
+        else:
+            size = MOST_VECTORS
+        drawn = np.random.default_rng((self.seed, number))
+        keys = drawn.integers(0, 2**64, before.n, dtype=np.uint64)
+        some = bottom_sample(keys, size)
+        return Tally(counts, scores[some], codes[some], some, keys[some])
+
+
+def _named(X: NDArray[np.float32], features: list[str]) -> Any:
+    """Return rows with names, as the forest was told them."""
+    import pyarrow as pa
+
+    return pa.Table.from_arrays([pa.array(column) for column in X.T], names=features)
+
+
+def _examples(
+    tallies: Sequence[Tally], k: int, leaves_out: bool
+) -> tuple[FloatArray, IntArray, FloatArray | None, IntArray]:
+    """Return calibration examples with their weights, and the homes of those that may be left out.
+
+    Drawn examples come first, each by itself; the others are counted.
+    """
+    size = MOST_DRAWN if k == 2 else MOST_VECTORS
+    keys = np.concatenate([tally.keys for tally in tallies])
+    chosen = bottom_sample(keys, size)
+    homes = np.repeat(np.arange(len(tallies)), [len(tally.keys) for tally in tallies])[chosen]
+    rows = np.concatenate([tally.rows for tally in tallies])[chosen]
+    scores = np.concatenate([tally.scores for tally in tallies])[chosen]
+    codes = np.concatenate([tally.codes for tally in tallies])[chosen]
+    order = np.lexsort([rows, homes])  # as they lie
+    homes, scores, codes = homes[order], scores[order], codes[order]
+    if k > 2:
+        return scores, codes, None, homes
+    counts = _summed([tally.counts for tally in tallies if tally.counts is not None])
+    if len(homes) == counts.total:
+        return scores, codes, None, homes
+    if not leaves_out:
+        homes, scores, codes = homes[:0], scores[:0], codes[:0]
+    else:
+        drawn = ScoreCounts.from_scores(scores, codes, classes=[0, 1])
+        counts = _without(counts, drawn)
+    if len(counts) > MOST_SCORES:
+        counts = counts.compress(MOST_SCORES)
+    x, code, weight = counts.examples()
+    if weight is None:
+        weight = np.ones(len(x))
+    return (
+        np.concatenate([scores, x]),
+        np.concatenate([codes, code]),
+        np.concatenate([np.ones(len(homes)), weight]),
+        homes,
+    )
+
+
+def _summed(parts: list[ScoreCounts]) -> ScoreCounts:
+    """Return the sum of counts, pair by pair, so that no part is merged more than log n times."""
+    while len(parts) > 1:
+        pairs = [sum(parts[i : i + 2]) for i in range(0, len(parts), 2)]
+        parts = [pair for pair in pairs if isinstance(pair, ScoreCounts)]
+    return parts[0]
+
+
+def _without(counts: ScoreCounts, drawn: ScoreCounts) -> ScoreCounts:
+    """Return counts less those of some of the examples counted."""
+    (x, every), (y, some) = counts.tables[0], drawn.tables[0]
+    rest = every.copy()
+    rest[np.searchsorted(x, y)] -= some
+    there = rest.any(axis=1)
+    return ScoreCounts.from_counts(x[there], *rest[there].T, classes=[0, 1])

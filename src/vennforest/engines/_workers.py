@@ -1,0 +1,178 @@
+"""What travels to workers, and how they read rows: a model once a process, batches by name."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pickle
+import platform
+import threading
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._validation import InputError
+from vennforest._version import __version__
+from vennforest.batch import check_number, find_column, matrix_of, need_pyarrow
+from vennforest.sources.draws import HashArray, hash_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KEPT = 4
+"""Models that a worker keeps open."""
+
+_open: dict[str, Any] = {}
+_lock = threading.Lock()
+
+
+class Shipment:
+    """An object on its way to workers, opened once in each process.
+
+    What runs on workers is code of this library, so they must have the same version of it and of
+    scikit-learn: another one is refused by name before anything is unpacked.
+
+    Parameters
+    ----------
+    thing : object
+        A fitted model.
+    """
+
+    def __init__(self, thing: Any) -> None:
+        self._packed = _packed(thing)
+        self.versions = _versions()
+        self.key = hashlib.sha256(self._packed).hexdigest()
+
+    def __len__(self) -> int:
+        """Return the number of bytes that travel."""
+        return len(self._packed)
+
+    def open(self) -> Any:
+        """Return the object, unpacked where this process has not done so yet.
+
+        Raises
+        ------
+        InputError
+            If this worker has another version of vennforest or scikit-learn.
+        """
+        with _lock:
+            if self.key not in _open:
+                ours = _versions()
+                for name, theirs in self.versions.items():
+                    if ours[name] != theirs:
+                        raise InputError(
+                            f"workers must have {name} {theirs}, as the model has, got "
+                            f"{ours[name]} on {platform.node()}: install the same version there"
+                        )
+                while len(_open) >= KEPT:
+                    _open.pop(next(iter(_open)))
+                _open[self.key] = pickle.loads(self._packed)
+            return _open[self.key]
+
+
+def _packed(thing: Any) -> bytes:
+    """Return an object as bytes, by what the engine has for classes of a user's own."""
+    for name in ("cloudpickle", "pyspark.cloudpickle"):
+        try:
+            packer = importlib.import_module(name)
+        except ImportError:
+            continue
+        packed: bytes = packer.dumps(thing)
+        return packed
+    return pickle.dumps(thing)
+
+
+def _versions() -> dict[str, str]:
+    return {"vennforest": __version__, "scikit-learn": version("scikit-learn")}
+
+
+class Labelled(NamedTuple):
+    """Rows of one partition: features (n, d) as float32, and labels (n,)."""
+
+    X: NDArray[np.float32]
+    y: NDArray[Any]
+
+    def hashes(self) -> HashArray:
+        """Return a hash of each row with its label, (n,)."""
+        labels, code = np.unique(self.y, return_inverse=True)
+        column = labels.astype(object if labels.dtype.kind == "U" else np.float64)
+        of_labels = hash_rows(column.reshape(-1, 1))[code]
+        return hash_rows(self.X) ^ (of_labels * np.uint64(0x9E3779B97F4A7C15))
+
+
+def read_labelled(
+    batches: Iterable[pa.RecordBatch], features: Sequence[str], target: str, where: str
+) -> Labelled:
+    """Return the rows of a partition.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, a feature is no number or a label is missing; with the row, from
+        0, and ``where``.
+    """
+    need_pyarrow()
+    tables: list[NDArray[np.float32]] = []
+    labels: list[NDArray[Any]] = []
+    done = 0
+    for batch in batches:
+        for name in [*features, target]:
+            find_column(name, batch.schema.names, where)
+        for name in features:
+            check_number(name, batch.schema.field(name).type, where)
+        if not batch.num_rows:
+            continue
+        columns = {name: batch.column(name) for name in features}
+        with np.errstate(over="ignore"):
+            tables.append(matrix_of(columns).astype(np.float32))
+        labels.append(labels_of(batch.column(target), target, where, done))
+        done += batch.num_rows
+    kinds = {_kind(y) for y in labels}
+    if len(kinds) > 1:
+        raise InputError(
+            f"column {target!r} must hold labels of one kind, got {' and '.join(sorted(kinds))} "
+            f"in {where}"
+        )
+    if not tables:
+        return Labelled(np.empty((0, len(features)), np.float32), np.empty(0))
+    return Labelled(np.concatenate(tables), np.concatenate(labels))
+
+
+def labels_of(column: pa.Array, name: str, where: str, first: int) -> NDArray[Any]:
+    """Return a column of labels.
+
+    Raises
+    ------
+    InputError
+        If one is missing.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    values = column.to_numpy(zero_copy_only=False)
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    if values.dtype.kind == "f":
+        missing = missing | np.isnan(values)
+    if missing.any():
+        row = first + int(np.flatnonzero(missing)[0])
+        raise InputError(
+            f"column {name!r} must hold a label in every row, got none in row {row} of {where}"
+        )
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        text: NDArray[Any] = values.astype(str)
+        return text
+    if values.dtype.kind not in "biuf":
+        raise InputError(
+            f"column {name!r} must hold numbers, booleans or text as labels, got {column.type} in "
+            f"{where}"
+        )
+    found: NDArray[Any] = values
+    return found
+
+
+def _kind(y: NDArray[Any]) -> str:
+    return {"b": "booleans", "U": "text"}.get(y.dtype.kind, "numbers")

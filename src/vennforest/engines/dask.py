@@ -1,0 +1,302 @@
+"""Dask: data frames in partitions, counted, calibrated and predicted where they lie.
+
+A forest, folds or an experiment need nothing of this: within ``joblib.parallel_config("dask")``
+whatever has ``n_jobs`` runs on the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vennforest._validation import InputError
+from vennforest.batch import BatchPredictor, find_column, need_pyarrow
+from vennforest.calibrators import Calibrator
+from vennforest.classifier import CalibratedClassifier
+from vennforest.counts import ScoreCounts
+from vennforest.engines._counting import Counting, Grid, fitted_to
+from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
+from vennforest.engines._workers import Shipment
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def calibrate(
+    frame: Any,
+    *,
+    score: str | Sequence[str],
+    target: str,
+    method: str | Calibrator = "venn-abers",
+    weight: str | None = None,
+    classes: Sequence[Any] | None = None,
+    grid: Grid = "auto",
+) -> Calibrator:
+    """Fit a calibrator to scores and labels, of which only counts leave the partitions.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+    score : str or sequence of str
+        The column of the second of two classes' scores, or a column a class in the sorted order of
+        labels.
+    target : str
+        The column of the labels: numbers, booleans or text.
+    method : str or calibrator, default="venn-abers"
+        As of `CalibratedClassifier`.
+    weight : str, optional
+        A column of weights, not below zero; integers count so many examples.
+    classes : sequence, optional
+        Every class; None: those in the data, which takes a pass more.
+    grid : ScoreGrid, "auto" or None, default="auto"
+        On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
+        methods that need all scores of an example together. None: every distinct score, of which
+        there may be as many as rows.
+
+    Returns
+    -------
+    Calibrator
+        Fitted, equal to a fit to all rows.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or of another kind in some partition, a score is not finite or
+        outside the grid, or a label is missing; naming the partition.
+    ImportError
+        If dask or pyarrow is not installed.
+    """
+    counting = Counting.of(score, target, weight, method, grid, classes)
+    parts = _delayed_parts(frame, counting.columns)
+    with _names_what_is_missing(frame, counting.columns):
+        if counting.classes is None:
+            labels = _computed([_run(counting.labels, *one) for one in parts])
+            counting = counting.with_labels(labels)
+        sums = [_run(counting.count, *one) for one in parts]
+        while len(sums) > 1:
+            sums = [_dask().delayed(_add)(sums[i : i + 2]) for i in range(0, len(sums), 2)]
+        counts: ScoreCounts = _computed(sums)[0]
+    return fitted_to(method, counts)
+
+
+def predict(
+    frame: Any,
+    model: Any,
+    *,
+    columns: str | Sequence[str] | None = None,
+    carried: Sequence[str] | None = None,
+) -> Any:
+    """Return the predictions of a fitted model for every row.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+    model : CalibratedClassifier or calibrator
+        Fitted; sent once to each worker.
+    columns : str or sequence of str, optional
+        The columns of features in the order of training, or of scores; None: by their names in
+        training.
+    carried : sequence of str, optional
+        Columns that the result begins with; None: all.
+
+    Returns
+    -------
+    dask.dataframe.DataFrame
+        With the partitions and index of ``frame``, and beside the columns carried along ``label``,
+        ``p(c)`` for each class c, and where there are bounds ``lower(c)`` and ``upper(c)``.
+        Nothing is computed yet; what a partition is refused for, its error names.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or holds no numbers.
+    ImportError
+        If dask or pyarrow is not installed.
+    """
+    dask = _dask()
+    pa = need_pyarrow()
+    carried = [str(name) for name in frame.columns] if carried is None else list(carried)
+    empty = frame._meta.iloc[:0]
+    schema = pa.Schema.from_pandas(empty, preserve_index=False)
+    predictor = BatchPredictor(model, schema, columns=columns, carried=carried)
+    task = Predicting(Shipment(model), schema, predictor.columns, carried)
+    meta = task.frame_of(predictor.schema.empty_table(), empty, empty.index)
+    shipped = dask.delayed(task)
+    parts = [
+        dask.delayed(_predict)(shipped, part, number)
+        for number, part in enumerate(frame.to_delayed())
+    ]
+    import dask.dataframe as dd
+
+    return dd.from_delayed(parts, meta=meta, divisions=frame.divisions, verify_meta=False)
+
+
+def fit(
+    model: CalibratedClassifier,
+    frame: Any,
+    *,
+    target: str,
+    features: Sequence[str] | None = None,
+) -> CalibratedClassifier:
+    """Fit a forest over the partitions of a data frame, calibrated out of bag.
+
+    Each tree is grown on one partition (or on ``per_tree`` of them) where it lies, and every row
+    is scored by the trees of the other partitions; see `vennforest.sources.Partitions`. A
+    partition must fit into the memory of its worker, the forest into that of each. The frame is
+    read three times and must be the same each time, which is verified: persist it, or read it from
+    files.
+
+    Parameters
+    ----------
+    model : CalibratedClassifier
+        Not fitted, over a random forest or extra trees. ``calibrate_on`` is "auto" or
+        ``Partitions(per_tree=..., subforest=...)``.
+    frame : dask.dataframe.DataFrame
+        Columns of numbers, and the target. Partitions without rows are left out.
+    target : str
+        The column of the labels.
+    features : sequence of str, optional
+        None: all columns but the target.
+
+    Returns
+    -------
+    CalibratedClassifier
+        A fitted clone: what ``fit`` returns for the same rows in one table with
+        ``Partitions(partition of every row)``. Of more than 131,072 rows counts calibrate two
+        classes, and 1,048,576 rows drawn at random more classes.
+
+    Raises
+    ------
+    InputError
+        If a partition is not what the others are, or changed; naming it.
+    ImportError
+        If dask or pyarrow is not installed.
+    """
+    _dask()
+    if features is None:
+        features = [str(name) for name in frame.columns if name != target]
+    columns = [*features, target]
+    with _names_what_is_missing(frame, columns):
+        return fit_partitions(model, _Backend(frame, columns), features, target)
+
+
+@dataclass(frozen=True)
+class _Backend:
+    """Runs tasks where the partitions of a Dask data frame are."""
+
+    frame: Any
+    columns: list[str]
+
+    def each(self, task: PartitionTask) -> dict[int, Any]:
+        shipped = _dask().delayed(task)
+        parts = _delayed_parts(self.frame, self.columns)
+        found = _computed([_dask().delayed(_call)(shipped, *one) for one in parts])
+        return dict(enumerate(found))
+
+    def crews(self, task: CrewTask, held: Sequence[tuple[int, ...]]) -> list[Any]:
+        shipped = _dask().delayed(task)
+        parts = [part for part, _ in _delayed_parts(self.frame, self.columns)]
+        jobs = [
+            _dask().delayed(_call_crew)(shipped, [parts[p] for p in some], some, crew)
+            for crew, some in enumerate(held)
+        ]
+        return list(_computed(jobs))
+
+
+@dataclass(frozen=True)
+class Predicting:
+    """A model on its way, and what it reads of a partition."""
+
+    shipped: Shipment
+    schema: Any
+    columns: list[str]
+    carried: list[str]
+
+    def predict(self, part: pd.DataFrame, number: int) -> pd.DataFrame:
+        """Return the predictions for one partition, with its index."""
+        import pyarrow as pa
+
+        where = f"partition {number}"
+        predictor = BatchPredictor(
+            self.shipped.open(), self.schema, columns=self.columns, carried=self.carried
+        )
+        batches = pa.Table.from_pandas(part, preserve_index=False).to_batches()
+        table = pa.Table.from_batches(list(predictor(batches, where)), predictor.schema)
+        return self.frame_of(table, part, part.index)
+
+    def frame_of(self, table: Any, part: pd.DataFrame, index: Any) -> pd.DataFrame:
+        """Return predictions as a pandas data frame; what was carried along is as it came."""
+        found: pd.DataFrame = table.drop_columns(self.carried).to_pandas()
+        found.index = index
+        return type(part)({**part[self.carried], **found}, index=index)
+
+
+def _predict(task: Predicting, part: Any, number: int) -> Any:
+    return task.predict(part, number)
+
+
+def _run(task: Any, part: Any, number: int) -> Any:
+    return _dask().delayed(_call)(task, part, number)
+
+
+def _call(task: Any, part: pd.DataFrame, number: int) -> Any:
+    return task(_batches(part), number)
+
+
+def _call_crew(task: CrewTask, parts: list[Any], numbers: tuple[int, ...], crew: int) -> Any:
+    return task([(n, _batches(part)) for n, part in zip(numbers, parts, strict=True)], crew)
+
+
+def _batches(part: pd.DataFrame) -> Any:
+    import pyarrow as pa
+
+    return pa.Table.from_pandas(part, preserve_index=False).to_batches()
+
+
+def _add(parts: list[ScoreCounts]) -> ScoreCounts:
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def _delayed_parts(frame: Any, columns: Sequence[str]) -> list[tuple[Any, int]]:
+    """Return the partitions of a frame, of these columns where they can be read alone."""
+    _dask()
+    need_pyarrow()
+    if not hasattr(frame, "to_delayed") or not hasattr(frame, "columns"):
+        raise InputError(f"frame must be a Dask DataFrame, got {type(frame).__name__}")
+    known = [name for name in dict.fromkeys(columns) if name in frame.columns]
+    return [(part, number) for number, part in enumerate(frame[known].to_delayed())]
+
+
+@contextmanager
+def _names_what_is_missing(frame: Any, columns: Sequence[str]) -> Iterator[None]:
+    """Say which partition lacks a column, where reading some columns alone fails for that."""
+    try:
+        yield
+    except KeyError:
+        named = [_dask().delayed(_names)(part) for part in frame.to_delayed()]
+        for number, names in enumerate(_computed(named)):
+            for name in columns:
+                find_column(name, names, f"partition {number}")
+        raise
+
+
+def _names(part: pd.DataFrame) -> list[str]:
+    return [str(name) for name in part.columns]
+
+
+def _computed(jobs: Sequence[Any]) -> tuple[Any, ...]:
+    found: tuple[Any, ...] = _dask().compute(*jobs)
+    return found
+
+
+def _dask() -> Any:
+    try:
+        import dask
+        import dask.dataframe
+    except ImportError as missing:
+        raise ImportError(
+            "vennforest.engines.dask needs Dask: install it with pip install 'vennforest[dask]'"
+        ) from missing
+    return dask

@@ -1,0 +1,330 @@
+"""DuckDB: large files on one machine, read, counted and spilled by its own readers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vennforest._files import check_output, one_line, written_whole
+from vennforest._validation import InputError, check_count
+from vennforest.batch import BatchPredictor, check_number, find_column, need_pyarrow
+from vennforest.calibrators import Calibrator
+from vennforest.engines._counting import Counting, Grid, fitted_to
+from vennforest.engines._sql import Statement, explain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_AT_ONCE = 1 << 17
+"""Rows that are predicted together."""
+
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Any
+"""Files, or a relation of DuckDB's."""
+
+
+def calibrate(
+    source: Source,
+    *,
+    score: str | Sequence[str],
+    target: str,
+    method: str | Calibrator = "venn-abers",
+    weight: str | None = None,
+    classes: Sequence[Any] | None = None,
+    grid: Grid = "auto",
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    temp_directory: str | os.PathLike[str] | None = None,
+) -> Calibrator:
+    """Fit a calibrator to scores and labels in files of any size.
+
+    Counting is a GROUP BY, which DuckDB does in parallel and in bounded memory.
+
+    Parameters
+    ----------
+    source : path, sequence of paths, or DuckDBPyRelation
+        Parquet or CSV files (``*`` and ``?`` stand for several), or a relation such as
+        ``duckdb.sql("SELECT …")``, with its own connection. Columns of CSV are numbers or text.
+    score : str or sequence of str
+        The column of the second of two classes' scores, or a column a class in the sorted order of
+        labels.
+    target : str
+        The column of the labels: numbers, booleans or text.
+    method : str or calibrator, default="venn-abers"
+        As of `CalibratedClassifier`.
+    weight : str, optional
+        A column of weights, not below zero; integers count so many examples.
+    classes : sequence, optional
+        Every class, when some may be missing from the data.
+    grid : ScoreGrid, "auto" or None, default="auto"
+        On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
+        methods that need all scores of an example together. None: every distinct score, of which
+        there may be as many as rows.
+    memory_limit : str, optional
+        Of DuckDB, such as ``"4GB"``.
+    threads : int, optional
+        Of DuckDB.
+    temp_directory : path-like, optional
+        Where it spills to.
+
+    Returns
+    -------
+    Calibrator
+        Fitted.
+
+    Raises
+    ------
+    InputError
+        If a file or column is missing or of another kind, a score is not finite or outside the
+        grid, or a label is missing; with the file and the row, from 0.
+    ImportError
+        If duckdb or pyarrow is not installed.
+    """
+    counting = Counting.of(score, target, weight, method, grid, classes)
+    pa = need_pyarrow()
+    with _opened(source, memory_limit, threads, temp_directory) as table:
+        schema = table.schema()
+        for name in counting.columns:
+            find_column(name, schema.names, table.shown)
+            if name != target:
+                check_number(name, schema.field(name).type, table.shown)
+        whole = weight is None or _is_whole(schema.field(weight).type)
+        floats = pa.types.is_floating(schema.field(target).type)
+        statement = Statement(counting, '"', whole, floats)
+        groups = [table.run(query) for query in statement.groups("source")]
+        if any(group["label"].null_count for group in groups):
+            raise explain(counting, *table.first_without(statement))
+        if not any(len(group) for group in groups):
+            raise InputError(f"{table.shown} must hold at least one row, got none")
+        return fitted_to(method, counting.of_groups(groups))
+
+
+def predict(
+    source: Source,
+    model: Any,
+    output: str | os.PathLike[str],
+    *,
+    columns: str | Sequence[str] | None = None,
+    carried: Sequence[str] = (),
+    rows_at_once: int = ROWS_AT_ONCE,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    temp_directory: str | os.PathLike[str] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Write the predictions of a fitted model for every row of files of any size, in their order.
+
+    Parameters
+    ----------
+    source : path, sequence of paths, or DuckDBPyRelation
+        As for `calibrate`.
+    model : CalibratedClassifier or calibrator
+        Fitted.
+    output : path-like
+        Ends in .parquet, .csv or .arrow; written whole or not at all.
+    columns : str or sequence of str, optional
+        The columns of features in the order of training, or of scores; None: by their names in
+        training.
+    carried : sequence of str
+        Columns that the output begins with.
+    rows_at_once : int
+        Above zero; memory is bounded by so many rows.
+    memory_limit, threads, temp_directory
+        As for `calibrate`.
+    progress : callable, optional
+        Called with the number of rows done.
+
+    Returns
+    -------
+    int
+        How many rows there were.
+
+    Raises
+    ------
+    InputError
+        If a file or column is missing or of another kind, or the model refuses a row.
+    ImportError
+        If duckdb or pyarrow is not installed.
+    """
+    check_count(rows_at_once, "rows_at_once")
+    need_pyarrow()
+    from vennforest.tables.write import output_format, table_writer
+
+    how = output_format(output)
+    done = 0
+    with _opened(source, memory_limit, threads, temp_directory) as table:
+        check_output(output, {f"data file {path.name}": path for path in table.paths})
+        predictor = BatchPredictor(
+            model, table.schema(), columns=columns, carried=carried, rows_at_once=rows_at_once
+        )
+        wanted = list(dict.fromkeys([*predictor.columns, *carried]))
+        with (
+            written_whole(output) as part,
+            table_writer(part, how, predictor.schema) as writer,
+        ):
+            for batch in predictor(table.batches(wanted, rows_at_once), table.shown):
+                writer.write_batch(batch)
+                done += batch.num_rows
+                if progress is not None:
+                    progress(done)
+    return done
+
+
+class _Table:
+    """What a connection calls ``source``."""
+
+    def __init__(self, query: Callable[[str], Any], shown: str, paths: list[Path]) -> None:
+        self._query, self.shown, self.paths = query, shown, paths
+
+    def schema(self) -> pa.Schema:
+        return self.run("SELECT * FROM source LIMIT 0").schema
+
+    def run(self, query: str) -> pa.Table:
+        with _said_in_a_sentence(self.shown):
+            return self._query(query).to_arrow_table()
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        names = ", ".join(_quoted(name) for name in columns)
+        with _said_in_a_sentence(self.shown):
+            yield from self._query(f"SELECT {names} FROM source").to_arrow_reader(size)
+
+    def first_without(self, statement: Statement) -> tuple[dict[str, Any], str]:
+        """Return the first row that cannot be counted, and what to call it."""
+        where = f"WHERE NOT {statement.good()} LIMIT 1"
+        names = ", ".join(_quoted(name) for name in statement.counting.columns)
+        if not self.paths:
+            row = self.run(f"SELECT {names} FROM source {where}").to_pylist()[0]
+            return row, self.shown
+        for path in self.paths:
+            numbered = f"SELECT *, row_number() OVER () - 1 AS _row FROM {_reader([path])}"
+            found = self.run(f"SELECT {names}, _row FROM ({numbered}) {where}").to_pylist()
+            if found:
+                return found[0], f"row {found[0]['_row']} of {path}"
+        raise InputError(f"{self.shown} must stay as it is while it is read, got other rows")
+
+
+@contextmanager
+def _opened(
+    source: Source,
+    memory_limit: str | None,
+    threads: int | None,
+    temp_directory: str | os.PathLike[str] | None,
+) -> Iterator[_Table]:
+    """Give the data as ``source``, in a connection of its own or in that of a relation."""
+    duckdb = need_duckdb()
+    if isinstance(source, duckdb.DuckDBPyRelation):
+        if memory_limit is not None or threads is not None or temp_directory is not None:
+            raise InputError(
+                "memory_limit, threads and temp_directory must be left out for a relation, whose "
+                "connection has its own: SET them there"
+            )
+        yield _Table(lambda query: source.query("source", query), "the relation", [])
+        return
+    paths = _paths(source)
+    config: dict[str, Any] = {}
+    if memory_limit is not None:
+        config["memory_limit"] = memory_limit
+    if threads is not None:
+        check_count(threads, "threads")
+        config["threads"] = int(threads)
+    if temp_directory is not None:
+        config["temp_directory"] = os.fspath(temp_directory)
+    shown = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more files"
+    with _said_in_a_sentence(shown):
+        connection = duckdb.connect(config=config)
+    try:
+        with _said_in_a_sentence(shown):
+            connection.execute("SET enable_progress_bar = false")
+            connection.execute(f"CREATE VIEW source AS SELECT * FROM {_reader(paths)}")
+        yield _Table(connection.sql, shown, paths)
+    finally:
+        connection.close()
+
+
+def _paths(source: Source) -> list[Path]:
+    """Return the files that are named, in the order of their names where a pattern stands for them.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    given = [source] if isinstance(source, str | os.PathLike) else list(source)
+    paths: list[Path] = []
+    for one in given:
+        path = Path(one)
+        if path.is_file():
+            paths.append(path)
+            continue
+        pattern = path.name if not path.is_dir() else "*.parquet"
+        folder = path.parent if not path.is_dir() else path
+        found = sorted(p for p in folder.glob(pattern) if p.is_file()) if pattern else []
+        if not found:
+            raise InputError(f"there is no file {path}")
+        paths += found
+    if not paths:
+        raise InputError("source must name a file or more, got none")
+    return paths
+
+
+def _reader(paths: Sequence[Path]) -> str:
+    """Return the table function that reads files: those of one kind."""
+    kinds = {"csv" if _is_text(path) else "parquet" for path in paths}
+    if len(kinds) > 1:
+        raise InputError("source must be files of one kind, got Parquet and CSV")
+    listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
+    if "parquet" in kinds:
+        return f"read_parquet([{listed}])"
+    # Whether "no" is a label or false is not for each version of DuckDB to say.
+    return f"read_csv([{listed}], auto_type_candidates=['BIGINT', 'DOUBLE', 'VARCHAR'])"
+
+
+def _is_text(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) != b"PAR1"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+
+@contextmanager
+def _said_in_a_sentence(shown: str) -> Iterator[None]:
+    """Turn DuckDB's errors into one sentence."""
+    duckdb = need_duckdb()
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise InputError(
+            f"DuckDB ran out of memory on {shown}: give a higher memory_limit, a temp_directory "
+            f"with more room, or fewer cells ({one_line(error)})"
+        ) from error
+    except duckdb.Error as error:
+        raise InputError(f"DuckDB cannot read {shown}: {one_line(error)}") from error
+
+
+def need_duckdb() -> Any:
+    """Return duckdb.
+
+    Raises
+    ------
+    ImportError
+        Saying what to install.
+    """
+    need_pyarrow()
+    try:
+        import duckdb
+    except ImportError as missing:
+        raise ImportError(
+            "vennforest.engines.duckdb needs DuckDB: install it with "
+            "pip install 'vennforest[duckdb]'"
+        ) from missing
+    return duckdb

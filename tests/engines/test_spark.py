@@ -1,0 +1,244 @@
+"""Spark in local mode: what partitions add up to, and what comes of bad ones."""
+
+import itertools
+import os
+import signal
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+import vennforest
+from engines.data import CELLS, check_same, draw_scores, fit_rows, score_names
+from vennforest import CalibratedClassifier, ScoreGrid
+from vennforest._validation import InputError
+from vennforest.engines import _forest
+from vennforest.engines import spark as engine
+from vennforest.sources import Partitions
+
+pytestmark = pytest.mark.slow  # a session and its workers take longer than all else
+
+
+@pytest.fixture(scope="module")
+def session():
+    """Two workers in this machine; four attempts at a task, so that one may die."""
+    sql = pytest.importorskip("pyspark.sql")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    made = (
+        sql.SparkSession.builder.master("local[2,4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    made.sparkContext.setLogLevel("OFF")
+    yield made
+    made.stop()
+
+
+def cut(session, frame, *sizes):
+    """Return a Spark frame with partitions of these sizes, the last takes the rest."""
+    ends = [0, *np.cumsum(sizes), len(frame)]
+    parts = [frame.iloc[a:b] for a, b in itertools.pairwise(ends)]
+    schema = session.createDataFrame(frame).schema
+    rows = [[tuple(row) for row in part.astype(object).to_numpy().tolist()] for part in parts]
+    rdd = session.sparkContext.parallelize(range(len(parts)), len(parts)).flatMap(
+        lambda number: rows[number]
+    )
+    return session.createDataFrame(rdd, schema)
+
+
+@pytest.mark.parametrize(
+    ("method", "k"),
+    [("venn-abers", 2), ("venn-abers", 3), ("isotonic", 2), ("platt", 3), ("temperature", 3)],
+)
+def test_partitions_add_up_to_the_fit_to_all_rows(session, method, k):
+    frame = draw_scores(600, k)
+    parts = cut(session, frame, 1, 400, 0)
+    got = engine.calibrate(parts, score=score_names(k), target="y", method=method)
+    grid = None if method == "temperature" else CELLS
+    check_same(got, fit_rows(frame, method, k, grid), k, grid, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("grid", "weight"), [(None, None), (ScoreGrid(1 << 12, on="logit"), "w"), (None, "half")]
+)
+def test_grids_and_weights(session, grid, weight):
+    frame = draw_scores(400, seed=3070)
+    frame["half"] = frame["w"] / 2
+    got = engine.calibrate(
+        cut(session, frame, 100), score="s", target="y", grid=grid, weight=weight
+    )
+    check_same(got, fit_rows(frame, "venn-abers", 2, grid, weight), 2, grid, 1e-9)
+
+
+def test_counts_beyond_floats_are_exact(session):
+    most = 1 << 53
+    rows = [(0.25, 0, most + 1), (0.25, 1, 1), (0.75, 1, most + 3)]
+    frame = session.createDataFrame(rows, "s double, y int, w bigint")
+    got = engine.calibrate(frame, score="s", target="y", weight="w", method="isotonic")
+    assert got.predict_proba([0.25])[0, 1] == pytest.approx(1 / (most + 2), rel=1e-12)
+    huge = session.createDataFrame([(0.5, i % 2, 1 << 62) for i in range(4)], frame.schema)
+    with pytest.raises(InputError, match=r"column 'w' must sum to at most 2\*\*63 - 1, got 18446"):
+        engine.calibrate(huge, score="s", target="y", weight="w")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("s", np.nan, "column 's' must hold finite scores, got NaN or nothing in"),
+        ("s", 1.5, r"must hold scores in \[0, 1\], the range of the grid, got 1.5 in"),
+        ("y", None, "column 'y' must hold a label in every row, got none in"),
+        ("w", -1, "column 'w' must hold finite weights not below zero, got -1 in"),
+    ],
+)
+def test_a_bad_row_is_named_by_its_partition(session, column, value, said):
+    frame = draw_scores(60)
+    frame.loc[50, column] = value
+    with pytest.raises(InputError, match=said + " partition 2"):
+        engine.calibrate(
+            cut(session, frame, 20, 10),
+            score="s",
+            target="y",
+            weight="w",
+        )
+
+
+def test_columns_at_the_door(session):
+    frame = session.createDataFrame(draw_scores(30))
+    with pytest.raises(InputError, match=r"there is no column 'S' in the data frame: did you mean"):
+        engine.calibrate(frame, score="S", target="y")
+    with pytest.raises(InputError, match=r"column 'y' must hold numbers"):
+        engine.calibrate(frame, score="y", target="s")
+    with pytest.raises(InputError, match="frame must be a Spark DataFrame, got DataFrame"):
+        engine.calibrate(draw_scores(30), score="s", target="y")
+    with pytest.raises(InputError, match="must hold at least one row, got none"):
+        engine.calibrate(frame.filter("s > 2"), score="s", target="y")
+
+
+def features(n=240, seed=7):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 3)).round(4), columns=["u", "v", "w"])
+    return X.assign(y=np.where(X["u"] + rng.normal(size=n) > 0, "yes", "no"))
+
+
+@pytest.mark.parametrize(("per_tree", "subforest"), [(1, "all"), (2, "exchangeable")])
+def test_a_forest_over_partitions_is_that_of_one_machine(session, per_tree, subforest):
+    frame = features()
+    parts = cut(session, frame, 60, 0, 90, 30)
+    home = np.repeat([0, 2, 3, 4], [60, 90, 30, 60])
+    forest = RandomForestClassifier(10, max_depth=4)
+    source = Partitions(per_tree=per_tree, subforest=subforest)
+    model = CalibratedClassifier(forest, calibrate_on=source, random_state=3)
+    got = engine.fit(model, parts, target="y")
+    alone = CalibratedClassifier(
+        forest,
+        calibrate_on=Partitions(home, per_tree=per_tree, subforest=subforest),
+        random_state=3,
+    ).fit(frame[["u", "v", "w"]].astype(np.float32), frame["y"])
+    assert np.array_equal(got.calibration_scores_, alone.calibration_scores_)
+    X = features(seed=8)[["u", "v", "w"]]
+    assert np.array_equal(got.predict_proba(X), alone.predict_proba(X))
+    m, n = got.predict_multiprobability(X), alone.predict_multiprobability(X)
+    assert np.array_equal(m.lower, n.lower)
+    out = engine.predict(parts, got, carried=["u"]).toPandas()
+    assert np.array_equal(out["u"], frame["u"])
+    assert np.array_equal(out["p(yes)"], got.predict_proba(frame[["u", "v", "w"]])[:, 1])
+    assert list(out.columns) == ["u", "label", "p(no)", "p(yes)"] + [
+        f"{end}({label})" for end in ("lower", "upper") for label in ("no", "yes")
+    ]
+
+
+def test_counts_take_the_place_of_rows(session, monkeypatch):
+    frame = features()
+    parts = cut(session, frame, 80, 80)
+    model = CalibratedClassifier(RandomForestClassifier(6, max_depth=3), random_state=3)
+    alone = engine.fit(model, parts, target="y")
+    monkeypatch.setattr(_forest, "MOST_DRAWN", 20)
+    got = engine.fit(model, parts, target="y")
+    assert got._parts[0].weight.sum() == 240
+    X = features(seed=8)[["u", "v", "w"]]
+    p, wanted = got.calibrator_.predict_proba, alone.calibrator_.predict_proba
+    scores = alone._parts[0].scorer.whole(X)
+    assert np.abs(p(scores) - wanted(scores)).max() < 1e-12
+
+
+def test_partitions_that_change_are_refused(session):
+    def shaken(batches):  # other numbers in every pass
+        import pyarrow as pa
+
+        drawn = np.random.default_rng(int.from_bytes(os.urandom(4), "little"))
+        for batch in batches:
+            yield batch.set_column(0, "u", pa.array(drawn.random(batch.num_rows)))
+
+    parts = cut(session, features(90), 30, 30)
+    changing = parts.mapInArrow(shaken, parts.schema)
+    model = CalibratedClassifier(RandomForestClassifier(4))
+    with pytest.raises(InputError, match=r"partition \d must hold the same rows each time"):
+        engine.fit(model, changing, target="y")
+
+
+def test_what_workers_refuse_is_one_sentence(session):
+    frame = features(60)
+    frame.loc[50, "y"] = None
+    parts = cut(session, frame, 20, 20)
+    model = CalibratedClassifier(RandomForestClassifier(4))
+    with pytest.raises(InputError, match=r"^column 'y' must hold a label in every row, got none "):
+        engine.fit(model, parts, target="y")
+    with pytest.raises(InputError, match="two partitions with rows or more, got 1"):
+        engine.fit(model, parts.filter("y IS NOT NULL").coalesce(1), target="y")
+
+
+def test_a_worker_that_is_killed_costs_time_and_no_answer(session, tmp_path):
+    frame = features()
+    mark = str(tmp_path / "died")
+
+    def die_once(batches):
+        for batch in batches:
+            first = batch.column(0)[0].as_py()
+            if first == frame["u"].iloc[80] and not os.path.exists(mark):  # noqa: PTH110
+                with open(mark, "w") as file:  # noqa: PTH123
+                    file.write("x")
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield batch
+
+    parts = cut(session, frame, 80, 80)
+    dying = parts.mapInArrow(die_once, parts.schema)
+    model = CalibratedClassifier(RandomForestClassifier(6, max_depth=3), random_state=3)
+    got = engine.fit(model, dying, target="y")
+    assert os.path.exists(mark)  # noqa: PTH110
+    alone = engine.fit(model, parts, target="y")
+    X = frame[["u", "v", "w"]]
+    assert np.array_equal(got.predict_proba(X), alone.predict_proba(X))
+
+
+def test_ten_million_rows(session):
+    """Seven even partitions and one with a third of the rows."""
+    n = 10_000_000
+    frame = session.range(0, n, 1, 8).selectExpr(
+        "(id * 7919 % 1000003) / 1000003.0D AS s",
+        "CAST((id * 104729 % 1000033) / 1000033.0D < (id * 7919 % 1000003) / 1000003.0D AS INT) y",
+    )
+    got = engine.calibrate(frame, score="s", target="y")
+    i = np.arange(n, dtype=np.int64)
+    s = (i * 7919 % 1000003) / 1000003.0
+    y = ((i * 104729 % 1000033) / 1000033.0 < s).astype(int)
+    counts = vennforest.ScoreCounts.from_scores(s, y, grid=CELLS)
+    wanted = vennforest.VennAbers().fit_counts(counts)
+    new = np.linspace(0, 1, 1001)
+    assert np.array_equal(got.predict_proba(new), wanted.predict_proba(new))
+    out = engine.predict(frame, got, columns="s", carried=[])
+    mean = out.selectExpr("avg(`p(1)`) AS p", "count(*) AS n").first()
+    assert mean["n"] == n
+    assert mean["p"] == pytest.approx(got.predict_proba(s)[:, 1].mean(), rel=1e-9)
+
+
+def test_without_pyspark_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(ImportError, match=r"pip install 'vennforest\[spark\]'"):
+        engine.calibrate(None, score="s", target="y")

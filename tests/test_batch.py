@@ -1,0 +1,246 @@
+"""Arrow record batches in and out: the same numbers as the models' own methods, to the last bit."""
+
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import vennforest
+from vennforest import CalibratedClassifier, TransductiveClassifier
+from vennforest._validation import InputError
+from vennforest.batch import BatchPredictor
+from vennforest.calibrators.methods import METHODS, make_calibrator
+from vennforest.tables.vectorize import table_pipeline
+
+pa = pytest.importorskip("pyarrow")
+
+SEED = 8141
+FOREST = RandomForestClassifier(10, max_depth=4, random_state=3)
+
+
+def frame(n=150, k=2, types=("float64", "float32", "int32")):
+    rng = np.random.default_rng(SEED)
+    X = pd.DataFrame(
+        {f"x{j}": (5 * rng.normal(size=n)).astype(t) for j, t in enumerate(types)},
+    )
+    noise = rng.normal(scale=3, size=n)
+    y = pd.cut(X["x0"] + noise, k, labels=False).to_numpy().copy()
+    y[:k] = np.arange(k)
+    return X, np.array(["no", "yes", "perhaps"])[y]
+
+
+def batches_of(X, size=None, **more):
+    table = pa.Table.from_pandas(X.assign(**more), preserve_index=False)
+    return table.schema, table.to_batches(max_chunksize=size)
+
+
+def together(predictor, batches):
+    return pa.Table.from_batches(list(predictor(batches)), predictor.schema)
+
+
+def check_same(table, model, p, bounds, same=np.array_equal):
+    classes = [str(c) for c in model.classes_.tolist()]
+    got = np.column_stack([table[f"p({c})"].to_numpy() for c in classes])
+    assert same(got, p)
+    best = model.classes_[p.argmax(axis=1)]
+    assert table["label"].to_pylist() == best.tolist()
+    assert ("lower(no)" in table.column_names) == (bounds is not None)
+    if bounds is not None:
+        for name, wanted in (("lower", bounds.lower), ("upper", bounds.upper)):
+            got = np.column_stack([table[f"{name}({c})"].to_numpy() for c in classes])
+            assert same(got, wanted)
+
+
+MODELS = {
+    "oob": {"estimator": FOREST},
+    "one draw": {"estimator": FOREST, "subforest": "exchangeable"},
+    "folds": {"estimator": FOREST, "calibrate_on": "cv", "cv": 2},
+    "holdout": {"estimator": ExtraTreesClassifier(10, random_state=1), "calibrate_on": "holdout"},
+    "no bounds": {"estimator": FOREST, "method": "platt"},
+    "pipeline": {
+        "estimator": make_pipeline(StandardScaler(), LogisticRegression()),
+        "cv": 2,
+        "method": "platt",
+    },
+    "table": {"estimator": table_pipeline(RandomForestClassifier(10, random_state=2))},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("size", [None, 7])
+def test_a_classifier_answers_as_it_does_itself(name, k, size):
+    X, y = frame(k=k)
+    model = CalibratedClassifier(random_state=0, **MODELS[name]).fit(X, y)
+    schema, batches = batches_of(X, size, number=np.arange(len(X)))
+    predictor = BatchPredictor(model, schema, carried=["number"], rows_at_once=31)
+    table = together(predictor, batches)
+    bounds = None if model.method == "platt" else model.predict_multiprobability(X)
+    # Matrix products of other packages round otherwise for other numbers of rows.
+    same = np.allclose if name == "pipeline" else np.array_equal
+    check_same(table, model, model.predict_proba(X), bounds, same)
+    assert table["number"].to_pylist() == list(range(len(X)))
+
+
+@pytest.mark.parametrize("types", [("float32",) * 3, ("int64",) * 3, ("float64", "int8", "bool")])
+def test_columns_without_names_are_taken_in_their_order(types):
+    X, y = frame(types=types)
+    model = CalibratedClassifier(FOREST, subforest="exchangeable", random_state=0)
+    model.fit(X.to_numpy(), y)
+    schema, batches = batches_of(X, 40, other=1.0)
+    with pytest.raises(InputError, match="must name the 3 features of training"):
+        BatchPredictor(model, schema)
+    predictor = BatchPredictor(model, schema, columns=["x0", "x1", "x2"])
+    check_same(
+        together(predictor, batches),
+        model,
+        model.predict_proba(X.to_numpy()),
+        model.predict_multiprobability(X.to_numpy()),
+    )
+
+
+def test_columns_in_another_order_and_missing_cells():
+    X, y = frame()
+    X.loc[::5, "x1"] = np.nan
+    model = CalibratedClassifier(FOREST, random_state=0).fit(X, y)
+    whole = pa.table({"x2": X["x2"], "y": y, "x1": X["x1"], "x0": X["x0"]})
+    null = whole.set_column(2, "x1", pa.array(X["x1"], from_pandas=True))
+    assert null["x1"].null_count == 30
+    for table in (whole, null):
+        predictor = BatchPredictor(model, table.schema)
+        got = together(predictor, table.to_batches())
+        check_same(got, model, model.predict_proba(X), model.predict_multiprobability(X))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_calibrator_answers_as_it_does_itself(method, k):
+    rng = np.random.default_rng(SEED)
+    scores = rng.dirichlet(np.ones(k), 200)
+    y = np.array(["no", "perhaps", "yes"])[[rng.choice(k, p=row) for row in scores]]
+    if k == 2:
+        y[y == "perhaps"] = "yes"
+    model = make_calibrator(method).fit(scores, y)
+    names = [f"s{j}" for j in range(k)]
+    schema, batches = batches_of(pd.DataFrame(scores, columns=names), 33)
+    predictor = BatchPredictor(model, schema, columns=names)
+    bounds = None
+    if METHODS[method].bounds:
+        bounds = model.predict_multiprobability(scores)
+    check_same(together(predictor, batches), model, model.predict_proba(scores), bounds)
+    if k == 2:
+        one = BatchPredictor(model, schema, columns="s1")
+        p = model.predict_proba(scores[:, 1])
+        bounds = model.predict_multiprobability(scores[:, 1]) if METHODS[method].bounds else None
+        check_same(together(one, batches), model, p, bounds)
+
+
+def test_the_transductive_classifier():
+    X, y = frame(20)
+    model = TransductiveClassifier(LogisticRegression()).fit(X, y)
+    schema, batches = batches_of(X.iloc[:3])
+    table = together(BatchPredictor(model, schema), batches)
+    new = X.iloc[:3]
+    check_same(table, model, model.predict_proba(new), model.predict_multiprobability(new))
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [([0, 1], "int64"), ([False, True], "bool"), ([0.0, 2.0], "double"), (["a", "b"], "string")],
+)
+def test_labels_keep_their_type(labels, kind):
+    rng = np.random.default_rng(SEED)
+    y = np.array(labels)[rng.integers(0, 2, 50)]
+    model = vennforest.VennAbers().fit(rng.random(50), y)
+    schema, batches = batches_of(pd.DataFrame({"s": rng.random(9)}))
+    predictor = BatchPredictor(model, schema, columns="s")
+    assert str(predictor.schema.field("label").type) == kind
+    got = together(predictor, batches)["label"].to_pylist()
+    assert got == model.predict(batches[0]["s"].to_numpy()).tolist()
+
+
+def test_no_rows_and_no_batches():
+    model = vennforest.VennAbers().fit([0.1, 0.9], [0, 1])
+    schema = pa.schema([("s", pa.float64())])
+    predictor = BatchPredictor(model, schema, columns="s")
+    empty = pa.RecordBatch.from_pylist([], schema)
+    assert list(predictor([])) == [] == list(predictor([empty]))
+    assert predictor.predict(empty).schema == predictor.schema
+    assert predictor.predict(empty).num_rows == 0
+
+
+def test_a_predictor_travels():
+    X, y = frame()
+    model = CalibratedClassifier(FOREST, random_state=0).fit(X, y)
+    schema, batches = batches_of(X)
+    predictor = BatchPredictor(model, schema)
+    again = pickle.loads(pickle.dumps(predictor))
+    assert together(again, batches).equals(together(predictor, batches))
+
+
+def test_other_types_in_a_later_batch():
+    model = vennforest.VennAbers().fit([0.1, 0.9], [0, 1])
+    predictor = BatchPredictor(model, pa.schema([("s", pa.float64())]), columns="s")
+    fine = pa.record_batch({"s": pa.array([0, 1], pa.int32())})
+    assert predictor.predict(fine)["p(1)"].to_pylist() == model.predict_proba([0, 1])[:, 1].tolist()
+    with pytest.raises(InputError, match=r"column 's' must be of type double, got string in part"):
+        list(predictor([fine, pa.record_batch({"s": ["a"]})], "partition 4"))
+    with pytest.raises(InputError, match="there is no column 's' in partition 4"):
+        list(predictor([pa.record_batch({"t": [0.1]})], "partition 4"))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(np.nan, "NaN"), (None, "NaN or nothing"), (np.inf, "inf")]
+)
+def test_a_score_that_is_none_is_named_by_its_row(value, shown):
+    model = vennforest.VennAbers().fit([0.1, 0.9], [0, 1])
+    predictor = BatchPredictor(model, pa.schema([("s", pa.float64())]), columns="s", rows_at_once=4)
+    good = pa.record_batch({"s": pa.array(np.full(10, 0.3))})
+    bad = pa.record_batch({"s": pa.array([0.1] * 6 + [value, 0.2])})
+    with pytest.raises(InputError, match=rf"got {shown}.* in row 16 of partition 2"):
+        list(predictor([good, bad], "partition 2"))
+
+
+def test_what_the_model_refuses_is_named_by_rows():
+    X, y = frame()
+    model = CalibratedClassifier(LogisticRegression(), calibrate_on="cv", cv=2).fit(X, y)
+    schema, batches = batches_of(X.assign(x0=np.where(np.arange(len(X)) == 60, np.nan, X["x0"])))
+    predictor = BatchPredictor(model, schema, rows_at_once=50)
+    with pytest.raises(InputError, match=r"refuses rows 50 to 99 of the table: .*NaN"):
+        list(predictor(batches))
+
+
+def test_columns_at_the_door():
+    X, y = frame()
+    model = CalibratedClassifier(FOREST, random_state=0).fit(X, y)
+    schema, _ = batches_of(X, label="a", x3="b")
+    short = schema.remove(schema.get_field_index("x1"))
+    with pytest.raises(InputError, match=r"no column 'x1' in the table$"):
+        BatchPredictor(model, short)
+    with pytest.raises(InputError, match=r"no column 'x1' in the table: did you mean 'x11'"):
+        BatchPredictor(model, short.append(pa.field("x11", pa.float64())))
+    with pytest.raises(InputError, match="column 'x1' must hold numbers, got string"):
+        BatchPredictor(model, short.append(pa.field("x1", pa.string())))
+    with pytest.raises(InputError, match=r"carried must name columns apart .* got 'label'"):
+        BatchPredictor(model, schema, carried=["label"])
+    with pytest.raises(InputError, match="there is no column 'idd'"):
+        BatchPredictor(model, schema, carried=["idd"])
+    with pytest.raises(InputError, match="columns must be those of training"):
+        BatchPredictor(model, schema, columns=["x1", "x0", "x2"])
+    calibrator = vennforest.VennAbers().fit([0.1, 0.9], [0, 1])
+    with pytest.raises(InputError, match="columns must name the scores"):
+        BatchPredictor(calibrator, schema)
+    with pytest.raises(InputError, match="a column for each of 2 classes"):
+        BatchPredictor(calibrator, schema, columns=["x0", "x1", "x2"])
+
+
+def test_without_pyarrow_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"need pyarrow: install it with pip install 'vennf"):
+        BatchPredictor(vennforest.VennAbers().fit([0.1, 0.9], [0, 1]), None, columns="s")
