@@ -13,8 +13,9 @@ import joblib
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -34,6 +35,7 @@ from forging import (
 from models import make
 from vennforest import CalibratedClassifier, TransductiveClassifier, VennAbers
 from vennforest._validation import InputError
+from vennforest.persistence.forests import LOADER, pack_trees, unpack_trees
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
 
@@ -431,28 +433,136 @@ def test_what_fit_could_not_have_left_is_refused(kind, part, change, saved):
 
 
 @pytest.mark.parametrize("depth", [0, -3, 10**9])
-def test_the_depth_of_trees_is_counted_anew(depth, saved):
-    path = saved("oob-two")
+@pytest.mark.parametrize("kind", ["oob-two", "cv-boosting-two"])
+def test_the_depth_of_trees_is_counted_anew(depth, kind, saved):
+    path = saved(kind)
 
     def forge(schema, header, parts):
         for state in states(schema):
             if state["__loader__"] == "TreeNode":
                 state["content"]["content"]["max_depth"] = constant(depth)
+            if state["__loader__"] == LOADER:
+                file = state["content"]["depths"]["file"]
+                parts[file] = bytes_of(np.full_like(array_of(parts[file]), depth))
 
     rewritten(path, forge)
-    with pytest.raises(InputError, match="max_depth must be"):
+    with pytest.raises(InputError, match=r"max_depth must be|depths must be"):
         vennforest.load(path)
 
 
 @pytest.mark.parametrize("place", [0, 2])
 @pytest.mark.parametrize("value", [2**31, 2**62, 0, -1, "x"])
 def test_trees_are_not_even_made_with_numbers_that_do_not_fit(place, value, saved):
+    path = saved("cv-boosting-two")
+
+    def forge(schema, header, parts):
+        forged = 0
+        for state in states(schema):
+            if state["__loader__"] == "TreeNode":
+                state["__reduce__"]["args"]["content"][place] = constant(value)
+                forged += 1
+        assert forged
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match="is damaged"):
+        vennforest.load(path)
+
+
+def first_node(field, value):
+    def change(nodes):
+        nodes[field][0] = value
+        return nodes
+
+    return change
+
+
+PACKED = [
+    ("counts", lambda c: c[:-1], "depths must have shape"),
+    ("counts", lambda c: np.append(c, 1), "depths must have shape"),
+    ("counts", at(0, 0), "counts must be"),
+    ("counts", at(0, -1), "counts must be"),
+    ("counts", at(0, 2**62), "counts must be"),
+    ("counts", lambda c: np.full_like(c, 2**30), "less than"),
+    ("counts", lambda c: c + np.array([1, -1, 0, 0, 0]), "no result of fit"),
+    ("counts", lambda c: c.astype(float), "counts must not be of type"),
+    ("counts", lambda c: c[:, None], "counts must have shape"),
+    ("counts", lambda c: c[:0], "there must be a tree"),
+    ("depths", lambda d: d[:-1], "depths must have shape"),
+    ("depths", lambda d: d + 1, "max_depth must be"),
+    ("seeds", lambda s: s[1:], "seeds must have shape"),
+    ("seeds", at(0, -1), "seeds must be"),
+    ("seeds", at(0, 2**32), "seeds must be"),
+    ("values", lambda v: v[:-1], "values must have shape"),
+    ("values", lambda v: v[:, :1], "values must have shape"),
+    ("values", lambda v: np.column_stack([v, v[:, 0]]), "values must have shape"),
+    ("values", lambda v: v.astype(np.float32), "values must not be of type"),
+    ("values", at((0, 0), np.nan), "values must be finite"),
+    ("values", at((0, 0), 2.0), "shares must be in"),
+    ("values", np.zeros_like, "shares of a leaf must sum to 1"),
+    ("nodes", lambda n: n[:-1], "nodes must be"),
+    ("nodes", lambda n: n[:, None], "nodes must be"),
+    ("nodes", lambda n: n["threshold"], "scikit-learn's type"),
+    ("nodes", lambda n: n[["left_child", "right_child"]], "incompatible dtype"),
+    ("nodes", first_node("left_child", 10**6), "children|child"),
+    ("nodes", first_node("left_child", -2), "children|child|leaves"),
+    ("nodes", first_node("right_child", 0), "children|child"),
+    ("nodes", first_node("feature", 10**6), "features must be in"),
+    ("nodes", first_node("feature", -3), "features must be in"),
+    ("nodes", first_node("threshold", np.nan), "thresholds must be numbers"),
+]
+"""Arrays of all trees of a forest, what is done to them, and what is said of it."""
+
+
+@pytest.mark.parametrize(("name", "change", "said"), PACKED, ids=range(len(PACKED)))
+def test_arrays_that_are_no_forest_are_refused(name, change, said, saved):
+    path = saved("oob-two")
+
+    def forge(schema, header, parts):
+        forged = [state for state in states(schema) if state["__loader__"] == LOADER]
+        assert len(forged) == 1
+        file = forged[0]["content"][name]["file"]
+        parts[file] = bytes_of(change(array_of(parts[file]).copy()))
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match=rf"is damaged: .*({said})"):
+        vennforest.load(path)
+
+
+@pytest.mark.parametrize(
+    ("part", "type_name"),
+    [
+        ("forest", "sklearn.ensemble._bagging.BaggingClassifier"),
+        ("forest", "sklearn.tree._classes.DecisionTreeClassifier"),
+        ("tree", "sklearn.tree._classes.DecisionTreeRegressor"),
+        ("tree", "sklearn.ensemble._forest.RandomForestClassifier"),
+        ("itself", "os.PathLike"),
+    ],
+)
+def test_other_types_are_no_forest(part, type_name, saved):
     path = saved("oob-two")
 
     def forge(schema, header, parts):
         for state in states(schema):
-            if state["__loader__"] == "TreeNode":
-                state["__reduce__"]["args"]["content"][place] = constant(value)
+            if state["__loader__"] == LOADER:
+                node_ = state if part == "itself" else state["content"][part]
+                node_["__module__"], _, node_["__class__"] = type_name.rpartition(".")
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match=r"is damaged|does not make by itself"):
+        vennforest.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("n_features_in_", 2**31), ("n_features_in_", 0), ("n_features_in_", "x"), ("classes_", 3)],
+)
+def test_trees_of_a_forest_are_made_of_numbers_that_fit(name, value, saved):
+    path = saved("oob-two")
+
+    def forge(schema, header, parts):
+        for state in states(schema):
+            if state["__loader__"] == LOADER:
+                state["content"]["tree"]["content"]["content"][name] = constant(value)
 
     rewritten(path, forge)
     with pytest.raises(InputError, match="is damaged"):
@@ -474,6 +584,86 @@ def test_two_parents_of_one_node_are_refused(field, saved):
     rewritten(path, forge)
     with pytest.raises(InputError, match="child of one other"):
         vennforest.load(path)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
+def test_forests_are_the_same_after_packing(kind, k, tmp_path):
+    rng = np.random.default_rng(k)
+    X, y = rng.normal(size=(80, 4)), rng.integers(0, k, 80)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    fitted = kind(7, max_depth=None, bootstrap=True, random_state=3, oob_score=True).fit(X, y)
+    again = unpack_trees(pack_trees(fitted))
+    for one, other in zip(fitted.estimators_, again.estimators_, strict=True):
+        assert list(vars(one)) != [] and vars(one).keys() == vars(other).keys()
+        assert one.random_state == other.random_state
+        mine, theirs = one.tree_.__getstate__(), other.tree_.__getstate__()
+        for field in mine["nodes"].dtype.names:  # what lies between the fields is anything
+            assert mine["nodes"][field].tobytes() == theirs["nodes"][field].tobytes()
+        assert mine["values"].tobytes() == theirs["values"].tobytes()
+        assert (mine["max_depth"], mine["node_count"]) == (
+            theirs["max_depth"],
+            theirs["node_count"],
+        )
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    np.testing.assert_array_equal(again.feature_importances_, fitted.feature_importances_)
+    for a, b in zip(again.estimators_samples_, fitted.estimators_samples_, strict=True):
+        np.testing.assert_array_equal(a, b)
+    packed = pack_trees(fitted)
+    assert not hasattr(packed.forest, "estimators_")
+    # scikit-learn's records have gaps, in which the process's memory must not reach the file.
+    assert packed.nodes.tobytes() == pack_trees(fitted).nodes.tobytes()
+    filled = sum(packed.nodes.dtype[name].itemsize for name in packed.nodes.dtype.names)
+    gaps = packed.nodes.view(np.uint8).reshape(len(packed.nodes), -1)[:, filled:]
+    assert not gaps.any()
+    model = CalibratedClassifier(FrozenEstimator(fitted)).fit(X, y)
+    vennforest.save(model, tmp_path / "m.skops")
+    schema, _, parts = parts_of(tmp_path / "m.skops")
+    assert sum(state["__loader__"] == LOADER for state in states(schema)) == 1
+    assert len(parts) < 60
+    loaded = vennforest.load(tmp_path / "m.skops")
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert loaded.estimator_.estimator is loaded._parts[0].scorer.model.estimator
+
+
+def test_forests_that_differ_in_more_are_written_tree_by_tree(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
+
+    def changed(name, value):
+        fitted = RandomForestClassifier(4, random_state=0).fit(X, y)
+        setattr(fitted.estimators_[2], name, value)
+        return fitted
+
+    for fitted in (
+        changed("random_state", None),
+        changed("random_state", np.random.RandomState(0)),
+        changed("extra_", 1),
+        changed("max_depth", 3),
+        changed("classes_", np.array([0.0, 2.0])),
+    ):
+        assert pack_trees(fitted) is None
+    assert pack_trees(RandomForestClassifier()) is None
+    assert pack_trees(RandomForestClassifier(2).fit(X, np.ones(40))) is None
+    fitted = changed("random_state", None)
+    model = CalibratedClassifier(FrozenEstimator(fitted)).fit(X, y)
+    vennforest.save(model, tmp_path / "m.skops")
+    np.testing.assert_array_equal(
+        vennforest.load(tmp_path / "m.skops").predict_proba(X), model.predict_proba(X)
+    )
+
+
+def test_skops_itself_writes_as_ever(tmp_path, saved):
+    import skops.io
+
+    vennforest.load(saved("oob-two"))
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
+    fitted = RandomForestClassifier(3, random_state=0).fit(X, y)
+    written = skops.io.dumps(fitted)
+    assert LOADER.encode() not in zipfile.ZipFile(io.BytesIO(written)).read("schema.json")
+    again = skops.io.loads(written, trusted=["sklearn.tree._tree.Tree"])
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
 
 
 def test_sparse_matrices_and_random_states_stay_inside_themselves(tmp_path):

@@ -228,6 +228,8 @@ def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
         return {}
     p = model.oob_probability_
     seen = ~np.isnan(p[:, 0])
+    if not seen.any():
+        return {}
     p, y = p[seen], y[seen]
     classes = model.classes_
     best = p.argmax(axis=1)

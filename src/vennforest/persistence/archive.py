@@ -15,10 +15,11 @@ from vennforest._files import one_line
 from vennforest._validation import InputError
 from vennforest._version import __version__
 
-FORMAT = 2
-"""Version of the file format; a reader takes its own and, once there are more, all from 2 on.
+FORMAT = 3
+"""Version of the file format; a reader takes its own and all from 2 on.
 
-Format 1 was never released, and named modules that have moved since.
+Format 2 described every tree of a forest by itself. Format 1 was never released, and named modules
+that have moved since.
 """
 
 FIRST_READ = 2

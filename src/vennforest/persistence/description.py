@@ -7,6 +7,9 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from vennforest.calibrators import Calibrator
+from vennforest.classifier import CalibratedClassifier
+
 LONGEST = 300
 """Letters of an estimator's text that are kept."""
 
@@ -26,15 +29,15 @@ def describe(model: Any) -> dict[str, Any]:
     if hasattr(model, "model"):  # a monitor, which may be of no model, or a protected model
         inner = {} if model.model is None else describe(model.model)
         return {**found, **inner}
-    if hasattr(model, "_n_given"):
-        return {**found, "method": _text(model), "calibration_examples": int(model._n_given)}
+    if isinstance(model, Calibrator):
+        examples = getattr(model, "_n_given", None) or None  # from counts alone it knows of none
+        return {**found, "method": _text(model), "calibration_examples": examples}
     if not hasattr(model, "method"):  # protected as it is, without calibration
         return {**found, "estimator": _estimator(model)}
     method = model.method if isinstance(model.method, str) else _text(model.method)
     found |= {"method": method, "merge": model.merge}
-    if not hasattr(model, "_parts"):  # transductive: trained anew for each object
-        rows = len(model._y) if hasattr(model, "_y") else None
-        return {**found, "estimator": _text(model.estimator), "rows": rows}
+    if not isinstance(model, CalibratedClassifier):  # transductive: trained anew for each object
+        return {**found, "estimator": _text(model.estimator), "rows": len(model._codes)}
     parts = model._parts
     found |= {
         "estimator": _estimator(parts[0].estimator),

@@ -27,6 +27,7 @@ from vennforest.persistence.archive import (
     opened_archive,
 )
 from vennforest.persistence.description import describe
+from vennforest.persistence.forests import skops_with_forests
 from vennforest.persistence.integrity import check_structure
 from vennforest.persistence.nodes import check_nodes
 from vennforest.persistence.states import check_states, forget_folders, named_types, write_once
@@ -159,6 +160,7 @@ def _construct(archive: zipfile.ZipFile, shown: str, extra: Sequence[str]) -> An
     from skops.io._protocol import PROTOCOL
     from skops.io._utils import read_schema
 
+    skops_with_forests()
     schema, context = read_schema(archive)
     if not FIRST_PROTOCOL <= context.protocol <= PROTOCOL:
         raise InputError(f"{shown} is damaged: it is of protocol {context.protocol} of skops")
@@ -206,14 +208,14 @@ def write_model(
             "a file of data cannot hold: put its labels into a column of X"
         )
     _need_skops()
-    from skops.io._utils import SaveContext, get_state
+    from skops.io._utils import get_state
 
     with (
         written_whole(path) as part,
         zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file,
     ):
         fast = _FastNames(file)
-        context = SaveContext(zip_file=fast)
+        context = skops_with_forests()(zip_file=fast)
         try:
             state = get_state(model, context)
         except OSError:  # of the file, not of the model
