@@ -198,14 +198,6 @@ class ScoreGrid:
             place = f"(({z}) + {reach}) / {sql_number(2 * REACH)} * {cells}"
         return f"CAST(LEAST(FLOOR({place}), {sql_number(self.cells - 1)}) AS BIGINT)"
 
-    def middle_sql(self, score: str) -> str:
-        """Return the expression of the score that stands for the cell of a score."""
-        share = f"({self.to_sql(score)} + 5e-1) / {sql_number(self.cells)}"
-        if self.on == "logit":
-            z = f"{share} * {sql_number(2 * REACH)} - {sql_number(REACH)}"
-            return f"1e0 / (1e0 + EXP(-({z})))"
-        return f"{sql_number(self.low)} + {share} * {sql_number(self.high - self.low)}"
-
 
 def sql_number(value: float) -> str:
     """Return a finite number as SQL reads it, as a double and to the last bit."""

@@ -1,0 +1,137 @@
+"""Models in MLflow: a pyfunc that is read by our loader of model files, which runs nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vennforest._validation import InputError
+from vennforest._version import __version__
+from vennforest.calibrators.base import Calibrator
+from vennforest.persistence.model_file import load, save
+from vennforest.prediction import predict_once
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MODEL = "model.skops"
+"""The file within a model's folder."""
+
+
+def save_model(model: Any, path: str, **options: Any) -> None:
+    """Write a fitted model to a folder, as ``mlflow.pyfunc.save_model`` does.
+
+    Parameters
+    ----------
+    model : CalibratedClassifier or TransductiveClassifier
+        What ``vennforest.save`` writes: the folder holds its model file, and no pickle.
+    path : str
+        The folder, which must not exist.
+    **options
+        Of ``mlflow.pyfunc.save_model``, such as ``signature`` and ``input_example``.
+
+    Raises
+    ------
+    ImportError
+        Without MLflow: ``pip install 'vennforest[mlflow]'``.
+    InputError
+        If it is a calibrator, which takes scores and no table.
+    """
+    pyfunc = _pyfunc()
+    with tempfile.TemporaryDirectory() as folder:
+        pyfunc.save_model(path=path, **_content(model, folder), **options)
+
+
+def log_model(model: Any, name: str, **options: Any) -> Any:
+    """Log a fitted model to the active run, as ``mlflow.pyfunc.log_model`` does.
+
+    Parameters
+    ----------
+    model : CalibratedClassifier or TransductiveClassifier
+    name : str
+        Of the model in the run.
+    **options
+        Of ``mlflow.pyfunc.log_model``, such as ``registered_model_name``.
+
+    Returns
+    -------
+    mlflow.models.model.ModelInfo
+
+    Raises
+    ------
+    ImportError, InputError
+        As `save_model`.
+    """
+    pyfunc = _pyfunc()
+    with tempfile.TemporaryDirectory() as folder:
+        return pyfunc.log_model(name=name, **_content(model, folder), **options)
+
+
+def _content(model: Any, folder: str) -> dict[str, Any]:
+    if isinstance(model, Calibrator):
+        raise InputError(
+            f"model must be a classifier, which takes a table, got {type(model).__name__}: log "
+            "what its to_json returns as a text"
+        )
+    save(model, Path(folder) / MODEL)
+    return {
+        "loader_module": __name__,
+        "data_path": str(Path(folder) / MODEL),
+        "pip_requirements": [f"vennforest[report,save]=={__version__}"],
+    }
+
+
+class Predictor:
+    """What MLflow calls: rows in, probabilities with their bounds out."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def predict(self, data: Any, params: dict[str, Any] | None = None) -> pd.DataFrame:
+        """Return ``label``, ``p(c)``, and with bounds ``lower(c)`` and ``upper(c)``, a row each.
+
+        Parameters
+        ----------
+        data : DataFrame or array of shape (n, d)
+        params : dict, optional
+            There are none.
+        """
+        import pandas as pd
+
+        model = self.model
+        if not hasattr(model, "feature_names_in_"):
+            data = np.asarray(data)
+        bounds, p = predict_once(model, data)
+        labels = model.classes_.tolist()
+        columns: dict[str, Any] = {"label": model.classes_[p.argmax(axis=1)]}
+        columns |= {f"p({label})": p[:, j] for j, label in enumerate(labels)}
+        if bounds is not None:
+            columns |= {f"lower({label})": bounds.lower[:, j] for j, label in enumerate(labels)}
+            columns |= {f"upper({label})": bounds.upper[:, j] for j, label in enumerate(labels)}
+        return pd.DataFrame(columns, index=getattr(data, "index", None))
+
+
+def _load_pyfunc(path: str) -> Predictor:
+    """Return the model of a folder or file; MLflow calls this by its name.
+
+    Raises
+    ------
+    InputError
+        If the file is none that ``vennforest.save`` could have written, or holds types that it
+        does not make by itself.
+    """
+    given = Path(path)
+    return Predictor(load(given / MODEL if given.is_dir() else given))
+
+
+def _pyfunc() -> Any:
+    try:
+        from mlflow import pyfunc
+    except ImportError as missing:
+        raise ImportError(
+            "models in MLflow need mlflow: install it with pip install 'vennforest[mlflow]'"
+        ) from missing
+    return pyfunc
