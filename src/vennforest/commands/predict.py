@@ -24,7 +24,7 @@ from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.prediction import predict_once
 from vennforest.tables.columns import TableColumns, unknown_names
 from vennforest.tables.stream import Batch, TableFile
-from vennforest.tables.write import output_format, table_writer
+from vennforest.tables.write import all_as_text, output_format, table_writer
 
 ROWS_AT_ONCE = 20_000
 """Rows that are predicted together; the predictions do not depend on it."""
@@ -92,6 +92,7 @@ def predict_file(
     carried: Sequence[str] = (),
     trusted: Sequence[str] = (),
     rows_at_once: int = ROWS_AT_ONCE,
+    no_formulas: bool = False,
     note: Callable[[str], None] = lambda _: None,
     progress: Progress | None = None,
 ) -> Predicted:
@@ -107,6 +108,8 @@ def predict_file(
         Types beyond the known ones that the model file may hold, see ``vennforest.load``.
     rows_at_once : int
         Above zero; makes no difference to the output.
+    no_formulas : bool
+        Whether text that a spreadsheet program would take for a formula gets an apostrophe.
     note : callable
         Takes sentences for the user.
     progress : callable, optional
@@ -120,6 +123,8 @@ def predict_file(
     """
     start = time.perf_counter()
     how = output_format(output)
+    if no_formulas and how != "csv":
+        raise InputError(f"--no-formulas is for outputs that end in .csv, got {output.name!r}")
     check_output(output, {"model": model_path, "table": data})
     refuse_special(model_path)
     if not model_path.is_file():
@@ -150,18 +155,19 @@ def predict_file(
         was = "was" if len(others) == 1 else "were"
         note(f"{what} {shown}{more} {was} not in the training data: ignored.")
     answers = _Answers(model, model_path, list(zip(carried, table.types(carried), strict=True)))
-    done = 0
-    with written_whole(output) as part, table_writer(part, how, answers.schema) as writer:
+    done, shown = 0, all_as_text if no_formulas else (lambda table: table)
+    schema = shown(answers.schema.empty_table()).schema
+    with written_whole(output) as part, table_writer(part, how, schema) as writer:
         for batch in table.batches(reader.columns, carried, rows_at_once, reader.numbers):
             if len(batch.rows):
-                writer.write_table(answers.of(reader.read(batch.rows), batch))
+                writer.write_table(shown(answers.of(reader.read(batch.rows), batch)))
             done += len(batch.rows)
             if progress is not None:
                 progress(done, table.n_rows)
     width = answers.width / done if done and answers.bounded else None
     counts = dict(zip(answers.labels, answers.counts.tolist(), strict=True))
     seconds = time.perf_counter() - start
-    return Predicted(done, counts, list(answers.schema.names), ignored, width, seconds)
+    return Predicted(done, counts, list(schema.names), ignored, width, seconds)
 
 
 class _Answers:
