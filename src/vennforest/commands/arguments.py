@@ -216,6 +216,14 @@ def predict(
             min=1, help="Rows held in memory at once; makes no difference to the predictions."
         ),
     ] = 20_000,
+    no_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--no-formulas",
+            help="Put an apostrophe before text in a .csv output that a spreadsheet program would "
+            "take for a formula.",
+        ),
+    ] = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -237,6 +245,7 @@ def predict(
         positive=positive,
         trusted=trusted or [],
         rows_at_once=rows_at_once,
+        no_formulas=no_formulas,
     )
 
 

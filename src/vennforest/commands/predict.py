@@ -25,7 +25,7 @@ from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.monitoring import Monitor
 from vennforest.prediction import predict_once
 from vennforest.tables.stream import Batch, TableFile
-from vennforest.tables.write import output_format, table_writer
+from vennforest.tables.write import all_as_text, output_format, table_writer
 
 ROWS_AT_ONCE = 20_000
 """Rows that are predicted together; the predictions do not depend on it."""
@@ -97,6 +97,7 @@ def predict_file(
     positive: str | None = None,
     trusted: Sequence[str] = (),
     rows_at_once: int = ROWS_AT_ONCE,
+    no_formulas: bool = False,
     note: Callable[[str], None] = lambda _: None,
     progress: Progress | None = None,
 ) -> Predicted:
@@ -117,6 +118,8 @@ def predict_file(
         Types beyond the known ones that the model file may hold, see ``vennforest.load``.
     rows_at_once : int
         Above zero; makes no difference to the output.
+    no_formulas : bool
+        Whether text that a spreadsheet program would take for a formula gets an apostrophe.
     note : callable
         Takes sentences for the user.
     progress : callable, optional
@@ -130,6 +133,8 @@ def predict_file(
     """
     start = time.perf_counter()
     how = "csv" if output == STREAM else output_format(output)
+    if no_formulas and not how.startswith(("csv", "tsv")):
+        raise InputError(f"--no-formulas is for outputs of text, as .csv is, got {output.name!r}")
     if output != STREAM:
         check_output(output, {"model": model_path, "table": data})
     model = read_model(model_path, trusted)
@@ -161,18 +166,19 @@ def predict_file(
     answers = _Answers(
         model, model_path, list(zip(carried, table.types(carried), strict=True)), positive
     )
-    done = 0
-    with output_file(output) as part, table_writer(part, how, answers.schema) as writer:
+    done, safe = 0, all_as_text if no_formulas else (lambda table: table)
+    schema = safe(answers.schema.empty_table()).schema
+    with output_file(output) as part, table_writer(part, how, schema) as writer:
         for batch in table.batches(reader.columns, carried, rows_at_once, reader.numbers):
             if len(batch.rows):
-                writer.write_table(answers.of(reader.read(batch.rows), batch))
+                writer.write_table(safe(answers.of(reader.read(batch.rows), batch)))
             done += len(batch.rows)
             if progress is not None:
                 progress(done, table.n_rows)
     width = answers.width / done if done and answers.bounded else None
     counts = dict(zip(answers.labels, answers.counts.tolist(), strict=True))
     seconds = time.perf_counter() - start
-    return Predicted(done, counts, list(answers.schema.names), ignored, width, seconds)
+    return Predicted(done, counts, list(schema.names), ignored, width, seconds)
 
 
 class _Answers:

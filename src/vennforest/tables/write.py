@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,6 +13,10 @@ import pyarrow as pa
 from pyarrow import csv, ipc, parquet
 
 from vennforest._validation import InputError
+from vennforest.tables.cells import number
+
+FORMULA = re.compile(r"[=+\-@\t\r＝＋－＠]")
+"""How text begins that spreadsheet programs may take for a formula."""
 
 SUFFIXES = {
     ".csv": "csv",
@@ -69,3 +74,23 @@ def table_writer(path: Path | IO[bytes], how: str, schema: pa.Schema) -> Iterato
             sink = opened.enter_context(pa.CompressedOutputStream(sink, "gzip"))
         options = csv.WriteOptions(delimiter="\t" if how.startswith("tsv") else ",")
         yield opened.enter_context(csv.CSVWriter(sink, schema, write_options=options))
+
+
+def as_text(value: str) -> str:
+    """Return text that no spreadsheet program takes for a formula: an apostrophe goes before.
+
+    Numbers stay as they are.
+    """
+    return f"'{value}" if FORMULA.match(value) and number(value) is None else value
+
+
+def all_as_text(table: pa.Table) -> pa.Table:
+    """Return a table whose names and texts are no formulas, see `as_text`."""
+    arrays = []
+    for column in table.columns:
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            cells = [None if cell is None else as_text(cell) for cell in column.to_pylist()]
+            arrays.append(pa.array(cells, column.type))
+        else:
+            arrays.append(column)
+    return pa.Table.from_arrays(arrays, names=[as_text(name) for name in table.column_names])
