@@ -505,6 +505,7 @@ def test_no_distance_or_interval_is_said_to_be_nothing():
     # Methods whose scores differ in the fifth decimal are told apart.
     assert numbers.decimals([0.00201, 0.00203, None, float("nan")]) == 6
     assert numbers.decimals([0.1, 0.3]) == 3 and numbers.decimals([]) == 3
+    assert numbers.decimals([0.00033]) == 5 and numbers.decimals([0.99934, 0.99967]) == 5
 
 
 def test_what_is_promised_of_the_bounds_is_that_of_their_setting():

@@ -108,3 +108,23 @@ def test_what_became_text_is_named():
         "different classes.",
     ]
     assert screening.constants(X.assign(k=1, e=None)) == ["k"]
+
+
+def test_what_comes_in_several_rows_is_named():
+    rng = np.random.default_rng(2)
+    who = np.repeat(np.arange(80), rng.integers(1, 7, 80))
+    n = len(who)
+    y = rng.integers(0, 2, 80)[who]
+    X = pd.DataFrame(
+        {
+            "who": [f"w{k}" for k in who],  # one label each
+            "patient": rng.integers(0, 80, n),  # by its name
+            "age": rng.integers(20, 90, n),
+            "word": rng.choice([f"v{i}" for i in range(60)], n),
+            "size": rng.normal(size=n),
+        }
+    )
+    assert list(screening.repeaters(X, y)) == ["who", "patient"]
+    assert list(screening.repeaters(X, rng.integers(0, 2, n))) == ["patient"]
+    note = next(n for n in split_target(X.assign(y=y), "y").notes if "--groups who" in n)
+    assert "'who' has 80 values" in note

@@ -74,9 +74,11 @@ def decimals(values: Iterable[float | None], least: int = 3) -> int:
     """Return how many decimals tell values apart: the spread shows some twenty steps."""
     finite = [v for v in values if v is not None and math.isfinite(v)]
     spread = max(finite, default=0.0) - min(finite, default=0.0)
-    if spread <= 0:
-        return least
-    return min(MOST_DIGITS, max(least, math.ceil(-math.log10(spread / 20))))
+    digits = least if spread <= 0 else max(least, math.ceil(-math.log10(spread / 20)))
+    ends = [min(abs(v), abs(1 - v)) for v in finite if v not in (0, 1)]
+    if ends and max(ends) < 0.01:  # all of them near 0, or near 1
+        digits = max(digits, _significant(min(ends)))
+    return min(MOST_DIGITS, digits)
 
 
 def p_value(value: float) -> str:

@@ -194,7 +194,7 @@ def _cell(
             f"the log loss is {measures.log_loss_clipped:.3f}"
         )
         return Cell(*(("∞", "1e999") if value > 0 else ("−∞", "-1e999")), title=impossible)
-    text = f"{value:.{digits}f}".replace("-", "−")
+    text = _text(value, digits)
     if column.key == "pvalue":
         text = "<0.001" if value < 0.001 else f"{value:.3f}"
     return Cell(text, repr(float(value)), text == best and not base)
@@ -213,8 +213,13 @@ def _best(evaluation: Evaluation, column: Column, digits: int) -> str | None:
     values = _values(evaluation, column)
     if not column.best or len(evaluation.measures) < 2 or not values:
         return None
-    text = f"{max(values) if column.best > 0 else min(values):.{digits}f}"
-    return text.replace("-", "−")
+    return _text(max(values) if column.best > 0 else min(values), digits)
+
+
+def _text(value: float, digits: int) -> str:
+    """Return a number with a true minus, and none before a zero."""
+    text = f"{value:.{digits}f}"
+    return (text if float(text) else text.lstrip("-")).replace("-", "−")
 
 
 def class_rows(evaluation: Evaluation) -> list[dict[str, Any]]:

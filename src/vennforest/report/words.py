@@ -126,6 +126,8 @@ def knows(evaluation: Evaluation) -> tuple[str, list[str]]:
     size = _relative(gain.mean, gain.margin, base.brier)
     rest = [f"Its Brier score is {skill} (95 % interval of the gain: {size})."]
     rest.append(_labels(evaluation, m, base))
+    if not auc.above_chance and evaluation.origin in ("folds", "time", "test"):
+        rest.append("Another kind of model may do better, see --estimator.")
     if evaluation.folds.groups is not None:
         n_groups = len(np.unique(evaluation.folds.groups))
         rest.append(f"The intervals take the {n_groups:,} groups as independent, not the rows.")

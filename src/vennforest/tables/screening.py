@@ -38,6 +38,11 @@ MOSTLY = 0.8
 """Share of cells written like numbers, or dates, from which the others are the exception."""
 
 ID = re.compile(r"(^|[_\W])(id|uuid|guid|index|key|nr|no|number)$|^unnamed:", re.IGNORECASE)
+PERSON = re.compile(
+    r"(^|[_\W])(patient|subject|person|customer|client|member|household|animal|device|user|"
+    r"account)s?($|[_\W])",
+    re.IGNORECASE,
+)
 LIKE_NUMBER = re.compile(
     r"^[<>≤≥~]?\s*[-+]?(?:[€$£¥]|EUR|USD|GBP|CHF)?\s*[-+]?\d[\d.,'\s]*\s*"
     r"(?:[%‰€$£¥]|[A-Za-zµ°/]{1,6})?$"
@@ -137,6 +142,42 @@ def leaks(X: pd.DataFrame, y: NDArray[Any]) -> list[str]:
                           != codes[test]).sum())  # fmt: skip
         if wrong <= (1 - LEAK) * errors:
             found.append(str(name))
+    return found
+
+
+def repeaters(X: pd.DataFrame, y: NDArray[Any]) -> dict[str, int]:
+    """Return the columns that may name what comes in several rows, such as a patient.
+
+    Text or whole numbers of many values, each in a few rows: called an id or a person, or with
+    nearly one label for each value, which chance would not give. The number of values is returned.
+    """
+    codes = np.unique(y, return_inverse=True)[1]
+    n = len(codes)
+    if n < FEWEST:
+        return {}
+    alike = float(np.square(np.bincount(codes) / n).sum())
+    found = {}
+    for name in X.columns:
+        values = X[name]
+        kind = getattr(values.dtype, "kind", "O")
+        if kind not in "iuO":
+            continue
+        try:
+            member = values.astype(object).where(values.notna(), None).factorize()[0]
+        except TypeError:  # lists and the like have no hash
+            continue
+        n_values = int(member.max()) + 1
+        if not 20 <= n_values <= n / 1.25 or n_values < n / 50:
+            continue
+        table = np.zeros((n_values, int(codes.max()) + 1))
+        there = member >= 0
+        np.add.at(table, (member[there], codes[there]), 1)
+        size = table.sum(axis=1)
+        pairs = float((size * (size - 1)).sum())
+        same = float((table * (table - 1)).sum())
+        called = ID.search(str(name)) or PERSON.search(str(name))
+        if pairs and (called or (same / pairs >= 0.98 and pairs * (1 - alike) >= 50)):
+            found[str(name)] = n_values
     return found
 
 

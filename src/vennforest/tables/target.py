@@ -210,6 +210,12 @@ def _screened(X: pd.DataFrame, y: NDArray[Any], kept: set[str]) -> tuple[pd.Data
             "fault: written down after the outcome perhaps, or the outcome in other words? Leave "
             f"{'them' if many else 'it'} out with --drop unless known when the prediction is made."
         )
+    notes += [
+        f"{column!r} has {n_values:,} values in {len(X):,} rows, like what comes several times (a "
+        f"person, a device): if so, the same one trains and is judged, and numbers are too good; "
+        f"keep its rows together with --groups {column}."
+        for column, n_values in screening.repeaters(X, y).items()
+    ]
     same = screening.constants(X)
     if same:
         notes.append(
