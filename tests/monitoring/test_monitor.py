@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 import vennforest
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
-from vennforest.monitoring import Monitor
+from vennforest.monitoring import Monitor, ProtectedClassifier
 
 
 def draw(rng, n, shift=0.0, k=2):
@@ -250,7 +250,9 @@ def test_calibration_examples_are_recognised():
     X, y = draw(rng, 500)  # those it was calibrated on
     with pytest.raises(InputError, match="those of calibration examples"):
         Monitor(model, random_state=0).fit().update(X[:100], y[:100])
-    Monitor(model, random_state=0).fit(*draw(rng, 100)).update(*draw(rng, 100))
+    Monitor(model, random_state=0).fit(*draw(rng, 100)).update(X[:100], y[:100])
+    many = Monitor(make("holdout"), random_state=0).fit()  # a forest gives many rows one score
+    many.update(*draw(rng, 200))
 
 
 @pytest.mark.parametrize(
@@ -291,6 +293,8 @@ def test_fit_refuses():
         Monitor(weighted).fit()
     with pytest.raises(InputError, match='calibrate_on must not be "training"'):
         Monitor(CalibratedClassifier(forest, calibrate_on="training").fit(X, y)).fit()
+    with pytest.raises(InputError, match="got a ProtectedClassifier: watch its model"):
+        Monitor(ProtectedClassifier(weighted)).fit(X, y)
     with pytest.raises(NotFittedError):
         Monitor().update_scores([0.1], [0])
     with pytest.raises(NotFittedError):
