@@ -52,7 +52,7 @@ test-boosters: $(VENV)-boosters/.made  ## run the tests with XGBoost, LightGBM, 
 	$(VENV)-boosters/bin/python -m pytest -n $(JOBS) tests/test_boosters.py tests/test_third_party.py \
 		tests/persistence -k 'booster or third_party'
 
-NOJIT = tests/calibrators tests/forest tests/sources tests/test_multiprobability.py
+NOJIT = tests/calibrators tests/forest tests/monitoring tests/sources tests/test_multiprobability.py
 
 test-nojit: $(VENV)/.dev  ## run the tests of compiled loops with the loops not compiled
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) -W ignore::RuntimeWarning $(NOJIT)
