@@ -73,6 +73,19 @@ def test_any_classifier_with_a_reference():
     assert monitor.explain()[0].what.endswith("less frequent")
 
 
+def test_models_calibrated_within_groups_are_watched():
+    rng = np.random.default_rng(15)
+    X, y = draw(rng, 400)
+    X[:, 2] = rng.integers(0, 2, 400)
+    forest = RandomForestClassifier(20, min_samples_leaf=5, random_state=0)
+    model = CalibratedClassifier(forest, by=2, random_state=0).fit(X, y)
+    monitor = Monitor(model, random_state=0).fit()
+    later, z = draw(rng, 200)
+    later[:, 2] = rng.integers(0, 2, 200)
+    monitor.update(later, z)
+    assert monitor.n_seen_ == 200 and monitor.alarm_ is None
+
+
 def test_reference_of_ones_own_beside_calibration_examples():
     rng = np.random.default_rng(4)
     monitor = Monitor(make("holdout"), random_state=0).fit(*draw(rng, 300))
@@ -291,6 +304,9 @@ def test_fit_refuses():
     weighted.fit(X, y, sample_weight=np.arange(1.0, 101))
     with pytest.raises(InputError, match="must not have weights"):
         Monitor(weighted).fit()
+    Monitor(weighted).fit(X, y)
+    with pytest.raises(InputError, match="must be of the shares that with_prior has set"):
+        Monitor(make("holdout").with_prior({"a": 0.2, "b": 0.8})).fit()
     with pytest.raises(InputError, match='calibrate_on must not be "training"'):
         Monitor(CalibratedClassifier(forest, calibrate_on="training").fit(X, y)).fit()
     with pytest.raises(InputError, match="got a ProtectedClassifier: watch its model"):

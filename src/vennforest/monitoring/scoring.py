@@ -48,22 +48,22 @@ def calibration_examples(model: Any) -> Scored | None:
     Raises
     ------
     InputError
-        If they have weights, or were trained on.
+        If no new row is like them: they have weights, were trained on, or are of other shares of
+        the classes than the model is for.
     """
     if not isinstance(model, CalibratedClassifier):
         return None
     check_is_fitted(model, "classes_")
     parts = model._fitted()
+    why = None
     if any(part.weight is not None for part in parts):
-        raise InputError(
-            "calibration examples must not have weights to be compared with a stream: give X and "
-            "y, rows that the model was not trained on"
-        )
-    if model.calibrate_on_ == "training":
-        raise InputError(
-            'calibrate_on must not be "training", whose scores no new row is like: give X and y, '
-            "rows that the model was not trained on"
-        )
+        why = "calibration examples must not have weights to be compared with a stream"
+    elif model.calibrate_on_ == "training":
+        why = 'calibrate_on must not be "training", whose scores no new row is like'
+    elif getattr(model, "_prior", None) is not None:
+        why = "calibration examples must be of the shares that with_prior has set"
+    if why is not None:
+        raise InputError(f"{why}: give X and y, rows that the model was not trained on")
     codes = np.concatenate([part.codes for part in parts])
     return Scored(
         model.calibration_scores_, codes.astype(np.intp), model.classes_, _are_probabilities(model)
