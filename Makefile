@@ -61,7 +61,7 @@ test-engines: $(VENV)-engines/.made  ## run the tests on DuckDB, Dask processes 
 	$(VENV)-engines/bin/python -c 'import dask, duckdb, pyspark'
 	$(VENV)-engines/bin/python -m pytest -m '' tests/engines tests/test_batch.py
 
-NOJIT = tests/calibrators tests/forest tests/sources tests/test_multiprobability.py
+NOJIT = tests/calibrators tests/forest tests/monitoring tests/sources tests/test_multiprobability.py
 
 test-nojit: $(VENV)/.dev  ## run the tests of compiled loops with the loops not compiled
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) -W ignore::RuntimeWarning $(NOJIT)

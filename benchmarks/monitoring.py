@@ -23,10 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from benchmarks.drifts import PROCESSES, Process, drawn, stream
+from vennforest import CalibratedClassifier
 from vennforest.monitoring import (
     CompositeJumper,
     Monitor,
@@ -112,6 +114,30 @@ def false_alarms(n_streams: int, length: int) -> dict[str, Any]:
         "alarms": alarms,
         "microseconds a row": 1e6 * spent / n_streams / length,
     }
+
+
+def out_of_bag(n_streams: int, length: int) -> dict[str, Any]:
+    """Share of alarms without a change where the reference was scored otherwise than the stream.
+
+    Forests of 50 trees on 500 rows, calibrated out of bag, and by two folds; the same forests with
+    the rows of the stream scored by all their trees, which is not done.
+    """
+    alarms = {"out of bag": 0, "two folds": 0, "out of bag, stream by all trees": 0}
+    process = PROCESSES["forest"]
+    for seed in seeds(n_streams, 4):
+        X, y = stream(process, "none", seed, 500 + length, 0)
+        forest = RandomForestClassifier(50, min_samples_leaf=3, random_state=seed % 2**32)
+        for name in alarms:
+            source = {"calibrate_on": "cv", "cv": 2} if name == "two folds" else {}
+            model = CalibratedClassifier(forest, random_state=seed % 2**32, **source)
+            model.fit(X[:500], y[:500])
+            monitor = Monitor(model, random_state=seed % 2**32).fit()
+            if name.endswith("all trees"):
+                monitor.update_scores(model.estimator_.predict_proba(X[500:])[:, 1], y[500:])
+            else:
+                monitor.update(X[500:], y[500:])
+            alarms[name] += monitor.alarm_ is not None
+    return {"streams": n_streams, "length": length, "alarms": alarms}
 
 
 def delays(
@@ -266,8 +292,9 @@ def main() -> None:
             found = protection(process, drift, max(1, arguments.repeats // 4), 8000)
             figures["protection"][f"{process.name}, {drift}"] = found
             print(excess_row(f"{process.name}, {drift}", found), flush=True)
-    if not arguments.streams:
-        return
+    print("Streams without a change, scores from forests that calibrate on their own rows")
+    figures["forests"] = out_of_bag(2 * arguments.repeats, 10_000)
+    print(figures["forests"], flush=True)
     print("Streams without a change")
     figures["false alarms"] = false_alarms(arguments.streams, arguments.length)
     print(figures["false alarms"])

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 import vennforest
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
-from vennforest.monitoring import Monitor
+from vennforest.monitoring import Monitor, ProtectedClassifier
 
 
 def draw(rng, n, shift=0.0, k=2):
@@ -71,6 +71,19 @@ def test_any_classifier_with_a_reference():
     assert monitor.alarm_ is None
     monitor.update(*draw(rng, 400, shift=-3))
     assert monitor.explain()[0].what.endswith("less frequent")
+
+
+def test_models_calibrated_within_groups_are_watched():
+    rng = np.random.default_rng(15)
+    X, y = draw(rng, 400)
+    X[:, 2] = rng.integers(0, 2, 400)
+    forest = RandomForestClassifier(20, min_samples_leaf=5, random_state=0)
+    model = CalibratedClassifier(forest, by=2, random_state=0).fit(X, y)
+    monitor = Monitor(model, random_state=0).fit()
+    later, z = draw(rng, 200)
+    later[:, 2] = rng.integers(0, 2, 200)
+    monitor.update(later, z)
+    assert monitor.n_seen_ == 200 and monitor.alarm_ is None
 
 
 def test_reference_of_ones_own_beside_calibration_examples():
@@ -250,7 +263,9 @@ def test_calibration_examples_are_recognised():
     X, y = draw(rng, 500)  # those it was calibrated on
     with pytest.raises(InputError, match="those of calibration examples"):
         Monitor(model, random_state=0).fit().update(X[:100], y[:100])
-    Monitor(model, random_state=0).fit(*draw(rng, 100)).update(*draw(rng, 100))
+    Monitor(model, random_state=0).fit(*draw(rng, 100)).update(X[:100], y[:100])
+    many = Monitor(make("holdout"), random_state=0).fit()  # a forest gives many rows one score
+    many.update(*draw(rng, 200))
 
 
 @pytest.mark.parametrize(
@@ -289,8 +304,13 @@ def test_fit_refuses():
     weighted.fit(X, y, sample_weight=np.arange(1.0, 101))
     with pytest.raises(InputError, match="must not have weights"):
         Monitor(weighted).fit()
+    Monitor(weighted).fit(X, y)
+    with pytest.raises(InputError, match="must be of the shares that with_prior has set"):
+        Monitor(make("holdout").with_prior({"a": 0.2, "b": 0.8})).fit()
     with pytest.raises(InputError, match='calibrate_on must not be "training"'):
         Monitor(CalibratedClassifier(forest, calibrate_on="training").fit(X, y)).fit()
+    with pytest.raises(InputError, match="got a ProtectedClassifier: watch its model"):
+        Monitor(ProtectedClassifier(weighted)).fit(X, y)
     with pytest.raises(NotFittedError):
         Monitor().update_scores([0.1], [0])
     with pytest.raises(NotFittedError):

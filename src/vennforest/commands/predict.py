@@ -22,7 +22,7 @@ from vennforest.calibrators import Calibrator
 from vennforest.commands.model_rows import read_model, rows_of
 from vennforest.commands.streams import STREAM, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say
-from vennforest.monitoring import Monitor
+from vennforest.monitoring import Monitor, ProtectedClassifier
 from vennforest.prediction import predict_once
 from vennforest.tables.stream import Batch, TableFile
 from vennforest.tables.write import all_as_text, output_format, table_writer
@@ -246,6 +246,8 @@ class _Answers:
 
     def _predict(self, X: Any) -> tuple[FloatArray | None, FloatArray | None, FloatArray]:
         try:
+            if isinstance(self.model, ProtectedClassifier):
+                return None, None, self.model.predict_proba(X)
             bounds, p = predict_once(self.model, X)
         except (InputError, MemoryError):
             raise

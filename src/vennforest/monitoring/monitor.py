@@ -201,8 +201,8 @@ class Monitor(BaseEstimator):
             raise InputError("model must be a fitted classifier for fit: use fit_scores")
         if (X is None) != (y is None):
             raise InputError("X and y must be given together, or neither of them")
-        own = calibration_examples(self.model)
         if X is None:
+            own = calibration_examples(self.model)
             if own is None:
                 raise InputError(
                     "X and y must be given for a model without calibration examples, got none: "
@@ -216,7 +216,11 @@ class Monitor(BaseEstimator):
         codes = encode_labels(y, classes)[0]  # type: ignore[arg-type]
         if len(codes) != len(scores):
             raise InputError(f"y must have {len(scores)} labels as X has rows, got {len(codes)}")
-        return self._begin(scores, codes, classes, probabilities, own)
+        try:
+            designed = calibration_examples(self.model)  # then the whole reference is compared with
+        except InputError:
+            designed = None
+        return self._begin(scores, codes, classes, probabilities, designed)
 
     def fit_scores(
         self, scores: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import FloatArray, InputError, check_scores
 from vennforest.classifier import CalibratedClassifier
+from vennforest.monitoring.protected import ProtectedClassifier
 from vennforest.prediction import whole_scores
 from vennforest.sources import Part
 from vennforest.sources.draws import draw_examples, hash_rows
@@ -47,22 +48,22 @@ def calibration_examples(model: Any) -> Scored | None:
     Raises
     ------
     InputError
-        If they have weights, or were trained on.
+        If no new row is like them: they have weights, were trained on, or are of other shares of
+        the classes than the model is for.
     """
     if not isinstance(model, CalibratedClassifier):
         return None
     check_is_fitted(model, "classes_")
     parts = model._fitted()
+    why = None
     if any(part.weight is not None for part in parts):
-        raise InputError(
-            "calibration examples must not have weights to be compared with a stream: give X and "
-            "y, rows that the model was not trained on"
-        )
-    if model.calibrate_on_ == "training":
-        raise InputError(
-            'calibrate_on must not be "training", whose scores no new row is like: give X and y, '
-            "rows that the model was not trained on"
-        )
+        why = "calibration examples must not have weights to be compared with a stream"
+    elif model.calibrate_on_ == "training":
+        why = 'calibrate_on must not be "training", whose scores no new row is like'
+    elif getattr(model, "_prior", None) is not None:
+        why = "calibration examples must be of the shares that with_prior has set"
+    if why is not None:
+        raise InputError(f"{why}: give X and y, rows that the model was not trained on")
     codes = np.concatenate([part.codes for part in parts])
     return Scored(
         model.calibration_scores_, codes.astype(np.intp), model.classes_, _are_probabilities(model)
@@ -90,6 +91,11 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
         If the model has no ``predict_proba``, or gives numbers that are not finite.
     """
     if not isinstance(model, CalibratedClassifier):
+        if isinstance(model, ProtectedClassifier):
+            raise InputError(
+                "model must give a row the same scores at any time to be watched, got a "
+                "ProtectedClassifier: watch its model"
+            )
         if not hasattr(model, "predict_proba"):
             raise InputError(
                 f"model must have predict_proba, got {type(model).__name__}: use fit_scores and "
@@ -115,18 +121,22 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
 def refuse_calibration_examples(model: CalibratedClassifier, scores: FloatArray) -> None:
     """Refuse rows that have exactly the scores that calibration examples have.
 
-    Only where most scores are unlike all others; out of bag new rows are scored by other trees.
+    Only where nearly all calibration scores are unlike all others, as those of a smooth model are;
+    out of bag new rows are scored by other trees.
 
     Raises
     ------
     InputError
         If it is so for half of them or more, of 30 at least.
     """
-    known, counts = np.unique(model.calibration_scores_, axis=0, return_counts=True)
-    if len(scores) < ROWS or len(known) < ROWS or (counts == 1).mean() < 0.9:
+    if any(isinstance(part.scorer, OutOfBagScorer) for part in model._fitted()):
         return
-    old = known if known.ndim == 1 else known[:, 0]
+    own = model.calibration_scores_
+    old, counts = np.unique(own if own.ndim == 1 else own[:, 0], return_counts=True)
+    old = old[counts == 1]
     new = scores if scores.ndim == 1 else scores[:, 0]
+    if len(new) < ROWS or len(old) < max(ROWS, 0.9 * len(own)):
+        return
     alike = int(np.isin(new, old).sum())
     if 2 * alike >= len(new):
         raise InputError(
