@@ -1,0 +1,64 @@
+"""A rare event, patients who come more than once, and costs that differ a hundredfold."""
+
+import sys
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import log_loss
+
+from vennforest import CalibratedClassifier
+
+
+def stays(n_patients, seed):
+    """Return features, outcome (1 in 20 or so) and patient of hospital stays; several a patient."""
+    rng = np.random.default_rng(seed)
+    frailty = rng.normal(size=n_patients)
+    visits = rng.integers(1, 5, n_patients)
+    patient = np.repeat(np.arange(n_patients), visits)
+    age = rng.normal(65, 12, n_patients)[patient]
+    marker = frailty[patient] + rng.normal(scale=0.7, size=len(patient))
+    pressure = rng.normal(size=len(patient))
+    log_odds = -4.3 + 1.1 * marker + 0.03 * (age - 65) + 0.7 * (pressure > 1) * marker
+    y = (rng.random(len(patient)) < 1 / (1 + np.exp(-log_odds))).astype(int)
+    return np.column_stack([age, marker, pressure]), y, patient
+
+
+def main(picture=None):
+    """Calibrate with patients kept together, and decide at known costs."""
+    X, y, patient = stays(700, seed=1)
+    X_new, y_new, _ = stays(900, seed=2)  # other patients
+    print(f"{y.sum()} events in {len(y)} stays of {patient.max() + 1} patients")
+
+    # --8<-- [start:fit]
+    # groups: a stay is scored by trees that saw no stay of the same patient. Repeating or
+    # dropping rows to balance the classes would put the probabilities off; nothing is balanced.
+    forest = RandomForestClassifier(300, min_samples_leaf=3, random_state=0)
+    model = CalibratedClassifier(forest, calibrate_on="oob", random_state=0)
+    model.fit(X, y, groups=patient)
+    p = model.predict_proba(X_new)[:, 1]
+    m = model.predict_multiprobability(X_new)
+    # --8<-- [end:fit]
+    raw = model.estimator_.predict_proba(X_new)[:, 1]
+    print(f"log loss of the forest {log_loss(y_new, raw):.4f}, calibrated {log_loss(y_new, p):.4f}")
+    print(f"share {y_new.mean():.3f}; mean bounds {m.p0.mean():.3f} to {m.p1.mean():.3f}")
+
+    # --8<-- [start:decide]
+    # A missed event costs 40, an examination 1: examine from a probability of 1/40 on.
+    missed, examined = 40, 1
+    threshold = examined / missed
+    surely, perhaps = m.p0 >= threshold, m.p1 >= threshold
+    for name, treat in [("by p", p >= threshold), ("all", p >= 0), ("none", p > 1)]:
+        cost = np.where(treat, examined, missed * y_new).mean()
+        print(f"examine {name:6s}: cost {cost:.3f} a stay, {treat.mean():.0%} examined")
+    print(f"examine whatever is true within the bounds: {surely.mean():.0%}; ", end="")
+    print(f"leave: {(~perhaps).mean():.0%}; to be looked at: {(perhaps & ~surely).mean():.0%}")
+    # --8<-- [end:decide]
+    if picture:
+        from vennforest.plots import ReliabilityDisplay
+
+        display = ReliabilityDisplay.from_predictions(y_new, {"forest": raw, "calibrated": p})
+        display.figure_.savefig(picture, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
