@@ -109,11 +109,11 @@ docs: $(VENV)/.docs  ## build the site, which needs no network to be read, and l
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	$(BIN)/python scripts/check_site.py site
 
-EXAMPLES = own_table boosting many_classes hospital
+EXAMPLES = own_table boosting many_classes hospital credit
 
 pictures: $(VENV)/.dev  ## draw the pictures of the site anew
-	$(BIN)/python docs/make_pictures.py
-	for name in $(EXAMPLES); do $(BIN)/python examples/$$name.py docs/pictures/$$name.svg || exit 1; done
+	MATPLOTLIBRC=docs/pictures $(BIN)/python docs/make_pictures.py
+	for name in $(EXAMPLES); do MATPLOTLIBRC=docs/pictures $(BIN)/python examples/$$name.py docs/pictures/$$name.svg || exit 1; done
 
 notebook: $(VENV)/.dev  ## write examples/first_steps.ipynb from its script
 	$(BIN)/python scripts/make_notebook.py examples/first_steps.py

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
@@ -33,8 +32,6 @@ def save(display, name):
 
 def main():
     """Draw them."""
-    mpl.use("agg")
-    mpl.rcParams["svg.hashsalt"] = "vennforest"
     FOLDER.mkdir(exist_ok=True)
     X, y, _ = sample(1500, 0)
     X_new, y_new, _ = sample(3000, 1)
@@ -43,6 +40,8 @@ def main():
     raw, p = model.estimator_.predict_proba(X_new)[:, 1], model.predict_proba(X_new)[:, 1]
     save(ReliabilityDisplay.from_predictions(y_new, raw, name="forest"), "why-before")
     save(ReliabilityDisplay.from_predictions(y_new, p, name="calibrated"), "why-after")
+    both = {"forest": raw, "calibrated": p}
+    save(ReliabilityDisplay.from_predictions(y_new, both), "start")
     for n, name in [(100, "few"), (1500, "many")]:
         model.fit(X[:n], y[:n])
         shown = X_new[:120]

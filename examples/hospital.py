@@ -7,6 +7,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import log_loss
 
 from vennforest import CalibratedClassifier
+from vennforest.decisions import decide
 
 
 def stays(n_patients, seed):
@@ -43,16 +44,21 @@ def main(picture=None):
     print(f"share {y_new.mean():.3f}; mean bounds {m.p0.mean():.3f} to {m.p1.mean():.3f}")
 
     # --8<-- [start:decide]
-    # A missed event costs 40, an examination 1: examine from a probability of 1/40 on.
-    missed, examined = 40, 1
-    threshold = examined / missed
-    surely, perhaps = m.p0 >= threshold, m.p1 >= threshold
-    for name, treat in [("by p", p >= threshold), ("all", p >= 0), ("none", p > 1)]:
-        cost = np.where(treat, examined, missed * y_new).mean()
-        print(f"examine {name:6s}: cost {cost:.3f} a stay, {treat.mean():.0%} examined")
-    print(f"examine whatever is true within the bounds: {surely.mean():.0%}; ", end="")
-    print(f"leave: {(~perhaps).mean():.0%}; to be looked at: {(perhaps & ~surely).mean():.0%}")
+    # A missed event costs 40, an examination 1, whatever it finds.
+    costs = {0: {"leave": 0, "examine": 1}, 1: {"leave": 40, "examine": 1}}
+    chosen = decide(m, costs, p=model.predict_proba(X_new))
+    safe = decide(m, costs, "safe").names("a doctor looks")
     # --8<-- [end:decide]
+    missed = 40 * y_new
+    for name, examine in [
+        ("as decided", chosen.names() == "examine"),
+        ("everybody", np.full(len(y_new), True)),
+        ("nobody", np.full(len(y_new), False)),
+    ]:
+        cost = np.where(examine, 1, missed).mean()
+        print(f"examine {name:10s}: cost {cost:.3f} a stay, {examine.mean():.0%} examined")
+    for name in ("examine", "leave", "a doctor looks"):
+        print(f"whatever is true within the bounds, {name}: {(safe == name).mean():.0%}")
     if picture:
         from vennforest.plots import ReliabilityDisplay
 
