@@ -109,7 +109,7 @@ docs: $(VENV)/.docs  ## build the site, which needs no network to be read, and l
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	$(BIN)/python scripts/check_site.py site
 
-EXAMPLES = own_table boosting many_classes hospital credit
+EXAMPLES = own_table boosting many_classes hospital credit drift
 
 pictures: $(VENV)/.dev  ## draw the pictures of the site anew
 	MATPLOTLIBRC=docs/pictures $(BIN)/python docs/make_pictures.py
