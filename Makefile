@@ -1,11 +1,13 @@
 # Everything a newcomer needs is Python and make: each target creates the virtual environment first.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+# Where an environment keeps its programs.
+PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(PROGRAMS)
 JOBS ?= 2
 
-.PHONY: help install report test test-slow test-lowest test-boosters test-engines test-nojit test-sdist fuzz models \
-	check lint types imports bench bench-large clean
+.PHONY: help install report test test-slow test-lowest test-newest test-boosters test-engines test-nojit test-sdist \
+	fuzz models check lint types imports docs pictures notebook bench bench-large dist release-check clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,31 +37,31 @@ test-slow: $(VENV)/.dev  ## run the tests that take minutes
 $(VENV)-lowest/.made: pyproject.toml scripts/lowest.py
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(PYTHON) scripts/lowest.py > $(VENV)-lowest/constraints.txt
-	$(VENV)-lowest/bin/python -m pip install --quiet --constraint $(VENV)-lowest/constraints.txt \
+	$(VENV)-lowest/$(PROGRAMS)/python -m pip install --quiet --constraint $(VENV)-lowest/constraints.txt \
 		--editable '.[peers,test]'
 	@touch $@
 
 $(VENV)-boosters/.made: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)-boosters
-	$(VENV)-boosters/bin/python -m pip install --quiet --editable '.[boosters,forests,test]'
+	$(VENV)-boosters/$(PROGRAMS)/python -m pip install --quiet --editable '.[boosters,forests,test]'
 	@touch $@
 
 $(VENV)-engines/.made: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)-engines
-	$(VENV)-engines/bin/python -m pip install --quiet --editable '.[spark,test]'
+	$(VENV)-engines/$(PROGRAMS)/python -m pip install --quiet --editable '.[spark,test]'
 	@touch $@
 
 test-lowest: $(VENV)-lowest/.made  ## run the tests with the lowest declared version of every dependency
-	$(VENV)-lowest/bin/python -m pytest -n $(JOBS)
+	$(VENV)-lowest/$(PROGRAMS)/python -m pytest -n $(JOBS)
 
 test-boosters: $(VENV)-boosters/.made  ## run the tests with XGBoost, LightGBM, CatBoost and other packages' forests
-	$(VENV)-boosters/bin/python -c 'import catboost, imblearn, lightgbm, sklearnex, xgboost'
-	$(VENV)-boosters/bin/python -m pytest -n $(JOBS) tests/test_boosters.py tests/test_third_party.py \
+	$(VENV)-boosters/$(PROGRAMS)/python -c 'import catboost, imblearn, lightgbm, sklearnex, xgboost'
+	$(VENV)-boosters/$(PROGRAMS)/python -m pytest -n $(JOBS) tests/test_boosters.py tests/test_third_party.py \
 		tests/persistence -k 'booster or third_party'
 
 test-engines: $(VENV)-engines/.made  ## run the tests on DuckDB, Dask processes and Spark (needs Java 17)
-	$(VENV)-engines/bin/python -c 'import dask, duckdb, pyspark'
-	$(VENV)-engines/bin/python -m pytest -m '' tests/engines tests/test_batch.py
+	$(VENV)-engines/$(PROGRAMS)/python -c 'import dask, duckdb, pyspark'
+	$(VENV)-engines/$(PROGRAMS)/python -m pytest -m '' tests/engines tests/test_batch.py
 
 NOJIT = tests/calibrators tests/forest tests/monitoring tests/sources tests/test_multiprobability.py
 
@@ -70,13 +72,20 @@ test-nojit: $(VENV)/.dev  ## run the tests of compiled loops with the loops not 
 test-sdist: $(VENV)/.dev  ## run the tests from the source distribution
 	rm -rf $(VENV)-sdist
 	$(PYTHON) -m venv $(VENV)-sdist
-	$(VENV)-sdist/bin/python -m pip install --quiet build
-	$(VENV)-sdist/bin/python -m build --sdist --outdir $(VENV)-sdist/dist .
+	$(VENV)-sdist/$(PROGRAMS)/python -m pip install --quiet build
+	$(VENV)-sdist/$(PROGRAMS)/python -m build --sdist --outdir $(VENV)-sdist/dist .
 	mkdir $(VENV)-sdist/tree
 	tar -xzf $(VENV)-sdist/dist/vennforest-*.tar.gz -C $(VENV)-sdist/tree --strip-components 1
-	$(VENV)-sdist/bin/python -m pip install --quiet '$(VENV)-sdist/tree[peers,test]'
+	$(VENV)-sdist/$(PROGRAMS)/python -m pip install --quiet '$(VENV)-sdist/tree[peers,test]'
 	rm -r $(VENV)-sdist/tree/src
-	cd $(VENV)-sdist/tree && ../bin/python -m pytest -n $(JOBS) tests README.md
+	cd $(VENV)-sdist/tree && ../$(PROGRAMS)/python -m pytest -n $(JOBS) tests README.md
+
+# Everything that pip calls newest today, whatever an environment made earlier holds.
+test-newest:  ## run the tests with the newest version of every dependency
+	$(PYTHON) -m venv --clear $(VENV)-newest
+	$(VENV)-newest/$(PROGRAMS)/python -m pip install --quiet --upgrade --upgrade-strategy eager \
+		--editable '.[peers,test]'
+	$(VENV)-newest/$(PROGRAMS)/python -m pytest -n $(JOBS)
 
 COUNT ?= 100000
 SECONDS ?= 0
@@ -101,6 +110,39 @@ imports: $(VENV)/.dev
 
 check: lint types imports test  ## everything that must be green before a change lands
 
+$(VENV)/.docs: pyproject.toml | $(VENV)/.user
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs  ## build the site, which needs no network to be read, and look for dead links
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python scripts/check_site.py site
+
+EXAMPLES = own_table boosting many_classes hospital credit drift
+
+pictures: $(VENV)/.dev  ## draw the pictures of the site anew
+	MATPLOTLIBRC=docs/pictures $(BIN)/python docs/make_pictures.py
+	for name in $(EXAMPLES); do MATPLOTLIBRC=docs/pictures $(BIN)/python examples/$$name.py docs/pictures/$$name.svg || exit 1; done
+
+notebook: $(VENV)/.dev  ## write examples/first_steps.ipynb from its script
+	$(BIN)/python scripts/make_notebook.py examples/first_steps.py
+
+# The archives are made from what is under version control, and tried where nothing else is installed.
+dist: $(VENV)/.dev  ## build the wheel and the source distribution, look into them, try them alone
+	rm -rf dist $(VENV)-dist
+	$(BIN)/python -m pip install --quiet --editable '.[release]'
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python scripts/check_dist.py dist
+	$(PYTHON) -m venv $(VENV)-dist
+	$(VENV)-dist/$(PROGRAMS)/python -m pip install --quiet dist/vennforest-*.whl
+	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py
+	$(VENV)-dist/$(PROGRAMS)/python -m pip install --quiet "$$(ls dist/vennforest-*.whl)[all]"
+	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py --all
+	$(VENV)-dist/$(PROGRAMS)/python scripts/licences.py
+
+release-check: check dist docs test-sdist test-lowest test-newest test-boosters test-nojit  ## everything that must be green before a release
+
 BENCH = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks -o addopts= \
 	-o filterwarnings= -q --benchmark-columns=median,iqr,rounds
 
@@ -111,4 +153,4 @@ bench-large: $(VENV)/.dev  ## the same with 10^7 scores and 10^6 rows
 	$(BENCH) --large
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-boosters $(VENV)-engines $(VENV)-sdist .fuzz-*.json .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-* dist site .fuzz-*.json .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
