@@ -1,7 +1,7 @@
 """Run our calibrators in CalArena, the benchmark of calibration maps by Berta et al. (2026).
 
-In a copy of that benchmark, with this repository on ``PYTHONPATH``, replace ``custom_calibrators.py``
-by the line
+In a copy of that benchmark, with this repository on ``PYTHONPATH``, replace
+``custom_calibrators.py`` by the line
 
     from benchmarks.calarena import CUSTOM_CALIBRATORS
 
