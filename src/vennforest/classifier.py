@@ -4,34 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Tags, check_random_state, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils import check_random_state, indexable
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._available import available_unless
-from vennforest._grouped import ByGroups
 from vennforest._loaded import expect, expect_labels, same_labels
+from vennforest._settings import (
+    CalibrateOn,
+    ClassifierMerge,
+    Settings,
+    why_no_bounds,
+)
 from vennforest._validation import (
     FloatArray,
-    check_option,
     check_weights,
     encode_labels,
     refuse_text,
 )
-from vennforest.calibrators import Calibrator, Venn
-from vennforest.calibrators.bounded import has_bounds, leaves_out, no_bounds
+from vennforest.calibrators import Calibrator
 from vennforest.calibrators.confidence import ConfidenceIntervals
-from vennforest.calibrators.methods import METHODS, check_method, make_calibrator
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest.packed import Votes
 from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
@@ -42,14 +40,9 @@ from vennforest.prediction import (
     put_together,
 )
 from vennforest.sources import (
-    Folds,
-    Frozen,
-    Holdout,
-    OutOfBag,
     Part,
     Source,
     Subforest,
-    Training,
     TrainingData,
     route,
     with_seed,
@@ -59,24 +52,8 @@ from vennforest.sources.out_of_bag import StepsError
 from vennforest.sources.repeats import warn_of_repeats
 from vennforest.sources.verification import BagsError
 
-ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
-"""How bounds, or the scores that they are of, become one probability."""
 
-CalibrateOn = Literal["auto", "oob", "holdout", "cv", "cv-forest", "training"]
-"""Where the calibration scores come from."""
-
-
-def _has_bounds(model: CalibratedClassifier) -> bool:
-    method = model.method
-    known = METHODS.get(method) if isinstance(method, str) else None
-    return has_bounds(method) or (known is not None and known.bounds)
-
-
-def _no_bounds(model: CalibratedClassifier) -> str | None:
-    return None if _has_bounds(model) else no_bounds(model.method)
-
-
-class CalibratedClassifier(ByGroups, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
     By default a random forest of 300 trees, calibrated out of bag: all data trains, all data
@@ -410,23 +387,6 @@ class CalibratedClassifier(ByGroups, MetaEstimatorMixin, ClassifierMixin, BaseEs
             self.calibrate_on_, self.calibrate_on_reason_ = "cv", error.reason
             return parts(self._source("cv"))
 
-    def _source(self, name: str) -> Source:
-        """Return the source of a name; splits behind bounds are not stratified."""
-        if not isinstance(self.calibrate_on, str):
-            return self.calibrate_on
-        if name == "oob":
-            return OutOfBag(self.subforest, self.votes, self.n_draws)
-        if name == "holdout":
-            return Holdout(self.holdout_size, stratify=not _has_bounds(self))
-        if name in ("cv", "cv-forest"):
-            return Folds(
-                self.cv,
-                self.ensemble,
-                stratify=not _has_bounds(self),
-                share_trees=name == "cv-forest",
-            )
-        return Frozen() if name == "frozen" else Training()
-
     def predict_proba(self, X: Any) -> FloatArray:
         """Return calibrated probabilities.
 
@@ -453,7 +413,7 @@ class CalibratedClassifier(ByGroups, MetaEstimatorMixin, ClassifierMixin, BaseEs
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    @available_unless(_no_bounds)
+    @available_unless(why_no_bounds)
     def predict_multiprobability(self, X: Any) -> Multiprobability:
         """Return lower and upper probabilities; for ``"venn-abers"`` and ``"venn"``.
 
@@ -578,90 +538,3 @@ class CalibratedClassifier(ByGroups, MetaEstimatorMixin, ClassifierMixin, BaseEs
         for part in parts:
             own = getattr(part.estimator, "n_features_in_", None)
             expect(own == known, f"n_features_in_ must be {known} in every part")
-
-    def _get_estimator(self) -> Any:
-        if self.estimator is None:
-            return RandomForestClassifier(n_estimators=300, n_jobs=self.n_jobs)
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
-            raise TypeError(
-                f"estimator must be a classifier (an instance, not fitted), got {self.estimator!r}"
-            )
-        return self.estimator
-
-    def _get_calibrator(self, model: Any) -> Calibrator:
-        """Return an unfitted calibrator for the scores of a fitted model."""
-        calibrator = make_calibrator(self.method)
-        if hasattr(calibrator, "merge"):
-            if self._is_pooled():
-                calibrator.set_params(merge="log")  # not asked; needs nothing fitted
-            elif self.merge != "auto":
-                calibrator.set_params(merge=self.merge)
-        decides = not hasattr(model, "predict_proba")
-        if decides and isinstance(calibrator, Venn) and calibrator.taxonomy == "label":
-            calibrator.set_params(taxonomy=LabelTaxonomy(boundary=0.0))
-        return calibrator
-
-    def _is_pooled(self) -> bool:
-        """Tell whether the probability comes from a pool of maps and not from the bounds."""
-        if self.merge == "auto":
-            return isinstance(self.method, str) and self.method == "venn-abers"
-        return self.merge == "pooled" and _has_bounds(self)
-
-    def _check_calibrator(self) -> None:
-        """Refuse a calibrator of a user's own that cannot do what its source asks of it."""
-        calibrator = make_calibrator(self.method)
-        leave = any(getattr(part.scorer, "leaves_out", False) for part in self._parts)
-        if leave and has_bounds(calibrator) and not leaves_out(calibrator):
-            raise TypeError(
-                "method must take left_out in predict_multiprobability, as a BoundedCalibrator "
-                f'does, for subforest="exchangeable", got {type(calibrator).__name__}: use '
-                'subforest="all"'
-            )
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.method, Calibrator):
-            check_method(self.method)
-        if not callable(getattr(self.calibrate_on, "parts", None)):
-            check_option(self.calibrate_on, CalibrateOn, "calibrate_on")
-        check_option(self.subforest, Subforest, "subforest")
-        check_option(self.votes, Votes, "votes")
-        check_option(self.merge, ClassifierMerge, "merge")
-        if self.by is not None:
-            Groups.of(self.by)
-        if not isinstance(self.ensemble, bool | np.bool_):
-            raise ValueError(f"ensemble must be True or False, got {self.ensemble!r}")
-        draws = self.n_draws
-        if draws != "all" and not (isinstance(draws, Integral) and draws >= 1):
-            raise ValueError(f'n_draws must be an integer >= 1 or "all", got {draws!r}')
-        size = self.holdout_size
-        share = isinstance(size, Real) and not isinstance(size, Integral) and 0 < size < 1
-        if not share and not (isinstance(size, Integral) and size >= 1):
-            raise ValueError(
-                "holdout_size must be a share between 0 and 1 or a number of examples, "
-                f"got {size!r}"
-            )
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return who may be given which metadata: the estimator's fit, the splitter's split."""
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self._get_estimator(),
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-        )
-
-    def __sklearn_tags__(self) -> Tags:
-        """Take what the estimator takes."""
-        tags = super().__sklearn_tags__()
-        own = get_tags(self._get_estimator())
-        tags.input_tags.sparse = own.input_tags.sparse
-        tags.input_tags.allow_nan = own.input_tags.allow_nan
-        tags.input_tags.categorical = own.input_tags.categorical
-        tags.input_tags.string = own.input_tags.string
-        return tags
