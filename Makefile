@@ -6,8 +6,9 @@ PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(PROGRAMS)
 JOBS ?= 2
 
-.PHONY: help install report test test-slow test-lowest test-newest test-boosters test-engines test-nojit test-sdist \
-	fuzz models check lint types imports docs pictures notebook bench bench-large dist release-check clean
+.PHONY: help install report test test-slow test-lowest test-newest test-boosters test-engines test-mlflow \
+	test-nojit test-sdist fuzz models check lint types imports docs pictures notebook bench \
+	bench-large dist release-check clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -33,7 +34,7 @@ test: $(VENV)/.dev  ## run the tests and doctests
 test-slow: $(VENV)/.dev  ## run the tests that take minutes
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
 
-# Each of the four has an environment of its own, made anew when pyproject.toml changes.
+# Each of the five has an environment of its own, made anew when pyproject.toml changes.
 $(VENV)-lowest/.made: pyproject.toml scripts/lowest.py
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(PYTHON) scripts/lowest.py > $(VENV)-lowest/constraints.txt
@@ -50,6 +51,14 @@ $(VENV)-engines/.made: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)-engines
 	$(VENV)-engines/$(PROGRAMS)/python -m pip install --quiet --editable '.[spark,test]'
 	@touch $@
+
+$(VENV)-mlflow/.made: pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)-mlflow
+	$(VENV)-mlflow/$(PROGRAMS)/python -m pip install --quiet --editable '.[mlflow,test]'
+	@touch $@
+
+test-mlflow: $(VENV)-mlflow/.made  ## run the tests of models in MLflow
+	$(VENV)-mlflow/$(PROGRAMS)/python -m pytest tests/persistence/test_mlflow.py
 
 test-lowest: $(VENV)-lowest/.made  ## run the tests with the lowest declared version of every dependency
 	$(VENV)-lowest/$(PROGRAMS)/python -m pytest -n $(JOBS)

@@ -29,7 +29,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import vennforest
-from vennforest import CalibratedClassifier, TransductiveClassifier, Venn, VennAbers
+from vennforest import (
+    CalibratedClassifier,
+    ScoreCounts,
+    ScoreGrid,
+    TransductiveClassifier,
+    Venn,
+    VennAbers,
+)
 from vennforest.calibrators.isotonic import IsotonicCalibration
 from vennforest.calibrators.methods import METHODS, make_calibrator
 from vennforest.calibrators.platt import PlattScaling
@@ -87,6 +94,11 @@ def models():
                     continue
                 fit = lambda c=calibrator, s=scores, y=y, w=w: c.fit(s, y, sample_weight=w)  # noqa: E731
                 yield f"{name}-{k}{suffix}", fit, scores[:6]
+    scores, y, _ = drawn(2)
+    for on in ("score", "logit"):
+        counts = ScoreCounts.from_scores(scores, y, grid=ScoreGrid(cells=16, on=on))
+        fit = lambda counts=counts: VennAbers().fit_counts(counts)  # noqa: E731
+        yield f"venn-abers-grid-{on}-2", fit, scores[:6]
     two, three = load_breast_cancer(return_X_y=True), load_iris(return_X_y=True)
     forest = RandomForestClassifier(5, max_depth=2, random_state=0)
     small = RandomForestClassifier(2, max_depth=2, random_state=0)

@@ -366,6 +366,13 @@ CORRUPTIONS = [
     # numbers that are no probabilities
     ("venn-abers-2", "StepTable", put("Y", lambda Y: Y * 1000)),
     ("venn-abers-2", "StepTable", put("W", np.zeros_like)),
+    ("venn-abers-grid-score-2", "ScoreGrid", put("cells", 0)),
+    ("venn-abers-grid-score-2", "ScoreGrid", put("cells", 2**40)),
+    ("venn-abers-grid-score-2", "ScoreGrid", put("high", 0.0)),
+    ("venn-abers-grid-logit-2", "ScoreGrid", put("high", 2.0)),
+    ("venn-abers-grid-score-2", "ScoreGrid", put("on", "rank")),
+    ("venn-abers-grid-score-2", "VennAbers", put("_grid", 16)),
+    ("venn-abers-grid-score-2", "VennAbers", put("_n_given", 40)),
     ("venn-abers-2", "StepTable", put("W", lambda W: W + 1)),
     ("venn-abers-2", "StepTable", put("Y", lambda Y: Y + 1)),
     ("venn-abers-2", "StepTable", put("W", more)),

@@ -19,6 +19,7 @@ from vennforest.persistence import to_onnx  # noqa: E402
 
 X, Y = make_classification(900, 6, random_state=0, flip_y=0.2)
 NEW = X[500:]
+WITH_GROUPS = np.column_stack([np.arange(200) % 2, X[:200]])
 
 
 def run(model, name, values):
@@ -93,6 +94,7 @@ def test_what_cannot_be_a_graph_says_so():
 
     fails("two classes for ONNX, got 3", of=(X[:200], np.arange(200) % 3))
     fails("must have more trees for ONNX")
+    fails("calibrate all rows alike for ONNX, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
     fails("one estimator for ONNX, got 5", calibrate_on="cv")
     fails("score new rows by all trees for ONNX", subforest="exchangeable")
     fails('must have votes="soft" for ONNX', votes="hard")

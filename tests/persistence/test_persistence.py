@@ -42,6 +42,7 @@ from vennforest import (
     PooledCalibration,
     QuadraticScaling,
     ScoreCounts,
+    ScoreGrid,
     SplineCalibration,
     TemperatureScaling,
     TransductiveClassifier,
@@ -200,8 +201,10 @@ def test_every_calibrator(calibrator, classes, tmp_path):
 
 
 def test_counts_and_own_taxonomy(tmp_path):
-    model = VennAbers().fit_counts(ScoreCounts.from_counts([0.1, 0.5, 0.7], [3, 2, 1], [1, 2, 4]))
-    same_after_loading(model, np.linspace(0, 1, 50), tmp_path)
+    for grid in (None, ScoreGrid(cells=20)):
+        counts = ScoreCounts.from_counts([0.1, 0.5, 0.7], [3, 2, 1], [1, 2, 4], grid=grid)
+        for calibrator in (VennAbers(), Venn("nearest", merge="smooth"), PlattScaling()):
+            same_after_loading(calibrator.fit_counts(counts), np.linspace(0, 1, 50), tmp_path)
     scores, y = np.linspace(0, 1, 60), np.arange(60) % 3 > 0
     model = Venn(taxonomy=np.rint).fit(scores, y)
     same_after_loading(model, scores, tmp_path)

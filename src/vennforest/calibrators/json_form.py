@@ -216,7 +216,7 @@ def _reading(calibrator: Calibrator) -> dict[str, Any] | None:
             "low": None if one.interior is None else one.interior.low,
             "high": None if one.interior is None else one.interior.high,
         }
-    if steps is None and sigmoid is None:
+    if sigmoid is None and (steps is None or steps["p"] is None):
         return None
     low, high = accepted(calibrator)
     return {"low": low, "high": high, "steps": steps, "sigmoid": sigmoid}

@@ -53,8 +53,9 @@ def to_onnx(model: CalibratedClassifier | Calibrator) -> Any:
     ImportError
         Without onnx, and for classifiers skl2onnx: ``pip install 'vennforest[onnx]'``.
     InputError
-        A ``ValueError``: there are more than two classes, several estimators, draws, a prior of
-        other shares, a user's function, or an estimator that skl2onnx does not convert.
+        A ``ValueError``: there are more than two classes, several estimators, draws, groups
+        (``by``), a prior of other shares, a user's function, or an estimator that skl2onnx does
+        not convert.
 
     Notes
     -----
@@ -113,6 +114,8 @@ def _check_two(classes: Any) -> None:
 
 def _estimator_of(model: CalibratedClassifier) -> Any:
     """Return the one estimator that scores new rows, as scikit-learn would by itself."""
+    if model.by is not None:
+        raise InputError(f"model must calibrate all rows alike for ONNX, got by={model.by!r}")
     parts = model._fitted()
     if len(parts) != 1:
         raise InputError(
