@@ -465,7 +465,9 @@ def test_versions_are_checked(tmp_path):
     with pytest.warns(UserWarning, match=r"written with scikit-learn 1\.6\.0 and is read with"):
         vennforest.load(path)
     rewritten(path, lambda s, h, p: h.update(format=FORMAT + 1, vennforest="9.0"))
-    with pytest.raises(InputError, match=r"format 3, written by vennforest 9\.0.*upgrade"):
+    with pytest.raises(
+        InputError, match=rf"format {FORMAT + 1}, written by vennforest 9\.0.*upgrade"
+    ):
         vennforest.load(path)
     rewritten(path, lambda s, h, p: h.update(format="1"))
     with pytest.raises(InputError, match="names no format"):

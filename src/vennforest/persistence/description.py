@@ -8,7 +8,6 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from vennforest.calibrators import Calibrator
-from vennforest.classifier import CalibratedClassifier
 
 LONGEST = 300
 """Letters of an estimator's text that are kept."""
@@ -36,11 +35,12 @@ def describe(model: Any) -> dict[str, Any]:
         return {**found, "estimator": _estimator(model)}
     method = model.method if isinstance(model.method, str) else _text(model.method)
     found |= {"method": method, "merge": model.merge}
-    if not isinstance(model, CalibratedClassifier):  # transductive: trained anew for each object
-        return {**found, "estimator": _text(model.estimator), "rows": len(model._codes)}
+    if not hasattr(model, "_parts"):  # transductive: trained anew for each object
+        rows = len(model._codes) if hasattr(model, "_codes") else None
+        return {**found, "estimator": _text(model.estimator), "rows": rows}
     parts = model._parts
     found |= {
-        "estimator": _estimator(parts[0].estimator),
+        "estimator": _estimator(parts[0].estimator) if parts else "",
         "estimators": len(parts),
         "calibrate_on": model.calibrate_on_,
         "reason": model.calibrate_on_reason_,
