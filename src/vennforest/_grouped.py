@@ -20,15 +20,15 @@ from vennforest.calibrators.group_correction import (
     choose_ridge,
     correction,
 )
-from vennforest.groups import (
+from vennforest.groups.cells import (
     Cell,
     GroupedPart,
-    Grouping,
     SubModel,
     cells_part,
     grouped_part,
     sub_models,
 )
+from vennforest.groups.labels import Grouping
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import Part
 
