@@ -54,7 +54,7 @@ def to_onnx(model: CalibratedClassifier | Calibrator) -> Any:
         Without onnx, and for classifiers skl2onnx: ``pip install 'vennforest[onnx]'``.
     InputError
         A ``ValueError``: there are more than two classes, several estimators, draws, a prior of
-        other shares, a user's function, or an estimator that skl2onnx does not convert.
+        other shares, groups, a user's function, or an estimator that skl2onnx does not convert.
 
     Notes
     -----
@@ -134,6 +134,8 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
         )
     if getattr(model, "_factors", None) is not None:
         raise InputError("model must not have another prior for ONNX: use it before with_prior")
+    if model._grouping is not None:
+        raise InputError("model must not calibrate within groups for ONNX, got by=: leave it out")
     estimator = model.estimator_
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
