@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import _num_samples
@@ -14,16 +14,21 @@ from vennforest._shifted import ShiftedPrior
 from vennforest._training_rows import predict_training_rows
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.group_correction import GroupCorrection, correction
-from vennforest.groups import (
+from vennforest.calibrators.group_correction import (
+    RIDGES,
+    GroupCorrection,
+    choose_ridge,
+    correction,
+)
+from vennforest.groups.cells import (
     Cell,
     GroupedPart,
-    Grouping,
     SubModel,
     cells_part,
     grouped_part,
     sub_models,
 )
+from vennforest.groups.labels import Grouping
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import Part
 
@@ -33,6 +38,8 @@ class ByGroups(ShiftedPrior):
 
     _grouping: Grouping | None = None
     _grouped: list[GroupedPart] | None = None
+    _ridge: float = RIDGES[0]
+    """How strongly the maps of groups are drawn to everybody's."""
 
     @property
     def grouping_(self) -> Grouping:
@@ -50,36 +57,34 @@ class ByGroups(ShiftedPrior):
         if self._grouping is None:
             self._grouped = None
             return
+        everybody = _Everybody.of(self._parts)
+        base, numbers = self._points[0], np.arange(len(self._grouping))
+        if base is not None:
+            self._ridge = choose_ridge(
+                base.predict_proba(everybody.scores),
+                everybody.codes,
+                everybody.weight,
+                [np.flatnonzero(everybody.by == group) for group in numbers],
+            )
         corrected: dict[tuple[int, ...], Calibrator] = {}
 
         def fit(own: Part) -> tuple[Calibrator, Calibrator | None]:
-            assert own.by is not None
-            calibrator, base = self._fit_calibrator(own), self._points[0]
+            calibrator = self._fit_calibrator(own)
             if base is None:
                 return calibrator, None
-            groups = np.unique(own.by)
+            groups = np.unique(own.by)  # type: ignore[arg-type]
             key = tuple(groups.tolist())
             if key not in corrected:
-                corrected[key] = self._corrected(base, groups)
+                rows = np.flatnonzero(np.isin(everybody.by, groups))
+                corrected[key] = GroupCorrection(base, self._ridge).fit(
+                    everybody.scores[rows],
+                    self.classes_[everybody.codes[rows]],
+                    sample_weight=everybody.weight[rows],
+                    classes=self.classes_,
+                )
             return calibrator, corrected[key]
 
         self._grouped = [grouped_part(part, self._grouping, fit) for part in self._parts]
-
-    def _corrected(self, base: Calibrator, groups: IntArray) -> Calibrator:
-        """Return everybody's map, corrected by the examples of some groups in all parts."""
-        scores, codes, weights = [], [], []
-        for part in self._parts:
-            assert part.by is not None
-            rows = np.flatnonzero(np.isin(part.by, groups))
-            scores.append(part.scores[rows])
-            codes.append(part.codes[rows])
-            weights.append(np.ones(len(rows)) if part.weight is None else part.weight[rows])
-        return GroupCorrection(base).fit(
-            np.concatenate(scores),
-            self.classes_[np.concatenate(codes)],
-            sample_weight=np.concatenate(weights),
-            classes=self.classes_,
-        )
 
     def _predict_training_rows(self) -> tuple[Multiprobability | None, FloatArray]:
         bounds, p = super()._predict_training_rows()
@@ -109,7 +114,7 @@ class ByGroups(ShiftedPrior):
             if pooled:
                 # The correction learns from what is said of each row without it, as it is asked.
                 said = [replace(part, scores=_columns(everybody[part.rows])) for part in parts]
-                one = [correction()] * len(said)
+                one = [correction(self._ridge)] * len(said)
                 own = predict_training_rows(said, one, one, self.classes_, n, self._row_groups)[1]
             known = mine[~np.isnan(own[mine, 0])]
             p[known] = own[known]
@@ -150,11 +155,35 @@ class ByGroups(ShiftedPrior):
         expect((self._grouping is None) == (self._grouped is None), "groups and their calibrators")
         if self._grouping is not None and self._grouped is not None:
             expect(isinstance(self._grouping, Grouping), "_grouping must be a Grouping")
+            expect(self._ridge in RIDGES, "_ridge must be one of those there are")
             expect(isinstance(self._grouped, list), "_grouped must be a list")
             expect(len(self._grouped) == len(self._parts), "_grouped must be as many as _parts")
             for grouped, part in zip(self._grouped, self._parts, strict=True):
                 expect(isinstance(grouped, GroupedPart), "_grouped must be GroupedParts")
                 grouped.check_part(part, self.classes_, len(self._grouping))
+
+
+class _Everybody(NamedTuple):
+    """The calibration examples of all parts, one after another."""
+
+    scores: FloatArray
+    codes: IntArray
+    weight: FloatArray
+    by: IntArray
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> Self:
+        """Return them; parts that do not tell groups are refused where they are calibrated."""
+        return cls(
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.codes for part in parts]).astype(np.intp),
+            np.concatenate(
+                [np.ones(len(p.codes)) if p.weight is None else p.weight for p in parts]
+            ),
+            np.concatenate(
+                [np.zeros(len(p.codes), np.intp) if p.by is None else p.by for p in parts]
+            ),
+        )
 
 
 def _columns(p: FloatArray) -> FloatArray:

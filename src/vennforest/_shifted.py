@@ -12,11 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._fitted import FittedAttributes
 from vennforest._loaded import expect, expect_array
 from vennforest._validation import FloatArray
+from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
     PriorEstimate,
     class_shares,
     estimate_shares,
     read_shares,
+    shift_bounds,
+    shift_probabilities,
 )
 
 
@@ -164,6 +167,15 @@ class ShiftedPrior(FittedAttributes):
                 self._parts, self._calibrators, self._points, strict=True
             )
         ]
+
+    def _of_training_rows(self) -> tuple[Multiprobability | None, FloatArray]:
+        bounds, p = super()._of_training_rows()
+        if self._factors is None:
+            return bounds, p
+        p = shift_probabilities(p, self._factors)
+        if bounds is None:
+            return None, p
+        return shift_bounds(bounds, self._factors).widen(p), p
 
     def _check_prior(self) -> None:
         """Refuse shares that ``with_prior`` could not have set.

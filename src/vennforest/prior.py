@@ -15,6 +15,8 @@ from scipy.stats import chi2
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.multiprobability import Multiprobability
 
+__all__ = ["PriorEstimate"]
+
 SUM_SLACK = 1e-6
 """How far from 1 the sum of shares that a user typed may be."""
 

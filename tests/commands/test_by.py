@@ -35,6 +35,9 @@ def test_groups_by_a_column(folder, column, capsys):
     command = ["fit", str(folder / "data.csv"), "--target", "y", "-o", str(model), "--trees", "20"]
     assert main([*command, "--jobs", "1", "--by", column]) == 0
     assert len(load(model).grouping_) in (2, 3)
+    capsys.readouterr()
+    assert main(["show", str(model)]) == 0
+    assert f"groups by '{column}'" in capsys.readouterr().out
     found = []
     for suffix in ("csv", "parquet"):
         out = folder / "p.parquet"

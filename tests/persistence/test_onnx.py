@@ -98,6 +98,10 @@ def test_what_cannot_be_a_graph_says_so():
     fails("one estimator for ONNX, got 5", calibrate_on="cv")
     fails("score new rows by all trees for ONNX", subforest="exchangeable")
     fails('must have votes="soft" for ONNX', votes="hard")
+    fails("within groups for ONNX", calibrate_on="holdout", by=lambda rows: rows[:, 0] > 0)
+    shifted = CalibratedClassifier(forest(), calibrate_on="holdout", random_state=0)
+    with pytest.raises(InputError, match="must not have another prior"):
+        to_onnx(shifted.fit(X[:200], Y[:200]).with_prior({1: 0.9}))
     with pytest.raises(InputError, match="model must be a table or a formula"):
         to_onnx(Venn(np.rint).fit([0.1, 0.9], [0, 1]))
     with pytest.raises(InputError, match="model must be of two classes for ONNX, got 3"):

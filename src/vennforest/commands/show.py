@@ -83,6 +83,7 @@ def lines(header: Mapping[str, Any], name: str, size: int) -> Iterator[tuple[str
     yield "Classes", _classes(about)
     yield from _columns(about)
     yield "Calibrated", _calibrated(how)
+    yield "", how.text("by") and f"within {how.text('groups')} groups by {how.text('by')}"
     yield "", how.text("reason") and f"since {how.text('reason')}"
     measures = about.mapping("measures")
     yield "Measured", measures_said(measures)

@@ -47,6 +47,10 @@ def describe(model: Any) -> dict[str, Any]:
         "calibration_examples": sum(len(part.codes) for part in parts),
         "rows": getattr(model, "_n_rows", None),
     }
+    if model._prior is not None:
+        found["prior"] = dict(zip(map(str, model.classes_), model.prior_.tolist(), strict=True))
+    if model._grouping is not None:
+        found |= {"by": _text(model.by), "groups": len(model.grouping_)}
     if model.calibrate_on_ == "oob":
         found |= {"subforest": model.subforest, "n_draws": model.n_draws}
     return found
