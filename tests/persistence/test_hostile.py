@@ -13,11 +13,13 @@ import joblib
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -363,6 +365,8 @@ CORRUPTIONS = [
     ("transductive-venn-two", "TransductiveClassifier", put("_codes", at(0, 5))),
     ("transductive-venn-two", "TransductiveClassifier", put("_X", lambda X: X[:-1])),
     ("transductive-venn-two", "TransductiveClassifier", put("_merge", "smooth")),
+    ("transductive-venn-two", "GaussianNB", put("class_prior_", lambda p: p[:0])),
+    ("transductive-venn-two", "GaussianNB", put("classes_", lambda c: c[[0, 1, 1]])),
     # numbers that are no probabilities
     ("venn-abers-2", "StepTable", put("Y", lambda Y: Y * 1000)),
     ("venn-abers-2", "StepTable", put("W", np.zeros_like)),
@@ -859,3 +863,26 @@ def test_missing_values_and_categories_pass_the_checks(tmp_path):
 
 
 OF_CATEGORIES = ["functools.partial", "sklearn.utils.validation.check_array"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RadiusNeighborsClassifier(0.01, algorithm="brute"),  # no neighbour of a row of zeros
+        LogisticRegression(),
+        QuadraticDiscriminantAnalysis(),
+        DummyClassifier(),
+        SGDClassifier(),
+        make_pipeline(TfidfVectorizer(), LogisticRegression()),
+    ],
+)
+def test_classifiers_that_are_asked_on_loading_are_taken(model, tmp_path):
+    """One row of zeros is enough to see whether arrays fit together, and does no harm."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)) + 5, np.arange(40) % 2
+    X = ["red blue", "blue"] * 20 if hasattr(model, "steps") else X
+    model.fit(X, y)
+    frozen = vennforest.CalibratedClassifier(FrozenEstimator(model), method="platt").fit(X, y)
+    vennforest.save(frozen, tmp_path / "m.skops")
+    loaded = vennforest.load(tmp_path / "m.skops")
+    np.testing.assert_array_equal(loaded.predict_proba(X), frozen.predict_proba(X))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
+from sklearn.base import ClassifierMixin
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
@@ -259,6 +261,38 @@ def _check_bits(state: Any) -> None:
         expect_number(int(inside[name]), name, 0, most)
 
 
+MOST_FEATURES = 100_000
+"""Features of the one row that a classifier is asked about."""
+
+
+def check_answers(model: Any) -> None:
+    """Refuse a classifier of scikit-learn without a rule of its own that fails on a row of zeros.
+
+    Arrays that do not fit together would else be found when it predicts, by an error of numpy's.
+    A classifier made of others may want rows of another kind, and is left alone.
+    """
+    ruled = tuple(kind for kind, rule, _ in RULES if rule is not check_answers)
+    known = type(model).__module__.startswith("sklearn.") and not isinstance(model, _flat(ruled))
+    made_of_others = {"estimator", "estimators", "base_estimator"} & set(model.get_params(False))
+    fitted = hasattr(model, "classes_") and hasattr(model, "n_features_in_")
+    if not known or made_of_others or not fitted:
+        return
+    expect_number(model.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
+    if model.n_features_in_ > MOST_FEATURES or not hasattr(model, "predict_proba"):
+        return
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # a row without the names of its columns
+        try:
+            p = model.predict_proba(np.zeros((1, model.n_features_in_)))
+        except ValueError:  # no neighbours, say, or a row of another kind
+            return
+    expect(np.shape(p) == (1, len(model.classes_)), "there must be a probability for each class")
+
+
+def _flat(kinds: tuple[Any, ...]) -> tuple[type, ...]:
+    return tuple(one for kind in kinds for one in (kind if isinstance(kind, tuple) else (kind,)))
+
+
 Rule = tuple[Any, Callable[[Any], None], bool]
 
 RULES: tuple[Rule, ...] = (
@@ -274,5 +308,6 @@ RULES: tuple[Rule, ...] = (
     (HistGradientBoostingClassifier, check_histogram_boosting, True),
     ((SVC, NuSVC), check_vectors, True),
     (KNeighborsClassifier, check_neighbours, True),
+    (ClassifierMixin, check_answers, True),
 )
 """The estimators with rules: their types, the rule, and whether it comes after all trees."""
