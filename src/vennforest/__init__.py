@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from vennforest.classifier import CalibratedClassifier
     from vennforest.counts import ScoreCounts, ScoreGrid
     from vennforest.cross_validation import cross_val_multiprobability
+    from vennforest.monitoring import Monitor, ProtectedClassifier
     from vennforest.multiprobability import Multiprobability
     from vennforest.persistence.model_file import load, save
     from vennforest.transductive.classifier import TransductiveClassifier
@@ -36,9 +37,11 @@ __all__ = [
     "CalibratedClassifier",
     "IsotonicCalibration",
     "MatrixScaling",
+    "Monitor",
     "Multiprobability",
     "PlattScaling",
     "PooledCalibration",
+    "ProtectedClassifier",
     "QuadraticScaling",
     "ScoreCounts",
     "ScoreGrid",
@@ -55,7 +58,9 @@ __all__ = [
 
 _ELSEWHERE = {
     "CalibratedClassifier": "classifier",
+    "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
+    "ProtectedClassifier": "monitoring",
     "ScoreCounts": "counts",
     "ScoreGrid": "counts",
     "TransductiveClassifier": "transductive",

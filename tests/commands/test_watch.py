@@ -143,6 +143,13 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
         assert message in err and err.count("\n") == 1, err
 
 
+def test_rows_of_training_look_too_good(folder, watch, tmp_path):
+    plain = tmp_path / "plain.skops"
+    vennforest.save(vennforest.load(folder / "model.skops"), plain)  # without the sketch of rows
+    code, out, _ = watch(plain, folder / "train.csv", "-t", "sold")
+    assert code == 0 and "The data has changed" in out and "check that these are new rows" in out
+
+
 def test_protected_model_predicts_tables(folder, tmp_path):
     model = vennforest.load(folder / "model.skops")
     protected = ProtectedClassifier(model)

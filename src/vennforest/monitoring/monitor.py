@@ -308,7 +308,9 @@ class Monitor(BaseEstimator):
             yield Channel.of(code, bets, scores, hits, self.form)
             yield Channel.of(code, bets_on_labels(column, shares), scores, hits, self.form)
 
-    def update(self, X: Any, y: ArrayLike | None = None, *, time: ArrayLike | None = None) -> Any:
+    def update(
+        self, X: Any, y: ArrayLike | None = None, *, time: ArrayLike | None = None
+    ) -> FloatArray:
         """Take the next rows of the stream.
 
         Parameters
@@ -320,7 +322,7 @@ class Monitor(BaseEstimator):
             Labels; rows whose label is missing (None, NaN) are left out and counted. Not given
             with ``watch="objects"``.
         time : array-like of shape (n,), optional
-            When: numbers or dates, which must not decrease.
+            When: numbers, or dates (kept as seconds since 1970), which must not decrease.
 
         Returns
         -------

@@ -44,7 +44,7 @@ def render(found: Watched, command: str | None = None) -> str:
         raise ImportError(
             "the page needs jinja2 and matplotlib: install them with pip install 'vennforest[all]'"
         ) from missing
-    folder = resources.files("vennforest.report")
+    folder = resources.files("vennforest.report").joinpath("templates")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -122,7 +122,10 @@ class Watched:
             f"It seems to have begun near {self.when(first.since, first.since_time)}, and is best "
             f"explained by: {first.what}{label}."
         )
-        if first.what == "scores tell more of the class":
+        if any(
+            one.what == "scores tell more of the class" and one.evidence >= monitor.threshold_
+            for one in self.changes
+        ):
             said.append(
                 "Labels agree better with the scores than they did in calibration, as they do on "
                 "rows that the model was trained on: check that these are new rows."
