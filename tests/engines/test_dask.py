@@ -303,6 +303,7 @@ def test_on_processes_of_their_own(cluster):
         engine.calibrate(cut(bad, 100, 300), score="s", target="y")
 
 
+@pytest.mark.slow
 def test_joblib_fits_forests_and_folds_on_the_cluster(cluster):
     frame = features(150)
     X, y = frame[["u", "v", "w"]], frame["y"]
@@ -324,6 +325,7 @@ def die_once(part, mark):
     return part
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_time_and_no_answer(cluster, tmp_path):
     frame = features(240)
     mark = tmp_path / "died"
