@@ -18,6 +18,8 @@ from vennforest.engines._sql import Statement, explain, quoted
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["calibrate", "predict"]
+
 ROWS_AT_ONCE = 1 << 17
 """Rows that are predicted together."""
 

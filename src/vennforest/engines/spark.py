@@ -21,6 +21,8 @@ from vennforest.engines._workers import Shipment
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["calibrate", "fit", "predict"]
+
 ANSWER = "number int, answer binary"
 """What tasks return: the partition or crew, and a pickled answer."""
 
