@@ -19,6 +19,8 @@ from vennforest.sources.ensembles import kind_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["BatchPredictor"]
+
 ROWS_AT_ONCE = 1 << 16
 """Rows that are predicted together; the predictions do not depend on it."""
 

@@ -303,6 +303,7 @@ def test_on_processes_of_their_own(cluster):
         engine.calibrate(cut(bad, 100, 300), score="s", target="y")
 
 
+@pytest.mark.slow
 def test_joblib_fits_forests_and_folds_on_the_cluster(cluster):
     frame = features(150)
     X, y = frame[["u", "v", "w"]], frame["y"]
@@ -314,19 +315,19 @@ def test_joblib_fits_forests_and_folds_on_the_cluster(cluster):
         same_forest(got, model.fit(X, y), X)
 
 
-def die_once(part, mark):
-    """Kill the worker that does this first."""
-    if not os.path.exists(mark):  # noqa: PTH110
-        with open(mark, "w") as file:  # noqa: PTH123
-            file.write("x")
-        time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGKILL)
-    return part
-
-
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_time_and_no_answer(cluster, tmp_path):
     frame = features(240)
     mark = tmp_path / "died"
+
+    def die_once(part, mark):  # travels by value: workers know no module of tests
+        if not os.path.exists(mark):  # noqa: PTH110
+            with open(mark, "w") as file:  # noqa: PTH123
+                file.write("x")
+            time.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return part
+
     parts = [dask.delayed(frame.iloc[a : a + 80]) for a in (0, 80, 160)]
     parts[1] = dask.delayed(die_once)(parts[1], str(mark))
     dying = dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)

@@ -184,7 +184,7 @@ def test_partitions_that_change_are_refused(session):
 
 
 def test_what_workers_refuse_is_one_sentence(session):
-    frame = features(60)
+    frame = features(60).astype({"y": object})
     frame.loc[50, "y"] = None
     parts = cut(session, frame, 20, 20)
     model = CalibratedClassifier(RandomForestClassifier(4))

@@ -251,3 +251,35 @@ def test_smallest_keys_of_all_are_among_the_smallest_of_each():
         parts = np.array_split(keys, 3)
         some = np.concatenate([part[bottom_sample(part, size)] for part in parts])
         assert np.array_equal(some[bottom_sample(some, size)], whole)
+
+
+def test_training_rows_are_predicted_without_their_own_label():
+    X, y = draw(10, n=60)
+    source = Partitions(4)
+    model = CalibratedClassifier(
+        RandomForestClassifier(8, max_depth=3), calibrate_on=source, merge="log", random_state=0
+    ).fit(X, y)
+    bounds = model.oob_multiprobability_
+    for i in (0, 17, 59):
+        keep = np.arange(60) != i
+        one = vennforest.VennAbers().fit(model.calibration_scores_[keep], y[keep])
+        wanted = one.predict_multiprobability(model.calibration_scores_[i : i + 1])
+        assert np.allclose(bounds.lower[i], wanted.lower[0], rtol=0, atol=1e-9)
+        assert np.allclose(bounds.upper[i], wanted.upper[0], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("subforest", ["all", "exchangeable"])
+def test_groups_of_objects_are_calibrated_apart(subforest):
+    X, y = draw(11, n=120)
+    site = np.arange(120) % 2
+    model = CalibratedClassifier(
+        RandomForestClassifier(8, max_depth=3),
+        calibrate_on=Partitions(4, subforest=subforest),
+        by=lambda rows: np.asarray(rows)[:, 3],
+        merge="log",
+        random_state=0,
+    ).fit(np.column_stack([X, site]), y)
+    p = model.predict_proba(np.column_stack([X, site]))
+    assert np.allclose(p.sum(axis=1), 1)
+    m = model.predict_multiprobability(np.column_stack([X, site]))
+    assert ((m.lower <= p + 1e-12) & (p <= m.upper + 1e-12)).all()

@@ -17,7 +17,7 @@ from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
 from vennforest.calibrators.quadratic import LogOddsCalibrator
 from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.engines._workers import labels_of
+from vennforest.engines._workers import label_kind, labels_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,10 +120,11 @@ class Counting:
             raise InputError("the data must hold at least one row, got none")
         first, labels = there[0]
         for number, other in there[1:]:
-            if _kind(other) != _kind(labels):
+            if label_kind(other) != label_kind(labels):
                 raise InputError(
-                    f"column {self.target!r} must hold labels of one kind, got {_kind(labels)} in "
-                    f"partition {first} and {_kind(other)} in partition {number}"
+                    f"column {self.target!r} must hold labels of one kind, got "
+                    f"{label_kind(labels)} in partition {first} and {label_kind(other)} in "
+                    f"partition {number}"
                 )
         return self.with_classes(np.unique(np.concatenate([one for _, one in there])))
 
@@ -189,10 +190,10 @@ class Counting:
                 self.scores[column], x[row, column], self.grid, f"row {first + row} of {where}"
             )
         y = labels_of(batch.column(self.target), self.target, where, first)
-        if _kind(y) != _kind(np.asarray(classes)):
+        if label_kind(y) != label_kind(np.asarray(classes)):
             raise InputError(
-                f"column {self.target!r} must hold labels like {classes[0]!r}, got {_kind(y)} in "
-                f"{where}"
+                f"column {self.target!r} must hold labels like {classes[0]!r}, got "
+                f"{label_kind(y)} in {where}"
             )
         unknown = ~np.isin(y, classes)
         if unknown.any():
@@ -339,7 +340,3 @@ def _against_rest(calibrator: Calibrator, probabilities: bool) -> bool:
     if isinstance(calibrator, LogOddsCalibrator):
         return probabilities
     return isinstance(calibrator, OneVsRestCalibrator | VennAbers)
-
-
-def _kind(y: NDArray[Any]) -> str:
-    return {"b": "booleans", "U": "text"}.get(y.dtype.kind, "numbers")

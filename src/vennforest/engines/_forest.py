@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
-from vennforest.engines._workers import Labelled, Shipment, read_labelled
+from vennforest.engines._workers import Labelled, Shipment, label_kind, read_labelled
 from vennforest.sources import Part, Partitions, TrainingData, with_seed
 from vennforest.sources.draws import HashArray
 from vennforest.sources.ensembles import ForestAnswers
@@ -169,12 +169,10 @@ def _classes(seen: dict[int, Seen], numbers: Sequence[int], target: str) -> NDAr
     first = seen[numbers[0]].labels
     for number in numbers[1:]:
         other = seen[number].labels
-        if (first.dtype.kind in "biuf") != (other.dtype.kind in "biuf") or (
-            (first.dtype.kind == "b") != (other.dtype.kind == "b")
-        ):
+        if label_kind(first) != label_kind(other):
             raise InputError(
-                f"column {target!r} must hold labels of one kind, got {first.dtype} in partition "
-                f"{numbers[0]} and {other.dtype} in partition {number}"
+                f"column {target!r} must hold labels of one kind, got {label_kind(first)} in "
+                f"partition {numbers[0]} and {label_kind(other)} in partition {number}"
             )
     classes: NDArray[Any] = np.unique(np.concatenate([seen[number].labels for number in numbers]))
     if len(classes) < 2:

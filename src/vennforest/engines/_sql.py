@@ -35,7 +35,7 @@ class Statement:
 
     def name(self, column: str) -> str:
         """Return a quoted name."""
-        return self.quote + column.replace(self.quote, 2 * self.quote) + self.quote
+        return quoted(column, self.quote)
 
     def good(self) -> str:
         """Return the condition that a row can be counted."""
@@ -80,6 +80,11 @@ class Statement:
     def _place(self, score: str) -> str:
         s = f"CAST({self.name(score)} AS DOUBLE)"
         return s if self.counting.grid is None else self.counting.grid.to_sql(s)
+
+
+def quoted(column: str, quote: str) -> str:
+    """Return a name between quotes, those in it doubled."""
+    return quote + column.replace(quote, 2 * quote) + quote
 
 
 def explain(counting: Counting, row: dict[str, Any], place: str) -> InputError:

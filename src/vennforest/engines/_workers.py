@@ -130,7 +130,7 @@ def read_labelled(
             tables.append(matrix_of(columns).astype(np.float32))
         labels.append(labels_of(batch.column(target), target, where, done))
         done += batch.num_rows
-    kinds = {_kind(y) for y in labels}
+    kinds = {label_kind(y) for y in labels}
     if len(kinds) > 1:
         raise InputError(
             f"column {target!r} must hold labels of one kind, got {' and '.join(sorted(kinds))} "
@@ -174,5 +174,6 @@ def labels_of(column: pa.Array, name: str, where: str, first: int) -> NDArray[An
     return found
 
 
-def _kind(y: NDArray[Any]) -> str:
+def label_kind(y: NDArray[Any]) -> str:
+    """Return what labels are: booleans, text or numbers."""
     return {"b": "booleans", "U": "text"}.get(y.dtype.kind, "numbers")

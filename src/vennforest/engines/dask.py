@@ -23,6 +23,8 @@ from vennforest.engines._workers import Shipment
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["calibrate", "fit", "predict"]
+
 
 def calibrate(
     frame: Any,

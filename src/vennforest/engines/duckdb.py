@@ -13,10 +13,12 @@ from vennforest._validation import InputError, check_count
 from vennforest.batch import BatchPredictor, check_number, find_column, need_pyarrow
 from vennforest.calibrators import Calibrator
 from vennforest.engines._counting import Counting, Grid, fitted_to
-from vennforest.engines._sql import Statement, explain
+from vennforest.engines._sql import Statement, explain, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+__all__ = ["calibrate", "predict"]
 
 ROWS_AT_ONCE = 1 << 17
 """Rows that are predicted together."""
@@ -186,14 +188,14 @@ class _Table:
             return self._query(query).to_arrow_table()
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        names = ", ".join(_quoted(name) for name in columns)
+        names = ", ".join(quoted(name, '"') for name in columns)
         with _said_in_a_sentence(self.shown):
             yield from self._query(f"SELECT {names} FROM source").to_arrow_reader(size)
 
     def first_without(self, statement: Statement) -> tuple[dict[str, Any], str]:
         """Return the first row that cannot be counted, and what to call it."""
         where = f"WHERE NOT {statement.good()} LIMIT 1"
-        names = ", ".join(_quoted(name) for name in statement.counting.columns)
+        names = ", ".join(quoted(name, '"') for name in statement.counting.columns)
         if not self.paths:
             row = self.run(f"SELECT {names} FROM source {where}").to_pylist()[0]
             return row, self.shown
@@ -284,10 +286,6 @@ def _reader(paths: Sequence[Path]) -> str:
 def _is_text(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(4) != b"PAR1"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _is_whole(kind: pa.DataType) -> bool:

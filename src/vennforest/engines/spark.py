@@ -15,11 +15,13 @@ from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
-from vennforest.engines._sql import Statement, explain
+from vennforest.engines._sql import Statement, explain, quoted
 from vennforest.engines._workers import Shipment
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+__all__ = ["calibrate", "fit", "predict"]
 
 ANSWER = "number int, answer binary"
 """What tasks return: the partition or crew, and a pickled answer."""
@@ -142,7 +144,7 @@ def predict(
     predictor = BatchPredictor(model, schema, columns=columns, carried=carried)
     wanted = list(dict.fromkeys([*predictor.columns, *carried]))
     task = _sent(frame, _Predicting(Shipment(model), schema, predictor.columns, carried))
-    some = frame.select(*[_column(name) for name in wanted])
+    some = frame.select(*[quoted(name, "`") for name in wanted])
     return some.mapInArrow(_Predict(task), from_arrow_schema(predictor.schema))
 
 
@@ -192,7 +194,7 @@ def fit(
         features = [name for name in schema.names if name != target]
     for name in [*features, target]:
         find_column(name, schema.names, "the data frame")
-    some = frame.select(*[_column(name) for name in [*features, target]])
+    some = frame.select(*[quoted(name, "`") for name in [*features, target]])
     with _said_in_a_sentence():
         return fit_partitions(model, _Backend(some), features, target)
 
@@ -335,10 +337,6 @@ def _sent(frame: Any, task: Any) -> Any:
 
 def _received(task: Any) -> Any:
     return getattr(task, "value", task)
-
-
-def _column(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _arrow_schema(frame: Any) -> pa.Schema:
