@@ -108,13 +108,14 @@ def knows(evaluation: Evaluation) -> tuple[str, list[str]]:
         )
     elif not better:
         lead = (
-            f"A little: it ranks better than chance ({span}), but its probabilities are no better, "
-            "beyond chance, than the same ones for everyone."
+            f"A little: it ranks better than chance ({span}), but its probabilities have not been "
+            "shown to be better than the same ones for everyone."
         )
     else:
-        how = "a little" if m.brier_skill < 0.05 else "something"
-        how = "a good deal" if m.brier_skill >= 0.25 else how
-        how = "nearly all there is to know" if m.brier_skill >= 0.9 else how
+        sure = (gain.mean - gain.margin) / base.brier  # what the interval leaves at the least
+        how = "at least a little" if sure < 0.05 else "something"
+        how = "a good deal" if sure >= 0.25 else how
+        how = "nearly all there is to know" if sure >= 0.9 else how
         lead = f"Yes, {how}: it tells the classes apart ({span})."
         if m.brier_skill >= 0.9:
             lead += (
