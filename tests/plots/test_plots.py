@@ -303,3 +303,17 @@ def test_ranking_and_decision_curves_draw_what_was_computed():
     drawn = ReliabilityDisplay(curve, dict.fromkeys(curve, smooth)).plot(log=True)
     assert drawn.ax_.get_xscale() == "log" and drawn.ax_histogram_ is None
     assert any(np.array_equal(line.get_ydata(), smooth.share) for line in drawn.ax_.lines)
+    drawn.figure_.canvas.draw()
+    ticks = [label.get_text() for label in drawn.ax_.get_xticklabels()]
+    assert "0.1" in ticks and not any("$" in tick for tick in ticks)
+    assert not [
+        tick.get_text() for tick in drawn.ax_.get_xticklabels(minor=True) if tick.get_text()
+    ]
+    # A rare event, with bins in which it never happened: they are not drawn outside of the axes.
+    rare = ReliabilityDisplay.from_predictions(
+        (np.arange(400) % 80 == 0).astype(int), np.linspace(0.0, 0.03, 400), strategy="quantile"
+    )
+    rare = ReliabilityDisplay(rare.curves).plot(log=True)
+    rare.figure_.canvas.draw()
+    size = rare.figure_.get_size_inches() * rare.figure_.dpi
+    assert rare.ax_.get_window_extent().width > 0.6 * size[0]

@@ -233,7 +233,16 @@ class ReliabilityDisplay:
         """Show the estimates from half the smallest bin's to 1, by powers of ten."""
         seen = np.concatenate([c.bin_estimate for c in self.curves.values()])
         least = min(float(seen[seen > 0].min(initial=0.1)) / 2, 0.1)
-        self.ax_.set(xscale="log", yscale="log", xlim=(least, 1.1), ylim=(least, 1.1))
+        ax = self.ax_
+        ax.set_xscale("log", nonpositive="mask")
+        ax.set_yscale("log", nonpositive="mask")
+        ax.set(xlim=(least, 1.1), ylim=(least, 1.1))
+        ax.plot([least, 1], [least, 1], color=GREY, linewidth=1, linestyle=":")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter("")
+        for points in ax.collections:  # what lies below the axes is not drawn outside of them
+            points.set_clip_on(True)
 
     def _draw_band(self, values: ReliabilityCurve, color: str) -> None:
         if not len(values.band_estimate):

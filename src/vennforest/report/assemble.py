@@ -13,7 +13,12 @@ from vennforest._validation import InputError
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import auc_interval
 from vennforest.report.evaluation import NAMES, Evaluation, Origin
-from vennforest.report.measures import difference_over_rows, measure, squared_losses
+from vennforest.report.measures import (
+    difference_over_rows,
+    log_losses,
+    measure,
+    squared_losses,
+)
 from vennforest.report.predictions import OutOfFold
 from vennforest.report.verdict import judge
 
@@ -67,6 +72,9 @@ def assemble(
     verdict = judge(measures, folds)
     best = folds.estimates[verdict.method]
     label = None if at is None else folds.classes[at]
+    # The log loss tells rare classes apart, which hardly move the Brier score.
+    finite = measures[verdict.method].impossible == 0
+    losses = log_losses if finite else squared_losses
     constant = None
     if matrix is not None:
         always = int(matrix.costs[folds.codes].mean(axis=0).argmin())
@@ -100,8 +108,9 @@ def assemble(
             pos_label=label,
         ),
         gain=difference_over_rows(
-            squared_losses(shares.p, folds.codes), squared_losses(best.p, folds.codes), folds
+            losses(shares.p, folds.codes), losses(best.p, folds.codes), folds
         ),
+        gain_in="log loss" if finite else "Brier score",
         constant=constant,
         names={**NAMES, **(names or {})},
         origin=origin,

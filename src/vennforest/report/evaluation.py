@@ -75,7 +75,9 @@ class Evaluation:
     knowledge : AucInterval
         How well the recommended method ranks.
     gain : Difference
-        The baseline's Brier score minus the recommended method's; above 0 where it helps.
+        The baseline's loss minus the recommended method's; above 0 where it helps.
+    gain_in : str
+        Which loss that is: the log loss, or, where that is infinite, the Brier score.
     constant : Difference or None
         The cost of the best constant decision minus that of the recommended method's.
     names : dict of str to str
@@ -101,6 +103,7 @@ class Evaluation:
     baseline: Measures
     knowledge: AucInterval
     gain: Difference
+    gain_in: str = "log loss"
     constant: Difference | None = None
     names: dict[str, str] = field(default_factory=lambda: dict(NAMES))
     origin: Origin = "folds"
@@ -186,7 +189,7 @@ class Evaluation:
                 "verdict": self.headline(),
                 "recommended": self.verdict.method,
                 "auc": asdict(self.knowledge),
-                "brier_gain": {**asdict(self.gain), "clear": self.gain.clear},
+                "gain": {"loss": self.gain_in, **asdict(self.gain), "clear": self.gain.clear},
                 "baseline": asdict(self.baseline),
                 "rule": self.verdict.rule,
                 "against": {

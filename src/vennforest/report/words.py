@@ -89,12 +89,15 @@ def knows(evaluation: Evaluation) -> tuple[str, list[str]]:
         f"AUC {area(auc.auc)}, 95 % interval {area(auc.low)} to {area(auc.high)}, where a blind "
         "guess has 0.5"
     )
+    in_logs = evaluation.gain_in == "log loss"
+    reference = base.log_loss if in_logs else base.brier
+    gained = m.log_loss_skill if in_logs else m.brier_skill
     skill = f"that of {_shares(evaluation)}"
-    if abs(m.brier_skill) >= LEAST:
-        how = "lower" if m.brier_skill > 0 else "higher"
-        skill = f"{percent(min(1.0, abs(m.brier_skill)))} {how} than {skill}"
-        if m.brier_skill < -1:
-            skill = f"{1 - m.brier_skill:.1f} times that of {_shares(evaluation)}"
+    if abs(gained) >= LEAST:
+        how = "lower" if gained > 0 else "higher"
+        skill = f"{percent(min(1.0, abs(gained)))} {how} than {skill}"
+        if gained < -1:
+            skill = f"{1 - gained:.1f} times that of {_shares(evaluation)}"
     better = gain.clear and gain.mean > 0
     if not auc.above_chance and not auc.below_chance:
         few = ""
@@ -108,23 +111,24 @@ def knows(evaluation: Evaluation) -> tuple[str, list[str]]:
         )
     elif not better:
         lead = (
-            f"A little: it ranks better than chance ({span}), but its probabilities are no better, "
-            "beyond chance, than the same ones for everyone."
+            f"A little: it ranks better than chance ({span}), but its probabilities have not been "
+            "shown to be better than the same ones for everyone."
         )
     else:
-        how = "a little" if m.brier_skill < 0.05 else "something"
-        how = "a good deal" if m.brier_skill >= 0.25 else how
-        how = "nearly all there is to know" if m.brier_skill >= 0.9 else how
+        sure = (gain.mean - gain.margin) / reference  # what the interval leaves at the least
+        how = "at least a little" if sure < 0.05 else "something"
+        how = "a good deal" if sure >= 0.25 else how
+        how = "nearly all there is to know" if sure >= 0.9 else how
         lead = f"Yes, {how}: it tells the classes apart ({span})."
-        if m.brier_skill >= 0.9:
+        if gained >= 0.9:
             lead += (
                 " So good a result is rare outside of textbooks: see that no column gives the "
                 "outcome away."
             )
     if evaluation.settings.get("seen"):
         lead = f"That cannot be told from these rows, on which the model was trained. {lead}"
-    size = _relative(gain.mean, gain.margin, base.brier)
-    rest = [f"Its Brier score is {skill} (95 % interval of the gain: {size})."]
+    size = _relative(gain.mean, gain.margin, reference)
+    rest = [f"Its {evaluation.gain_in} is {skill} (95 % interval of the gain: {size})."]
     rest.append(_labels(evaluation, m, base))
     if not auc.above_chance and evaluation.origin in ("folds", "time", "test"):
         rest.append("Another kind of model may do better, see --estimator.")
@@ -241,6 +245,13 @@ def _on_average(evaluation: Evaluation, method: str, m: Measures) -> str:
         return (
             f"Its mean confidence in its labels ({percent(mean)}) matches its accuracy "
             f"({percent(m.accuracy)})."
+        )
+    p = evaluation.folds.estimates[method].p.max(axis=1)
+    error = float(np.sqrt((p * (1 - p)).sum()) / len(p))
+    if abs(m.overconfidence) < 1.96 * error:
+        return (
+            f"Its mean confidence is {percent(mean)}, its accuracy {percent(m.accuracy)}: no "
+            "difference beyond chance."
         )
     how = "overconfident" if m.overconfidence > 0 else "underconfident"
     return (
