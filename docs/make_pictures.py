@@ -21,7 +21,7 @@ def sample(n, seed):
     """Return features, labels and the true probabilities that these were drawn with."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 6))
-    p = 1 / (1 + np.exp(-2.2 * X[:, 0] + 1.5 * X[:, 1] * X[:, 2]))
+    p = 1 / (1 + np.exp(-5 * X[:, 0] + 4 * X[:, 1] * X[:, 2]))
     return X, (rng.random(n) < p).astype(int), p
 
 
