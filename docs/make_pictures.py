@@ -58,7 +58,7 @@ def gain():
         ax.text(0.78, -i, f"{family}, {classes}", va="center")
     ax.set(xlabel="mean log loss over data sets (docs/defaults.md)", yticks=[], xlim=(0.3, 1.13))
     ax.spines[["left", "top", "right"]].set_visible(False)
-    ax.legend(loc="lower left", frameon=False)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.3, 1.0), ncols=2, frameon=False)
     figure.savefig(FOLDER / "which-gain.svg", metadata={"Date": None})
 
 
