@@ -7,7 +7,7 @@ BIN := $(VENV)/$(PROGRAMS)
 JOBS ?= 2
 
 .PHONY: help install report test test-slow test-lowest test-newest test-boosters test-engines test-mlflow \
-	test-nojit test-sdist fuzz models check lint types imports docs pictures notebook bench \
+	test-nojit test-sdist fuzz models check lint types imports docs pictures notebook compare bench \
 	bench-large dist release-check clean
 
 help:  ## list the targets
@@ -154,6 +154,15 @@ release-check: check dist docs test-sdist test-lowest test-newest test-boosters 
 
 BENCH = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks -o addopts= \
 	-o filterwarnings= -q --benchmark-columns=median,iqr,rounds
+
+# In an environment of its own: some of the packages bring a gigabyte.
+$(VENV)-compare/.made: pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)-compare
+	$(VENV)-compare/$(PROGRAMS)/python -m pip install --quiet --editable '.[compare]'
+	@touch $@
+
+compare: $(VENV)-compare/.made  ## compare with the other packages and write docs/compare.md
+	OMP_NUM_THREADS=1 $(VENV)-compare/$(PROGRAMS)/python -m benchmarks.compare $(COMPARE)
 
 bench: $(VENV)/.dev  ## measure every speed target beside its peer and print the table
 	$(BENCH)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
@@ -21,7 +22,7 @@ def sample(n, seed):
     """Return features, labels and the true probabilities that these were drawn with."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 6))
-    p = 1 / (1 + np.exp(-2.2 * X[:, 0] + 1.5 * X[:, 1] * X[:, 2]))
+    p = 1 / (1 + np.exp(-5 * X[:, 0] + 4 * X[:, 1] * X[:, 2]))
     return X, (rng.random(n) < p).astype(int), p
 
 
@@ -30,8 +31,40 @@ def save(display, name):
     display.figure_.savefig(FOLDER / f"{name}.svg", metadata={"Date": None})
 
 
+def figures():
+    """Return ``{family and classes: (uncalibrated, default)}``: log losses of docs/defaults.md."""
+    text = (Path(__file__).parent / "defaults.md").read_text("utf-8")
+    found = {}
+    for family, default in [
+        ("forest", "pooled"),
+        ("logistic", "pooled, mean of the folds' models"),
+        ("boosting", "pooled, mean of the folds' models"),
+    ]:
+        for classes in ("two classes", "more than two classes"):
+            part = text.split(f"## {family}, the first collection, {classes}\n")[1].split("## ")[0]
+            rows = [line.split(" | ") for line in part.splitlines() if line.startswith("| ")]
+            loss = {row[0].removeprefix("| "): float(row[1]) for row in rows[1:]}
+            found[family, classes] = loss["uncalibrated"], loss[default]
+    return found
+
+
+def gain():
+    """Draw what the default is worth, by family and number of classes."""
+    figure, ax = plt.subplots(figsize=(6.4, 2.8), layout="constrained")
+    for i, ((family, classes), (raw, default)) in enumerate(figures().items()):
+        ax.plot([raw, default], [-i, -i], color="#767676", zorder=1)
+        ax.scatter(raw, -i, color="#D55E00", marker="s", label="uncalibrated" if i == 0 else None)
+        ax.scatter(default, -i, color="#0072B2", label="the default" if i == 0 else None)
+        ax.text(0.78, -i, f"{family}, {classes}", va="center")
+    ax.set(xlabel="mean log loss over data sets (docs/defaults.md)", yticks=[], xlim=(0.3, 1.13))
+    ax.spines[["left", "top", "right"]].set_visible(False)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.3, 1.0), ncols=2, frameon=False)
+    figure.savefig(FOLDER / "which-gain.svg", metadata={"Date": None})
+
+
 def main():
     """Draw them."""
+    gain()
     FOLDER.mkdir(exist_ok=True)
     X, y, _ = sample(1500, 0)
     X_new, y_new, _ = sample(3000, 1)

@@ -11,9 +11,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
 
-from hooks import public_modules
+from interface import public_modules  # noqa: E402
 
 # Elements whose address a browser fetches while it shows the page.
 LOADING = {"script": "src", "img": "src", "source": "src", "iframe": "src", "link": "href"}
@@ -44,6 +45,13 @@ class Page(HTMLParser):
             self.pictures.append((a.get("src"), a.get("alt")))
 
 
+def unlisted(site):
+    """Return pages of docs/ that no entry of the navigation leads to."""
+    listed = (ROOT / "mkdocs.yml").read_text("utf-8")
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    return {page for page in pages if f" {page}\n" not in listed}
+
+
 def problems(site):
     """Yield a sentence for everything that is amiss."""
     pages = {path.resolve(): Page(path) for path in sorted(site.rglob("*.html"))}
@@ -71,6 +79,8 @@ def problems(site):
                 yield f"{name} leads to {address}, which is not there"
             elif target in pages and unquote(parts.fragment) not in pages[target].anchors:
                 yield f"{name} leads to {address}: the page has no such heading"
+    for name in sorted(unlisted(site)):
+        yield f"{name} must have its place in mkdocs.yml"
     modules = public_modules()
     top = set(modules["vennforest"][1])
     for module, (_, names) in modules.items():
