@@ -162,7 +162,7 @@ def test_help_names_every_method(capsys):
 
 
 def test_missing_extras_are_named(table, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "skrub", None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     assert run("report", table, "-t", "y", *FAST) == 2
     assert "pip install 'vennforest[all]'" in capsys.readouterr().err
 
