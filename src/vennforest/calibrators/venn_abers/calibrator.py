@@ -17,7 +17,7 @@ from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
 from vennforest.calibrators.venn_abers.step_table import StepTable
 from vennforest.calibrators.venn_abers.sums import MOST_WEIGHT, check_total
 from vennforest.counts import ScoreCounts
-from vennforest.counts.score_counts import CountArray
+from vennforest.counts.tables import CountArray
 from vennforest.multiprobability import Merge, Multiprobability
 
 EXACT = 53
