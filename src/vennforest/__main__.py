@@ -10,19 +10,27 @@ NEEDED = ("typer", "rich")
 STOPPED = 130
 
 
+class _Interrupt(KeyboardInterrupt):
+    """An interrupt of our own: of Python's own, some end the process by SIGINT after all is done.
+
+    Those do that go through code which Python was given as text, such as that of data classes.
+    """
+
+
 class _Stop:
     """Has signals that would end the process at once stop it as Ctrl-C does."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        for name in ("SIGTERM", "SIGHUP"):
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            usual = (signal.SIG_DFL, signal.default_int_handler)
+            if number is not None and signal.getsignal(number) in usual:
                 signal.signal(number, self)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.signal = number
-        raise KeyboardInterrupt
+        raise _Interrupt
 
 
 def main() -> int:
