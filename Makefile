@@ -124,7 +124,7 @@ $(VENV)/.docs: pyproject.toml | $(VENV)/.user
 	@touch $@
 
 docs: $(VENV)/.docs  ## build the site, which needs no network to be read, and look for dead links
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	$(BIN)/python scripts/check_site.py site
 
 EXAMPLES = own_table boosting many_classes hospital credit drift
