@@ -349,7 +349,7 @@ def _arrow_schema(frame: Any) -> pa.Schema:
     return to_arrow_schema(frame.schema)
 
 
-SENTENCE = re.compile(r"vennforest\._validation\.InputError: (.*)")
+SENTENCE = re.compile(rf"{re.escape(InputError.__module__)}\.{InputError.__name__}: (.*)")
 
 
 @contextmanager
