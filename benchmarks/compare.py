@@ -29,7 +29,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 
-from vennforest import CalibratedClassifier, VennAbers
+from vennforest import CalibratedClassifier, VennAbers, __version__
 from vennforest.calibrators import PooledCalibration
 from vennforest.comparison import compare
 from vennforest.datasets import load
@@ -59,7 +59,7 @@ def installed():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 importlib.import_module(module)
-            there[package] = version(package)
+            there[package] = __version__ if package == "vennforest" else version(package)
         except (ImportError, PackageNotFoundError):
             missing.append(package)
     return there, missing
@@ -175,9 +175,7 @@ def calibrated_explanations(model, X, y, new):
 
     wrapped = WrapCalibratedExplainer(model)
     wrapped.calibrate(X, y)
-    p, (low, high) = wrapped.predict_proba(new, uq_interval=True)
-    p = np.asarray(p)
-    return p, float(np.mean(np.asarray(high) - np.asarray(low)))
+    return np.asarray(wrapped.predict_proba(new)), None
 
 
 WAYS = {
@@ -333,9 +331,10 @@ def page(there, missing, results, failures, times, sets, folds):
     lines.append(
         f"Means over {len(sets)} data sets ({', '.join(sets)}), {folds} folds, forests of "
         "100 trees; log loss cut off at 1e-15, Brier score over vectors; rank 1 is best. "
-        "*Held out*: a third of the training part calibrates. Width: mean width of the "
-        "bounds of the likeliest class, where the package was asked for bounds. Seconds: all fits "
-        "and answers, on a machine that was busy otherwise: only large ratios mean anything."
+        "*Held out*: a third of the training part calibrates, and does not train. Width: mean "
+        "width of the bounds of the likeliest class, where the package was asked for bounds. "
+        "Seconds: all fits and answers, on a machine that was busy otherwise: only large "
+        "ratios mean anything."
     )
     tables = [np.array([[complete[n][s][i] for n in names] for s in sets]) for i in (0, 1)]
     compared = [compare(table, lower_is_better=True, methods=names) for table in tables]
