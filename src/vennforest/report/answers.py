@@ -1,0 +1,251 @@
+"""Whether a model knows anything, can be believed, and is worth using: in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vennforest.report.levels import event_of, is_rare, share_of_positive
+from vennforest.report.measures import Measures
+from vennforest.report.numbers import (
+    area,
+    number_of_points,
+    p_value,
+    percent,
+    points,
+    rows,
+)
+
+if TYPE_CHECKING:
+    from vennforest.report.evaluation import Evaluation
+
+LEVEL = 0.05
+LEAST = 0.0005
+"""Of skill, below which there is none to speak of."""
+FEW = 500
+
+
+def knows(evaluation: Evaluation) -> tuple[str, list[str]]:
+    """Tell whether the recommended method knows anything, beside saying the shares."""
+    auc, gain = evaluation.knowledge, evaluation.gain
+    m, base = evaluation.measures[evaluation.verdict.method], evaluation.baseline
+    span = (
+        f"AUC {area(auc.auc)}, 95 % interval {area(auc.low)} to {area(auc.high)}, where a blind "
+        "guess has 0.5"
+    )
+    in_logs = evaluation.gain_in == "log loss"
+    reference = base.log_loss if in_logs else base.brier
+    gained = m.log_loss_skill if in_logs else m.brier_skill
+    skill = f"that of {shares(evaluation)}"
+    if abs(gained) >= LEAST:
+        how = "lower" if gained > 0 else "higher"
+        skill = f"{percent(min(1.0, abs(gained)))} {how} than {skill}"
+        if gained < -1:
+            skill = f"{1 - gained:.1f} times that of {shares(evaluation)}"
+    better = gain.clear and gain.mean > 0
+    if not auc.above_chance and not auc.below_chance:
+        few = ""
+        if min(_counts(evaluation)) < 30:
+            few = " With so few rows of a class only strong relations would show."
+        lead = f"No: nothing here shows that it does ({span}).{few}"
+    elif auc.below_chance:
+        lead = (
+            f"No: it ranks worse than a blind guess ({span}); labels or probabilities may be "
+            "turned round."
+        )
+    elif not better:
+        lead = (
+            f"A little: it ranks better than chance ({span}), but its probabilities have not been "
+            "shown to be better than the same ones for everyone."
+        )
+    else:
+        sure = (gain.mean - gain.margin) / reference  # what the interval leaves at the least
+        how = "at least a little" if sure < 0.05 else "something"
+        how = "a good deal" if sure >= 0.25 else how
+        how = "nearly all there is to know" if sure >= 0.9 else how
+        lead = f"Yes, {how}: it tells the classes apart ({span})."
+        if gained >= 0.9:
+            lead += (
+                " So good a result is rare outside of textbooks: see that no column gives the "
+                "outcome away."
+            )
+    if evaluation.settings.get("seen"):
+        lead = f"That cannot be told from these rows, on which the model was trained. {lead}"
+    size = _relative(gain.mean, gain.margin, reference)
+    rest = [f"Its {evaluation.gain_in} is {skill} (95 % interval of the gain: {size})."]
+    rest.append(_labels(evaluation, m, base))
+    if not auc.above_chance and evaluation.origin in ("folds", "time", "test"):
+        rest.append("Another kind of model may do better, see --estimator.")
+    if evaluation.folds.groups is not None:
+        n_groups = len(np.unique(evaluation.folds.groups))
+        rest.append(f"The intervals take the {n_groups:,} groups as independent, not the rows.")
+    return lead, rest
+
+
+def shares(evaluation: Evaluation) -> str:
+    """Return what the class shares alone would say."""
+    share = share_of_positive(evaluation)
+    if share is None:
+        return "saying the share of each class to everyone"
+    return f"saying {percent(share)} to everyone"
+
+
+def _counts(evaluation: Evaluation) -> list[int]:
+    folds = evaluation.folds
+    counts: list[int] = np.bincount(folds.codes, minlength=len(folds.classes)).tolist()
+    return counts
+
+
+def _relative(mean: float, margin: float, base: float) -> str:
+    if not base or not np.isfinite(margin):
+        return "unknown"
+    low, high = (mean - margin) / base, (mean + margin) / base
+    return f"{signed(low)} to {signed(high)}"
+
+
+def signed(share: float) -> str:
+    """Return a share in percent with its sign."""
+    if abs(share) < LEAST:
+        return "0 %"
+    if share < -1:
+        return f"−{100 * -share:.0f} %"
+    return f"{'−' if share < 0 else ''}{percent(min(1.0, abs(share)))}"
+
+
+def _labels(evaluation: Evaluation, m: Measures, base: Measures) -> str:
+    """Compare the labels with always saying the most frequent one."""
+    folds = evaluation.folds
+    most = str(folds.classes[int(np.argmax(_counts(evaluation)))])
+    labels = folds.estimates[evaluation.verdict.method].p.argmax(axis=1)
+    if len(np.unique(labels)) == 1:
+        only = str(folds.classes[labels[0]])
+        return (
+            f"No row's most probable label is another than “{only}”, so that labels say nothing: "
+            f"look at the probabilities, and at thresholds below 50 %."
+            if len(folds.classes) == 2
+            else f"Every row's most probable label is “{only}”."
+        )
+    gap = m.accuracy - base.accuracy
+    how = "more than" if gap > 0 else "no more than" if gap == 0 else "less than"
+    return (
+        f"{percent(m.accuracy)} of its labels are right, {how} the {percent(base.accuracy)} of "
+        f"always saying “{most}”."
+    )
+
+
+def believed(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
+    """Tell whether a method's probabilities can be taken at face value."""
+    m = evaluation.measures[method]
+    n = len(evaluation.folds.codes)
+    events = min(_counts(evaluation))
+    rejected, beyond = m.pvalue < LEVEL, m.calibration_error > m.chance_limit
+    if rejected or m.impossible:
+        lead = "No, not at face value."
+    elif beyond:
+        lead = "Perhaps: the evidence is mixed."
+    elif n < FEW or events < FEW / 10:
+        short = "" if n < FEW else f", {events} of them of the rarest class,"
+        lead = (
+            f"As far as {rows(n)}{short} can tell, yes; with so few, only large errors would show."
+        )
+    else:
+        lead = f"As far as {rows(n)} can tell, yes."
+    sentences = [
+        f"On average they lie {points(m.calibration_error)} from what was observed, where "
+        f"{number_of_points(m.chance_error)} would be expected by chance even if they were "
+        f"perfectly calibrated, and more than {number_of_points(m.chance_limit)} one time in "
+        "twenty."
+    ]
+    tests = (
+        f"tests of calibration {'reject' if rejected else 'do not reject'} it (p "
+        f"{p_value(m.pvalue)})"
+    )
+    if rejected and not beyond:
+        sentences.append(f"That alone could be chance, but more sensitive {tests}.")
+    elif beyond and not rejected:
+        sentences.append(f"That is more than chance explains, but {tests}.")
+    else:
+        sentences.append(tests.capitalize() + ".")
+    sentences.append(_on_average(evaluation, method, m))
+    if evaluation.folds.groups is not None:
+        sentences.append(
+            "These tests take rows as independent, which those of a group are not: they reject too "
+            "readily."
+        )
+    if m.impossible:
+        sentences.append(
+            f"For {rows(m.impossible)} it gave probability 0 to the class that was then observed."
+        )
+    return lead, sentences
+
+
+def _on_average(evaluation: Evaluation, method: str, m: Measures) -> str:
+    if is_rare(evaluation):
+        p, outcome, *_ = event_of(evaluation, evaluation.folds.estimates[method])
+        return (
+            f"It expects {_count(float(p.sum()))} rows of “{evaluation.label}” and there are "
+            f"{int(outcome.sum()):,}."
+        )
+    mean = m.accuracy + m.overconfidence
+    if abs(m.overconfidence) < 0.005:
+        return (
+            f"Its mean confidence in its labels ({percent(mean)}) matches its accuracy "
+            f"({percent(m.accuracy)})."
+        )
+    p = evaluation.folds.estimates[method].p.max(axis=1)
+    error = float(np.sqrt((p * (1 - p)).sum()) / len(p))
+    if abs(m.overconfidence) < 1.96 * error:
+        return (
+            f"Its mean confidence is {percent(mean)}, its accuracy {percent(m.accuracy)}: no "
+            "difference beyond chance."
+        )
+    how = "overconfident" if m.overconfidence > 0 else "underconfident"
+    return (
+        f"It is {how}: its mean confidence is {percent(mean)}, its accuracy {percent(m.accuracy)}."
+    )
+
+
+def _count(expected: float) -> str:
+    return f"{expected:,.0f}" if expected >= 100 else f"{expected:.1f}"
+
+
+def worth(evaluation: Evaluation) -> tuple[str, list[str]]:
+    """Tell whether deciding by the probabilities is cheaper than the best constant decision."""
+    costs, gap = evaluation.costs, evaluation.constant
+    assert costs is not None and gap is not None
+    codes = evaluation.folds.codes
+    always = costs.costs[codes].mean(axis=0)
+    constant = costs.decisions[int(always.argmin())]
+    made = evaluation.decisions[evaluation.verdict.method]
+    name = evaluation.names[evaluation.verdict.method]
+    compared = (
+        f"deciding by {name} costs {made.mean_cost:.4g} a row, always “{constant}” costs "
+        f"{always.min():.4g} (difference {_cost(gap.mean)}, 95 % interval "
+        f"{_cost(gap.mean - gap.margin)} to {_cost(gap.mean + gap.margin)})"
+    )
+    decided = costs.decide(evaluation.folds.estimates[evaluation.verdict.method].p)
+    if len(np.unique(decided)) == 1:
+        only = costs.decisions[int(decided[0])]
+        lead = (
+            f"No: it decides “{only}” for every row, at {made.mean_cost:.4g} a row, which needs no "
+            "model."
+        )
+        return lead, []
+    if not gap.clear:
+        lead = f"Not shown: {compared}."
+    elif gap.mean > 0:
+        lead = f"Yes: {compared}."
+    else:
+        lead = f"No: {compared}."
+    counts = np.bincount(decided, minlength=len(costs.decisions))
+    shown = ", ".join(
+        f"“{decision}” for {rows(int(count))}"
+        for decision, count in zip(costs.decisions, counts, strict=True)
+        if count
+    )
+    return lead, [f"It decides {shown}."]
+
+
+def _cost(value: float) -> str:
+    return f"{value:.3g}".replace("-", "−")
