@@ -98,7 +98,6 @@ def test_what_cannot_be_a_graph_says_so():
     fails("one estimator for ONNX, got 5", calibrate_on="cv")
     fails("score new rows by all trees for ONNX", subforest="exchangeable")
     fails('must have votes="soft" for ONNX', votes="hard")
-    fails("within groups for ONNX", calibrate_on="holdout", by=lambda rows: rows[:, 0] > 0)
     shifted = CalibratedClassifier(forest(), calibrate_on="holdout", random_state=0)
     with pytest.raises(InputError, match="must not have another prior"):
         to_onnx(shifted.fit(X[:200], Y[:200]).with_prior({1: 0.9}))

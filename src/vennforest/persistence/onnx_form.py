@@ -137,8 +137,6 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
         )
     if getattr(model, "_factors", None) is not None:
         raise InputError("model must not have another prior for ONNX: use it before with_prior")
-    if model._grouping is not None:
-        raise InputError("model must not calibrate within groups for ONNX, got by=: leave it out")
     estimator = model.estimator_
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
