@@ -104,13 +104,16 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         With ``"cv"``: so many folds drawn at random, or as everywhere in scikit-learn
         (``StratifiedKFold`` gives up exactness).
     ensemble : bool, default=True
-        With ``"cv"``. True: one model and one calibrator a fold, merged (cross Venn–Abers); False:
-        the pooled scores of all folds calibrate one model that is trained on all the data.
+        With ``"cv"``. True: one model and one calibrator a fold, whose bounds are averaged (cross
+        Venn–Abers); one pool of maps serves the probabilities of all. False: the pooled scores of
+        all folds calibrate one model that is trained on all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint", "smooth"}, default="auto"
         Where the probability comes from. ``"pooled"``: a weighted pool of smooth maps of the score
         of all trees (`PooledCalibration`), which no draw moves; the bounds are widened where
-        needed to hold it. The others merge the bounds, see `Multiprobability.merge`. ``"auto"``:
-        ``"pooled"`` for Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
+        needed to hold it. With fewer than 50 trees it is averaged over subforests of out-of-bag
+        size. It need not rise with the score everywhere: for a monotone model take ``"log"``. The
+        others merge the bounds, see `Multiprobability.merge`. ``"auto"``: ``"pooled"`` for
+        Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
     n_draws : int or "all", default=1
         With ``subforest="exchangeable"``: over how many left-out examples bounds are averaged;
         ``"all"``: over every one, without randomness; with ``"joined"``: over how many draws of the
