@@ -507,7 +507,7 @@ def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
     "ensemble",
     [
         RandomForestClassifier(12, random_state=0),
-        make_pipeline(StandardScaler(), RandomForestClassifier(49, random_state=0)),
+        make_pipeline(StandardScaler(), RandomForestClassifier(19, random_state=0)),
         BaggingClassifier(GaussianNB(), 9, random_state=0),
     ],
     ids=["forest", "pipeline", "bagging"],

@@ -110,7 +110,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
     merge : {"auto", "pooled", "log", "brier", "midpoint", "smooth"}, default="auto"
         Where the probability comes from. ``"pooled"``: a weighted pool of smooth maps of the score
         of all trees (`PooledCalibration`), which no draw moves; the bounds are widened where
-        needed to hold it. With fewer than 50 trees it is averaged over subforests of out-of-bag
+        needed to hold it. With fewer than 20 trees it is averaged over subforests of out-of-bag
         size. It need not rise with the score everywhere: for a monotone model take ``"log"``. The
         others merge the bounds, see `Multiprobability.merge`. ``"auto"``: ``"pooled"`` for
         Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.

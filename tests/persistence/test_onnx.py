@@ -88,12 +88,13 @@ def test_a_classifier(estimator, options):
 
 def test_what_cannot_be_a_graph_says_so():
     def fails(message, estimator=None, of=(X[:200], Y[:200]), error=InputError, **options):
-        model = CalibratedClassifier(estimator or forest(), random_state=0, **options).fit(*of)
+        one = forest() if estimator is None else estimator
+        model = CalibratedClassifier(one, random_state=0, **options).fit(*of)
         with pytest.raises(error, match=message):
             to_onnx(model)
 
     fails("two classes for ONNX, got 3", of=(X[:200], np.arange(200) % 3))
-    fails("must have more trees for ONNX")
+    fails("must have more trees for ONNX", RandomForestClassifier(19, random_state=0))
     fails("calibrate all rows alike for ONNX, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
     fails("one estimator for ONNX, got 5", calibrate_on="cv")
     fails("score new rows by all trees for ONNX", subforest="exchangeable")

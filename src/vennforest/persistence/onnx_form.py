@@ -133,7 +133,7 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
     if getattr(scorer, "few", False) and model._points[0] is not None:
         raise InputError(
             "model must have more trees for ONNX: with few of them its probability is a mean over "
-            'subforests; grow 50 or more, or use merge="smooth"'
+            'subforests; grow 20 or more, or use merge="smooth"'
         )
     if getattr(model, "_factors", None) is not None:
         raise InputError("model must not have another prior for ONNX: use it before with_prior")

@@ -1,8 +1,8 @@
 """Few trees: what was fitted to out-of-bag scores is read at scores by as few trees as they are.
 
 An out-of-bag score is the mean over about 37% of the trees. With 10 trees these are 4, whose mean
-is so much noisier than that of all 10 that a map fitted to it is too flat for the latter. From 50
-trees on the two hardly differ (``docs/defaults.md``).
+is so much noisier than that of all 10 that a map fitted to it is too flat for the latter. From 20
+trees on the averaging costs more than that does (``docs/defaults.md``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.forest import Membership
 from vennforest.sources.ensembles import Answers
 
-FEW_TREES = 50
+FEW_TREES = 20
 """Number of trees from which on a new object's point is that of its score by all of them."""
 
 SUBFORESTS = 20
