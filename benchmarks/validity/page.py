@@ -75,7 +75,8 @@ averaged; *one of K folds*: its first fold alone. *Stratified* splits fix the cl
 *grouped draw*, *own group*, *grouped, all trees*: identical rows of the features are one group, \
 out of bag where a tree saw none of them; the group drawn leaves the calibration set, a new object \
 with identical rows takes their group for the one drawn, or nobody is drawn. *groups named*: \
-`groups` are given, and the bags hold a tenth of the rows. \
+`groups` are given, and the bags hold a tenth of the rows. *random trees*: extra trees of one \
+feature a split, with bags; *honest forest*: `calibrate_on=HonestForest()`. \
 """
 
 

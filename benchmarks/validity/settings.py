@@ -1,10 +1,11 @@
 """The settings that are compared: each gives bounds of new objects, several from one forest."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
@@ -12,7 +13,7 @@ from benchmarks.validity.forests import first_trees, grow
 from vennforest import CalibratedClassifier, PlattScaling, VennAbers
 from vennforest.calibrators import Venn
 from vennforest.forest import Membership, PackedForest
-from vennforest.sources import Partitions
+from vennforest.sources import HonestForest, Partitions
 from vennforest.sources.base import model_scores
 from vennforest.sources.ensembles import ForestAnswers
 from vennforest.sources.out_of_bag import OutOfBagScorer
@@ -273,6 +274,28 @@ def joined(sample, sizes, rng):
             yield f"{kind}, joined", size, Answer(m.lower, m.upper)
 
 
+def free_structure(sample, sizes, rng):
+    """Yield the bounds of trees whose structure depends little or not on the examples that count.
+
+    Totally randomised trees split by one feature drawn at random, at a place drawn at random
+    within what they hold of it; honest trees are grown on other examples, in Poisson bags.
+    """
+    X, y, new, *_ = sample
+    for size in sizes:
+        seed = new_seed(rng)
+        random = ExtraTreesClassifier(size, max_features=1, bootstrap=True, random_state=seed)
+        honest = RandomForestClassifier(size, random_state=seed)
+        for name, model in (
+            ("random trees, one draw", CalibratedClassifier(random, subforest="exchangeable")),
+            ("random trees, joined", CalibratedClassifier(random, subforest="joined")),
+            ("honest forest", CalibratedClassifier(honest, calibrate_on=HonestForest())),
+        ):
+            model.set_params(merge="log", n_jobs=1, random_state=seed)
+            with suppress(ValueError):  # a class that none of those to grow on is of
+                m = model.fit(X, y).predict_multiprobability(new)
+                yield f"Venn–Abers, {name}", size, Answer(m.lower, m.upper)
+
+
 def partitions(sample, sizes, rng):
     """Yield the bounds of forests whose trees are grown on partitions drawn at random."""
     X, y, new, *_ = sample
@@ -300,5 +323,6 @@ FAMILIES = {
     "same-rows": same_rows,
     "groups": named_groups,
     "joined": joined,
+    "free-structure": free_structure,
     "partitions": partitions,
 }
