@@ -167,6 +167,12 @@ def test_scores_are_calibrated_on_the_other_folds():
     assert found.knowledge.auc > 0.7 and found.origin == "scores"
     with pytest.raises(ValueError, match="in \\[0, 1\\]"):
         report_scores(y, scores, methods=["beta"])
+    with pytest.raises(ValueError, match="n_folds must be an integer >= 2, got 1"):
+        report_scores(y, scores, n_folds=1)
+    groups = [None, None, *(np.arange(len(y) - 2) // 3)]
+    whole = report_scores(y, scores, n_folds=4, methods=["platt"], groups=groups)
+    assert whole.settings["split"].endswith("rows of a group are never on both sides")
+    assert any("2 rows without a group" in note for note in whole.notes)
     turned = report_scores(y, -scores, n_folds=4, methods=["platt"], positive="no")
     np.testing.assert_allclose(
         turned.folds.estimates["platt"].p, found.folds.estimates["platt"].p, atol=1e-12

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._files import one_line
-from vennforest._validation import FloatArray, InputError, IntArray, check_scores, encode_labels
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_count,
+    check_scores,
+    encode_labels,
+)
 from vennforest.calibrators.bounded import has_bounds
 from vennforest.calibrators.methods import check_method, make_calibrator
 from vennforest.metrics._inputs import check_probabilities
@@ -112,22 +119,9 @@ def report(
         if key in (RAW, BASELINE):
             key = f"{key} (given)"
         estimates[key] = _estimates(key, values, labels, len(codes), positive)
-    members = None
     said = list(notes)
-    if groups is not None:
-        members, alone = group_numbers(groups, len(codes))
-        if alone:
-            said.append(f"{alone:,} rows without a group count as a group each.")
-    folds = OutOfFold(
-        labels,
-        codes,
-        np.zeros(len(codes), np.intp),
-        np.arange(len(codes)),
-        estimates,
-        {},
-        {},
-        groups=members,
-    )
+    members = _members(groups, len(codes), said)
+    folds = _never_trained_on(labels, codes, estimates, members)
     return assemble(
         folds,
         X=X,
@@ -147,6 +141,27 @@ def report(
         notes=said,
         started=started,
     )
+
+
+def _members(groups: ArrayLike | None, n: int, said: list[str]) -> IntArray | None:
+    """Return the group of each row, and note how many rows have none."""
+    if groups is None:
+        return None
+    members, alone = group_numbers(groups, n)
+    if alone:
+        said.append(f"{alone:,} rows without a group count as a group each.")
+    return members
+
+
+def _never_trained_on(
+    labels: NDArray[Any],
+    codes: IntArray,
+    estimates: dict[str, MethodEstimates],
+    members: IntArray | None,
+) -> OutOfFold:
+    """Return estimates that need no folds."""
+    rows = np.arange(len(codes))
+    return OutOfFold(labels, codes, np.zeros_like(rows), rows, estimates, {}, {}, groups=members)
 
 
 def _estimates(
@@ -232,7 +247,7 @@ def report_scores(
     methods : sequence of str, optional
         Calibrators; by default Venn–Abers, Platt and isotonic.
     n_folds : int
-        From 2 on.
+        Integer >= 2.
     positive, groups, by, costs, random_state, name, target, notes, X
         As in ``report``; rows of a group are never on both sides of a fold.
 
@@ -248,6 +263,7 @@ def report_scores(
     started = clock.perf_counter()
     codes, labels = encode_labels(y)
     values = check_scores(scores)
+    check_count(n_folds, "n_folds", 2)
     if len(labels) < 2 or np.bincount(codes).min() < 2:
         raise InputError("y must hold at least two classes with two rows each to calibrate scores")
     if len(values) != len(codes):
@@ -258,9 +274,8 @@ def report_scores(
     if values.ndim == 1 and positive is not None and str(labels[0]) == str(positive):
         values = -values
     chosen = [check_method(method).name for method in methods or SCORE_METHODS if method != RAW]
-    members, said = None, list(notes)
-    if groups is not None:
-        members, _ = group_numbers(groups, len(codes))
+    said = list(notes)
+    members = _members(groups, len(codes), said)
     n_folds = min(int(n_folds), int(np.bincount(codes).max()))
     splits = (
         stratified(codes, n_folds, random_state)
@@ -287,7 +302,9 @@ def report_scores(
             "noun": "calibrator",
             "n_folds": len(splits),
             "methods": chosen,
-            "split": "shuffled, with the classes in like shares",
+            "split": "shuffled, with the classes in like shares"
+            if members is None
+            else "shuffled; rows of a group are never on both sides",
         },
         names=NAMES,
         origin="scores",
@@ -376,8 +393,7 @@ def report_model(
         raise InputError(f"the table must hold at least two classes, got only {given[0]!r}")
     check_positive(positive, labels.astype(str))
     bounds, p = predict_once(model, X)
-    estimates = {str(getattr(model, "method", "model")): MethodEstimates(p, bounds)}
-    key = next(iter(estimates))
+    key = str(getattr(model, "method", "model"))
     key = key if key in NAMES and key != RAW else "model"
     estimates = {key: MethodEstimates(p, bounds)}
     own = model.estimators_ if hasattr(model, "estimators_") else []
@@ -387,17 +403,8 @@ def report_model(
             estimates = {RAW: MethodEstimates(own[0].predict_proba(X), None), **estimates}
     warned, seen = _seen(model, codes, labels, estimates, n_trained)
     said = [warned, *notes]
-    members = None if groups is None else group_numbers(groups, len(codes))[0]
-    folds = OutOfFold(
-        labels,
-        codes,
-        np.zeros(len(codes), np.intp),
-        np.arange(len(codes)),
-        estimates,
-        {},
-        {},
-        groups=members,
-    )
+    members = _members(groups, len(codes), said)
+    folds = _never_trained_on(labels, codes, estimates, members)
     return assemble(
         folds,
         X=X,
