@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,27 +20,12 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
+from vennforest.calibrators._examples import JoinedScores, LeftOut, joined_scores, left_out_rows
 from vennforest.counts import ScoreCounts, ScoreGrid
 
 if TYPE_CHECKING:
     from vennforest.calibrators.sql import Dialect
     from vennforest.calibrators.step_functions import CalibrationTable
-
-
-class LeftOut(NamedTuple):
-    """Which calibration examples are absent for each of m new scores."""
-
-    rows: IntArray  # (m,) a row given to ``_fit``, or where there are groups a group; -1: none
-    groups: IntArray | None  # (n,) the group, from 0, of each row given to ``_fit``
-
-
-class JoinedScores(NamedTuple):
-    """Scores of new objects that change those of calibration examples: see ``predict_joined``."""
-
-    scores: FloatArray
-    offsets: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    changed: FloatArray
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -407,25 +392,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(
                 "left_out must be None after fit_counts, which knows no single examples"
             )
-        rows = np.asarray(left_out)
-        if rows.shape != (m,):
-            raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
-        if rows.dtype.kind not in "iu" and m:
-            raise ValueError(f"left_out must hold integers, got {rows.dtype}")
-        wrong = (rows < -1) | (rows >= self._n_given)
-        if wrong.any():
-            raise ValueError(
-                f"left_out must lie between -1 (none) and {self._n_given - 1} "
-                f"(the last calibration example), got {rows[wrong][0]}"
-            )
-        rows = rows.astype(np.intp)
-        if groups is not None:
-            codes = _group_numbers(groups, self._n_given)
-            kept = codes if self._row_of is None else codes[self._row_of >= 0]
-            return LeftOut(np.where(rows < 0, -1, codes[rows]), kept)
-        if self._row_of is not None:
-            rows = np.where(rows < 0, -1, self._row_of[rows])
-        return LeftOut(rows, None)
+        return left_out_rows(left_out, groups, m, self._n_given, self._row_of)
 
     def _check_joined(
         self, scores: ArrayLike, offsets: ArrayLike, rows: ArrayLike, changed: ArrayLike
@@ -440,30 +407,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "classes_")
         if self._from_counts:
             raise ValueError("rows must be empty after fit_counts, which knows no single examples")
-        k = len(self.classes_)
-        own = np.require(scores, np.float64, ["C", "W"])
-        then = np.require(changed, np.float64, ["C", "W"])
-        who, ends = np.asarray(rows), np.asarray(offsets)
-        m, shape = len(own), () if k == 2 else (k,)
-        if own.shape != (m, k, *shape):
-            raise ValueError(f"scores must have shape {('m', k, *shape)}, got {own.shape}")
-        if who.ndim != 1 or then.shape != (len(who), *shape):
-            raise ValueError(f"changed must have shape {(len(who), *shape)}, got {then.shape}")
-        if ends.shape != (m * k + 1,) or ends[0] != 0 or ends[-1] != len(who):
-            raise ValueError(f"offsets must be {m * k + 1} numbers from 0 to {len(who)}")
-        if (np.diff(ends) < 0).any():
-            raise ValueError("offsets must not decrease")
-        if not np.isfinite(own).all() or not np.isfinite(then).all():
-            raise ValueError("scores and changed must be finite, got NaN or inf")
-        if ((who < 0) | (who >= self._n_given)).any():
-            raise ValueError(f"rows must lie between 0 and {self._n_given - 1}")
-        who, ends = who.astype(np.int32, copy=False), ends.astype(np.int64, copy=False)
-        if self._row_of is not None:
-            who = self._row_of[who].astype(np.int32)
-            there = who >= 0
-            ends = np.append(0, np.cumsum(there))[ends]
-            who, then = who[there], then[there]
-        return JoinedScores(own, ends, who, then)
+        return joined_scores(
+            scores, offsets, rows, changed, len(self.classes_), self._n_given, self._row_of
+        )
 
     def __sklearn_tags__(self) -> Tags:
         """Describe to scikit-learn an estimator whose input is one column of scores."""
@@ -471,24 +417,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _group_numbers(groups: ArrayLike, n: int) -> IntArray:
-    """Return a number, 0 to n - 1, for each of n group labels."""
-    labels = np.asarray(groups)
-    if labels.shape != (n,):
-        raise ValueError(
-            f"groups must have shape ({n},), one for each calibration example, got {labels.shape}"
-        )
-    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < n:
-        return labels.astype(np.intp, copy=False)
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise ValueError("groups must name a group for every example, got NaN")
-    try:
-        numbers: IntArray = np.unique(labels, return_inverse=True)[1].reshape(n)
-    except TypeError:
-        raise ValueError("groups must hold labels that can be sorted, all of one kind") from None
-    return numbers
 
 
 def _columns(scores: FloatArray, k: int, keep: bool) -> FloatArray:

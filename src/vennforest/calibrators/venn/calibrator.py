@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from vennforest._loaded import expect, expect_array
 from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest.calibrators._examples import LeftOut
 from vennforest.calibrators._logistic import SMALLEST
-from vennforest.calibrators.base import LeftOut
 from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.venn.taxonomies import resolve
 from vennforest.calibrators.venn.taxonomy import Taxonomy

@@ -27,12 +27,12 @@ from sklearn.base import clone
 
 from vennforest._loaded import expect, expect_array, expect_increasing, expect_number
 from vennforest._validation import FloatArray, IntArray, check_count
+from vennforest.calibrators.venn.cells import CellTree, cell_of, check_tree, cut_cells
 from vennforest.calibrators.venn.taxonomy import (
     Taxonomy,
     inner_quantiles,
     largest_two,
     predicted_class,
-    quantiles,
 )
 
 
@@ -274,73 +274,22 @@ class NeighbourCells(Taxonomy):
         check_count(self.cells, "cells")
         points = scores[:, None] if scores.ndim == 1 else scores
         weight = np.ones(len(points)) if sample_weight is None else sample_weight
-        # One row a node: coordinate, cut, the node at or below the cut, the node above, the cell.
-        nodes: list[tuple[int, float, int, int, int]] = []
-        self.n_categories_ = 0
-        self._cut(points, weight, self.cells, nodes)
-        coordinate, cut, below, above, cell = zip(*nodes, strict=True)
-        self._coordinate, self._below = np.array(coordinate, np.intp), np.array(below, np.intp)
-        self._above, self._cell = np.array(above, np.intp), np.array(cell, np.intp)
-        self._cut_at = np.array(cut)
+        tree = cut_cells(points, weight, self.cells)
+        self._coordinate, self._cut_at, self._below, self._above, self._cell = tree
+        self.n_categories_ = int(tree.cell.max()) + 1
         return self
 
-    def _cut(
-        self,
-        points: FloatArray,
-        weight: FloatArray,
-        cells: int,
-        nodes: list[tuple[int, float, int, int, int]],
-    ) -> int:
-        """Append the tree over these points to ``nodes``, and return its first node."""
-        at = len(nodes)
-        # Halved, so that the spread of huge scores stays finite.
-        spread = points.max(axis=0) / 2 - points.min(axis=0) / 2
-        widest = int(spread.argmax())
-        values = points[:, widest]
-        if cells == 1 or values.min() == values.max():
-            nodes.append((0, np.inf, at, at, self.n_categories_))
-            self.n_categories_ += 1
-            return at
-        cut = quantiles(values, weight, np.array([cells // 2]), cells)[0]
-        if cut == values.max():
-            cut = values[values < cut].max()
-        nodes.append((widest, float(cut), 0, 0, -1))
-        low = values <= cut
-        below = self._cut(points[low], weight[low], cells // 2, nodes)
-        above = self._cut(points[~low], weight[~low], cells - cells // 2, nodes)
-        nodes[at] = (widest, float(cut), below, above, -1)
-        return at
+    @property
+    def _tree(self) -> CellTree:
+        return CellTree(self._coordinate, self._cut_at, self._below, self._above, self._cell)
 
     def check_classes(self, n_classes: int) -> None:
-        """Refuse cells that are no tree over the scores of so many classes.
-
-        Every node but the first is a child once, of a node before it, so that there are no
-        circles; every cell is that of one leaf.
-        """
-        n, columns = len(self._cell), 1 if n_classes == 2 else n_classes
-        expect(1 <= self.n_categories_ <= n, "n_categories_ must be that of the leaves")
-        for name in ("_coordinate", "_below", "_above", "_cell"):
-            low, high = (-1, self.n_categories_ - 1) if name == "_cell" else (0, n - 1)
-            expect_array(getattr(self, name), name, (n,), "i", low, high)
-        expect((self._coordinate < columns).all(), f"_coordinate must be in [0, {columns})")
-        expect(self._cut_at.shape == (n,) and not np.isnan(self._cut_at).any(), "_cut_at is wrong")
-        inner = np.flatnonzero(self._cell < 0)
-        below, above = self._below[inner], self._above[inner]
-        expect((below > inner).all() and (above > inner).all(), "children must come after parents")
-        children = np.sort(np.concatenate([below, above]))
-        expect(np.array_equal(children, np.arange(1, n)), "every node must be a child once")
-        cells = np.sort(self._cell[self._cell >= 0])
-        expect(np.array_equal(cells, np.arange(self.n_categories_)), "cells must be leaves")
+        """Refuse cells that are no tree over the scores of so many classes."""
+        check_tree(self._tree, self.n_categories_, 1 if n_classes == 2 else n_classes)
 
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return the cell of each score, shape (n,)."""
-        points = scores[:, None] if scores.ndim == 1 else scores
-        rows = np.arange(len(points))
-        node = np.zeros(len(points), np.intp)
-        while (self._cell[node] < 0).any():
-            low = points[rows, self._coordinate[node]] <= self._cut_at[node]
-            node = np.where(low, self._below[node], self._above[node])
-        return self._cell[node]
+        return cell_of(self._tree, scores[:, None] if scores.ndim == 1 else scores)
 
 
 class CallableTaxonomy(Taxonomy):
