@@ -12,6 +12,9 @@ import typer
 from vennforest._errors import InputError
 from vennforest._files import OutputError, one_line
 from vennforest.commands import (  # noqa: F401  # each registers its commands
+    model_arguments,
+    report_arguments,
+    reproduce_arguments,
     score_arguments,
     watch_arguments,
 )

@@ -1,0 +1,201 @@
+"""The signatures of the commands that make and use model files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vennforest.commands.arguments import (
+    TABLE,
+    TARGET,
+    Debug,
+    Draws,
+    Drop,
+    Jobs,
+    Json,
+    Keep,
+    Seed,
+    Subforest,
+    Trees,
+    app,
+)
+
+
+@app.command()
+def fit(
+    data: Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)],
+    target: Annotated[
+        str, typer.Option("--target", "-t", metavar="COLUMN", show_default=False, help=TARGET)
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write.")
+    ] = Path("model.skops"),
+    method: Annotated[
+        str,
+        typer.Option(
+            help="venn-abers, venn, platt, isotonic, bostrom, beta, temperature, matrix, "
+            "quadratic, spline, pooled or none."
+        ),
+    ] = "venn-abers",
+    trees: Trees = 300,
+    calibrate_on: Annotated[
+        str,
+        typer.Option(help="oob, holdout, cv, cv-forest or training; auto: oob where it is honest."),
+    ] = "auto",
+    merge: Annotated[
+        str,
+        typer.Option(
+            help="Where the probability comes from: pooled (maps of all trees' score), or the "
+            "bounds by log, brier, midpoint or smooth."
+        ),
+    ] = "auto",
+    subforest: Subforest = "all",
+    n_draws: Draws = 1,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="COLUMN",
+            show_default=False,
+            help="Calibrate within the groups that this column names, so that bounds hold in each.",
+        ),
+    ] = None,
+    drop: Drop = None,
+    keep: Keep = None,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Train a calibrated random forest on your data, and write it to a file.
+
+    Text, dates and missing cells are handled, in the same way when the model is used.
+    """
+    from vennforest.commands.fit import run
+
+    run(
+        data,
+        target,
+        output,
+        as_json=as_json,
+        method=method,
+        trees=trees,
+        calibrate_on=calibrate_on,
+        merge=merge,
+        subforest=subforest,
+        n_draws=n_draws,
+        by=by,
+        drop=drop or [],
+        keep=keep or [],
+        seed=seed,
+        jobs=jobs,
+    )
+
+
+@app.command()
+def predict(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", show_default=False, help="A model file written by fit."),
+    ],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", show_default=False, help=f"{TABLE} -: standard input."),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The table to write: .csv, .tsv, .csv.gz, .parquet or .arrow. -: CSV on standard "
+            "output.",
+        ),
+    ] = Path("predictions.csv"),
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            show_default=False,
+            help="Write the probability and the bounds of this class alone.",
+        ),
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Carry all columns of DATA along.")] = False,
+    carried: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="Carry this column of DATA along; may be given several times.",
+        ),
+    ] = None,
+    trusted: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trust",
+            metavar="TYPE",
+            help="Accept objects of this type in the model, such as "
+            "xgboost.sklearn.XGBClassifier; only in files you trust. May be given several times.",
+        ),
+    ] = None,
+    rows_at_once: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Rows held in memory at once; makes no difference to the predictions."
+        ),
+    ] = 20_000,
+    no_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--no-formulas",
+            help="Put an apostrophe before text in a .csv output that a spreadsheet program would "
+            "take for a formula.",
+        ),
+    ] = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Predict the rows of a table with a model written by fit.
+
+    The output has, in the order of DATA, the most probable label, its probability with lower and
+    upper bound, and the probability p(c) and the bounds lower(c) and upper(c) of each class c. DATA
+    may be larger than memory.
+    """
+    from vennforest.commands.predict import run
+
+    run(
+        model,
+        data,
+        output,
+        as_json=as_json,
+        carried=carried or [],
+        keep=keep,
+        positive=positive,
+        trusted=trusted or [],
+        rows_at_once=rows_at_once,
+        no_formulas=no_formulas,
+    )
+
+
+@app.command()
+def show(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            show_default=False,
+            help="A model file written by fit or vennforest.save.",
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Say what a model file holds: what was trained when and on what, how it is calibrated.
+
+    Reads what the file says of itself, which only predict and vennforest.load check.
+    """
+    from vennforest.commands.show import run
+
+    run(model, as_json=as_json)

@@ -1,0 +1,148 @@
+"""The signature of the command that judges probabilities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vennforest.commands.arguments import (
+    TABLE,
+    TARGET,
+    Debug,
+    Draws,
+    Drop,
+    Jobs,
+    Json,
+    Keep,
+    Seed,
+    Subforest,
+    Trees,
+    app,
+)
+
+
+@app.command()
+def report(
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", show_default=False, help=TABLE)
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", metavar="COLUMN", help=TARGET)
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+    ] = Path("report.html"),
+    example: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A data set shipped with scikit-learn, instead of DATA: breast-cancer, digits, "
+            "iris or wine.",
+        ),
+    ] = None,
+    probability: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Judge this column of probabilities (or scores) and train nothing; several: a "
+            "column a class, or one a model.",
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Judge this model file on DATA, and train nothing."),
+    ] = None,
+    trusted: Annotated[
+        list[str] | None,
+        typer.Option("--trust", metavar="TYPE", help="As for predict, of --model."),
+    ] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Instead of a random forest: extra-trees, hist-gradient-boosting, logistic, "
+            "lightgbm, xgboost or catboost.",
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(metavar="TABLE", help="Train on DATA, and judge on the rows of this table."),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Keep rows of one value together, such as those of a patient."
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Train on the past: predict each row from earlier."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Look at the rows of each value separately; may be given several times.",
+        ),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(metavar="LABEL", help="The positive class of two.  [default: the rarer]"),
+    ] = None,
+    drop: Drop = None,
+    keep: Keep = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help="Compare only these with the raw forest: platt, isotonic, beta, temperature, "
+            "bostrom, matrix, quadratic, spline, venn, venn-abers.  [default: all]",
+        ),
+    ] = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|JSON",
+            help="What decisions cost: "
+            '\'{"observed class": {"decision": cost, …}, …}\', or a file of it, or of CSV.',
+        ),
+    ] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
+    trees: Trees = 300,
+    subforest: Subforest = "all",
+    n_draws: Draws = 1,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Judge probabilities and ways of calibrating them, and write a page about it.
+
+    Of a table, random forests (or others) are trained and all methods compared by cross-validation;
+    text, dates and missing cells are handled. With --probability or --model nothing is trained.
+    """
+    from vennforest.commands.report import run
+    from vennforest.commands.report_table import Columns, Judged
+
+    run(
+        data,
+        target,
+        output,
+        as_json=as_json,
+        example=example,
+        test=test,
+        columns=Columns(groups, time, by or [], drop or [], keep or []),
+        judged=Judged(probability or [], model, trusted or []),
+        costs=costs,
+        estimator=estimator,
+        positive=positive,
+        methods=methods,
+        folds=folds,
+        trees=trees,
+        subforest=subforest,
+        n_draws=n_draws,
+        seed=seed,
+        jobs=jobs,
+    )

@@ -1,0 +1,154 @@
+"""Report on columns of probabilities or scores that a table holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vennforest._validation import FloatArray, InputError
+from vennforest.commands.report_table import Columns, Judged, ReportTable, common_options
+from vennforest.commands.terminal import names_in
+from vennforest.multiprobability import Multiprobability
+from vennforest.report import CostMatrix, Evaluation, report, report_scores
+from vennforest.report.given import class_of_name
+from vennforest.tables.cells import Column
+from vennforest.tables.read import find_column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def report_on_columns(
+    table: ReportTable,
+    columns: Columns,
+    judged: Judged,
+    costs: CostMatrix | None,
+    options: dict[str, Any],
+) -> Evaluation:
+    """Evaluate columns of probabilities, or of scores."""
+    X, y = table.labelled.X, table.labelled.y
+    names = [find_column(X, name) for name in judged.probability]
+    read = {name: _numbers(X[name], name) for name in names}
+    there = np.all([np.isfinite(values) for values in read.values()], axis=0)
+    common = common_options(table, columns, costs)
+    notes = list(common.pop("notes"))
+    if not there.all():
+        notes.append(f"{int((~there).sum()):,} rows without a probability are left out.")
+        common["by"] = {name: values[there] for name, values in common["by"].items()}
+        if common["groups"] is not None:
+            common["groups"] = common["groups"][there]
+    if not there.any():
+        raise InputError(f"the column {names[0]!r} holds no number in any row with a label")
+    X, y = X[there], y[there]
+    read = {name: values[there] for name, values in read.items()}
+    labels = np.unique(y)
+    shared = {"positive": options["positive"], "random_state": options["seed"], "X": X}
+    outside = [name for name, v in read.items() if v.min() < -1e-9 or v.max() > 1 + 1e-9]
+    of_classes = _by_class(names, labels)
+    if outside:
+        if len(names) > 1 and of_classes is None:
+            raise InputError(
+                f"the column {outside[0]!r} holds numbers outside [0, 1]: give one column of "
+                "scores at a time, or a column a class"
+            )
+        methods = options["methods"]
+        scores = _matrix(read, of_classes) if of_classes else _of_second(read, labels, options)
+        notes.append(_no_probabilities(outside[0], read[outside[0]]))
+        return report_scores(
+            y,
+            scores,
+            methods=None if methods is None else names_in(methods),
+            n_folds=options["folds"],
+            notes=notes,
+            **shared,
+            **common,
+        )
+    if of_classes:
+        predictions: dict[str, Any] = {"Predictions": _matrix(read, of_classes)}
+        bounds = _bounds(X, of_classes, labels)
+        if bounds is not None:
+            predictions = {"Predictions": (predictions["Predictions"], bounds)}
+    else:
+        if len(labels) != 2:
+            raise InputError(
+                f"--probability must name a column for each of {len(labels)} classes, by names "
+                f"such as 'p({labels[0]})', got {', '.join(names)}"
+            )
+        predictions = {}
+        for name, values in read.items():
+            at = _column_of(name, labels, options)
+            p = np.column_stack([1 - values, values] if at == 1 else [values, 1 - values])
+            predictions[name] = p
+            bounds = _bounds(X, {at: name}, labels)
+            if bounds is not None:
+                predictions[name] = (p, bounds)
+            notes.append(
+                f"{name!r} is taken for the probability of {str(labels[at])!r}"
+                + ("." if options["positive"] is not None else "; --positive names another.")
+            )
+    return report(y, predictions, notes=notes, **shared, **common)
+
+
+def _numbers(cells: pd.Series[Any], name: str) -> FloatArray:
+    column = Column(cells, name)
+    kind, _ = column.learn()
+    if kind not in ("number", "boolean"):
+        raise InputError(f"the column {name!r} must hold numbers, got {kind}")
+    values: FloatArray = column.read(kind).to_numpy(dtype=np.float64)
+    return values
+
+
+def _by_class(names: Sequence[str], labels: Any) -> dict[int, str] | None:
+    """Return the column of each class by its number, None unless each class has one."""
+    if len(names) < 2 or len(names) != len(labels):
+        return None
+    found = {class_of_name(name, labels): name for name in names}
+    return found if None not in found and len(found) == len(labels) else None  # type: ignore[return-value]
+
+
+def _matrix(read: dict[str, FloatArray], of_classes: dict[int, str]) -> FloatArray:
+    return np.column_stack([read[of_classes[j]] for j in range(len(of_classes))])
+
+
+def _column_of(name: str, labels: Any, options: dict[str, Any]) -> int:
+    """Return which class a lone column is of: as named, by its name, else the second."""
+    positive = options["positive"]
+    if positive is not None and str(positive) in labels.astype(str):
+        return int(np.flatnonzero(labels.astype(str) == str(positive))[0])
+    found = class_of_name(name, labels)
+    return 1 if found is None else found
+
+
+def _of_second(read: dict[str, FloatArray], labels: Any, options: dict[str, Any]) -> FloatArray:
+    """Return one column of scores as those of the class that the report takes it for."""
+    (name, values), *_ = read.items()
+    if options["positive"] is not None:
+        return values
+    return values if _column_of(name, labels, options) == 1 else -values
+
+
+def _no_probabilities(name: str, values: FloatArray) -> str:
+    cent = ""
+    if values.min() >= 0 and 1.5 < values.max() <= 100:
+        cent = " If they are per cent, divide them by 100."
+    return (
+        f"{name!r} holds numbers from {values.min():.4g} to {values.max():.4g}, no probabilities: "
+        f"they are calibrated here, in cross-validation.{cent}"
+    )
+
+
+def _bounds(X: pd.DataFrame, of_classes: dict[int, str], labels: Any) -> Multiprobability | None:
+    """Return bounds where columns lower(c) and upper(c) stand beside those of probabilities."""
+    low, high = np.zeros((len(X), len(labels))), np.ones((len(X), len(labels)))
+    for j in of_classes:
+        names = [f"lower({labels[j]})", f"upper({labels[j]})"]
+        if any(name not in X.columns for name in names):
+            return None
+        low[:, j], high[:, j] = (_numbers(X[name], name) for name in names)
+        if len(of_classes) == 1:
+            low[:, 1 - j], high[:, 1 - j] = 1 - high[:, j], 1 - low[:, j]
+    if not (np.isfinite(low) & np.isfinite(high) & (low <= high)).all():
+        return None
+    return Multiprobability(low.clip(0, 1), high.clip(0, 1), labels)

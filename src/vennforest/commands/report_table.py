@@ -1,0 +1,149 @@
+"""The table of a report: what is predicted, and the columns its rows are split or looked at by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vennforest._validation import InputError
+from vennforest.report import CostMatrix
+from vennforest.tables.cells import Column
+from vennforest.tables.read import find_column, read_table
+from vennforest.tables.target import LabelledTable, load_example, split_target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that rows are split or looked at by.
+
+    Attributes
+    ----------
+    groups, time : str or None
+    by, drop, keep : list of str
+    """
+
+    groups: str | None = None
+    time: str | None = None
+    by: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    keep: Sequence[str] = ()
+
+    def unused(self) -> list[str]:
+        """Return those that are not to predict from: groups and time."""
+        return [name for name in (self.groups, self.time) if name is not None]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is judged instead of models that the report trains.
+
+    Attributes
+    ----------
+    probability : list of str
+        Columns of probabilities or scores.
+    model : Path or None
+        A model file.
+    trusted : list of str
+        Types that it may hold.
+    """
+
+    probability: Sequence[str] = ()
+    model: Path | None = None
+    trusted: Sequence[str] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ReportTable:
+    """A table that was read: what is predicted, and the values of other columns of its rows."""
+
+    labelled: LabelledTable
+    values: dict[str, Any] = field(default_factory=dict)
+    test: Any = None
+
+
+def read_report_table(
+    data: Path | None,
+    target: str | None,
+    example: str | None,
+    test: Path | None,
+    columns: Columns,
+    judged: Judged,
+) -> ReportTable:
+    """Return the table of files or an example, split into X and y."""
+    if (data is None) == (example is None):
+        raise InputError(
+            "name a file, or an example with --example"
+            if data is None
+            else "name a file or an example with --example, not both"
+        )
+    if example is not None:
+        if test is not None or judged.probability or judged.model or columns.unused():
+            raise InputError("an example has no other options: name a file")
+        return _with_values(load_example(example, target, list(columns.drop)), columns, None)
+    assert data is not None
+    if target is None:
+        raise InputError("name the column to predict with --target")
+    frame = read_table(data)
+    held = None
+    if test is not None:
+        frame, held = _joined(frame, read_table(test), test)
+    for name in (*columns.unused(), *columns.by):
+        find_column(frame, name)
+    left = {*columns.unused(), *judged.probability} - {target}
+    drop = list(dict.fromkeys([*columns.drop, *left]))
+    if judged.probability:  # nothing is trained: no column has to be left, and none is judged
+        drop = list(columns.drop)
+        labelled = split_target(frame, target, drop, name=data.name, screened=False)
+    else:
+        screened = judged.model is None
+        labelled = split_target(
+            frame, target, drop, name=data.name, keep=list(columns.keep), screened=screened
+        )
+    return _with_values(labelled, columns, frame, held)
+
+
+def _joined(frame: pd.DataFrame, more: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, Any]:
+    """Return the rows of two tables with the columns of the first, and which are of the second."""
+    import pandas as pd
+
+    missing = [name for name in frame.columns if name not in more.columns]
+    if missing:
+        raise InputError(f"{path} lacks the column {missing[0]!r} of the table to train on")
+    both = pd.concat([frame, more[frame.columns]])
+    held = np.repeat([False, True], [len(frame), len(more)])
+    return both, held
+
+
+def _with_values(
+    labelled: LabelledTable, columns: Columns, frame: pd.DataFrame | None, held: Any = None
+) -> ReportTable:
+    """Keep the values of the columns asked for, of the rows that have a label."""
+    if frame is None:
+        X = labelled.X
+        values = {name: X[find_column(X, name)].to_numpy(object) for name in columns.by}
+        return ReportTable(labelled, values)
+    known = Column(frame[labelled.target], labelled.target).there
+    wanted = dict.fromkeys([*columns.unused(), *columns.by])
+    values = {name: frame[name][known].to_numpy(object) for name in wanted}
+    return ReportTable(labelled, values, None if held is None else held[known])
+
+
+def common_options(
+    table: ReportTable, columns: Columns, costs: CostMatrix | None
+) -> dict[str, Any]:
+    """Return what every evaluation is given."""
+    return {
+        "groups": None if columns.groups is None else table.values[columns.groups],
+        "by": {name: table.values[name] for name in columns.by},
+        "costs": costs,
+        "name": table.labelled.name,
+        "target": table.labelled.target,
+        "notes": table.labelled.notes,
+    }
