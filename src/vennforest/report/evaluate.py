@@ -15,7 +15,7 @@ from vennforest.report.evaluation import ALL_METHODS, Evaluation, Origin
 from vennforest.report.folds import Progress, cross_validate
 from vennforest.report.learners import FOREST, learner_of, raw_title
 from vennforest.report.predictions import RAW
-from vennforest.report.splits import group_numbers, times, values_by
+from vennforest.report.splits import members_of, times, values_by
 from vennforest.sources import Subforest
 
 
@@ -132,11 +132,7 @@ def evaluate(
         X = np.asarray(X)
     n = X.shape[0]
     said = list(notes)
-    members = None
-    if groups is not None:
-        members, alone = group_numbers(groups, n)
-        if alone:
-            said.append(f"{alone:,} rows without a group count as a group each.")
+    members = members_of(groups, n, said)
     folds, how = cross_validate(
         X,
         y,

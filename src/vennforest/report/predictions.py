@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,18 @@ class OutOfFold:
     notes: list[str] = field(default_factory=list)
     groups: IntArray | None = None
     ratio: float | None = None
+
+    @classmethod
+    def without_folds(
+        cls,
+        classes: NDArray[Any],
+        codes: IntArray,
+        estimates: dict[str, MethodEstimates],
+        groups: IntArray | None,
+    ) -> Self:
+        """Return estimates by models that were not trained on any of these rows."""
+        rows = np.arange(len(codes))
+        return cls(classes, codes, np.zeros_like(rows), rows, estimates, {}, {}, groups=groups)
 
     @property
     def n_folds(self) -> int:

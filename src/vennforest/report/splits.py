@@ -127,6 +127,22 @@ def group_numbers(groups: Any, n: int) -> tuple[IntArray, int]:
     return numbers, int(missing.sum())
 
 
+def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray | None:
+    """Return the number of each row's group, and note how many rows have none.
+
+    Raises
+    ------
+    InputError
+        If they are not as many as rows.
+    """
+    if groups is None:
+        return None
+    members, alone = group_numbers(groups, n)
+    if alone:
+        notes.append(f"{alone:,} rows without a group count as a group each.")
+    return members
+
+
 def times(column: Any, name: str) -> FloatArray:
     """Return the times of a column (n,) as numbers, NaN where missing.
 
