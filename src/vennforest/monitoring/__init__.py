@@ -1,7 +1,8 @@
 """Watch a stream for the day its data changes, and protect probabilities against it."""
 
+from vennforest.monitoring.evidence import Change
 from vennforest.monitoring.jumpers import CompositeJumper, simple_jumper
-from vennforest.monitoring.monitor import Change, Monitor
+from vennforest.monitoring.monitor import Monitor
 from vennforest.monitoring.p_values import conformal_p_values
 from vennforest.monitoring.protected import ProtectedClassifier
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,14 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._loaded import expect, expect_labels, expect_number
 from vennforest._validation import FloatArray, InputError, check_option, check_scores, encode_labels
-from vennforest.monitoring.bets import (
-    Kind,
-    bets_on_labels,
-    bets_on_scores,
-    bets_on_share,
-    thought_shares,
-)
 from vennforest.monitoring.channel import MOST, Channel
+from vennforest.monitoring.evidence import Change, Watch, capital_of, changes_of, channels_of
 from vennforest.monitoring.jumpers import Form
 from vennforest.monitoring.scoring import (
     Scored,
@@ -31,10 +23,7 @@ from vennforest.monitoring.scoring import (
     refuse_calibration_examples,
     stream_scores,
 )
-from vennforest.monitoring.stream import check_times, label_codes
-
-Watch = Literal["labels", "objects"]
-"""What a monitor compares: labels with scores, or scores alone."""
+from vennforest.monitoring.stream import check_times, label_codes, score_columns
 
 LEAST = 40
 """Examples that a monitor needs before the stream."""
@@ -42,35 +31,6 @@ LEAST = 40
 SEEDS = 2**31 - 1
 BATCH = 30
 """Rows of which a batch is recognised when it comes again."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """What the evidence says of one label.
-
-    Attributes
-    ----------
-    label : object
-        The class that the evidence is about.
-    kind : {"scores", "share", "labels given scores"}
-        What of it: scores whatever the labels, the share of the class, or the labels among objects
-        with equal scores.
-    evidence : float
-        Now: capital, or the statistic, divided by how many are watched.
-    what : str
-        The change that explains the stream best, of those that are bet on.
-    since : int
-        Number of the first example of it, counted from 0.
-    since_time : float or None
-        The time of that example.
-    """
-
-    label: Any
-    kind: Kind
-    evidence: float
-    what: str
-    since: int
-    since_time: float | None
 
 
 class Monitor(BaseEstimator):
@@ -265,20 +225,18 @@ class Monitor(BaseEstimator):
         if len(classes) < 2:
             raise InputError(f"y must hold two classes or more, got {classes.tolist()}")
         self.classes_ = classes
-        table = self._columns(scores)
+        table = score_columns(scores, len(classes))
         if designed is None:
             order = rng.permutation(n)
             first = max(1, min(n - 1, round(self.design_size * n)))
             of_design = table[order[:first]], codes[order[:first]]
             table, codes = table[order[first:]], codes[order[first:]]
         else:
-            of_design = self._columns(designed.scores), designed.codes
+            of_design = score_columns(designed.scores, len(classes)), designed.codes
             probabilities = designed.probabilities
-        self._channels = [
-            channel
-            for j in range(table.shape[1])
-            for channel in self._watched(j, of_design, probabilities, table[:, j].copy(), codes)
-        ]
+        self._channels = channels_of(
+            of_design, probabilities, table, codes, k=len(classes), watch=self.watch, form=self.form
+        )
         self._seeds = [int(seed) for seed in rng.randint(SEEDS, size=len(self._channels))]
         self.n_seen_ = self.n_unlabelled_ = 0
         self._log_max = -np.inf
@@ -289,24 +247,6 @@ class Monitor(BaseEstimator):
         self._last_batch: list[int] = []
         self._own_reference = False
         return self
-
-    def _watched(
-        self,
-        j: int,
-        of_design: tuple[FloatArray, NDArray[Any]],
-        probabilities: bool,
-        scores: FloatArray,
-        codes: NDArray[Any],
-    ) -> Iterator[Channel]:
-        """Yield the evidence of every kind about the class of column j."""
-        code = 1 if len(self.classes_) == 2 else j
-        column, hits = of_design[0][:, j].copy(), codes == code
-        yield Channel.of(code, bets_on_scores(column), scores, hits, self.form)
-        if self.watch == "labels":
-            shares = thought_shares(column, of_design[1] == code, probabilities=probabilities)
-            bets = bets_on_share(float(shares.mean()))
-            yield Channel.of(code, bets, scores, hits, self.form)
-            yield Channel.of(code, bets_on_labels(column, shares), scores, hits, self.form)
 
     def update(
         self, X: Any, y: ArrayLike | None = None, *, time: ArrayLike | None = None
@@ -370,7 +310,7 @@ class Monitor(BaseEstimator):
             As from ``update``.
         """
         check_is_fitted(self, "classes_")
-        table = self._columns(check_scores(np.atleast_1d(np.asarray(scores))))
+        table = score_columns(check_scores(np.atleast_1d(np.asarray(scores))), len(self.classes_))
         n = len(table)
         codes, known = self._labels(y, n)
         times = check_times(time, n, self._last_time)
@@ -405,7 +345,7 @@ class Monitor(BaseEstimator):
         if len(kept) < n:
             places = np.cumsum(known)
             found = np.concatenate([[before], found])[places]
-        return _capital(found)
+        return capital_of(found)
 
     def _note(self, found: FloatArray, times: FloatArray | None) -> None:
         """Keep the largest evidence, and where it first was enough for an alarm."""
@@ -431,21 +371,7 @@ class Monitor(BaseEstimator):
             Before ``fit``.
         """
         check_is_fitted(self, "classes_")
-        found = []
-        for channel in self._channels:
-            k = channel.strongest()
-            logs = channel.log_evidence() - np.log(len(self._channels))
-            when = float(channel.times[k])
-            change = Change(
-                self.classes_[channel.code],
-                channel.bets.kind,
-                float(_capital(np.array(logs))),
-                channel.bets.names[k],
-                int(channel.begins[k]),
-                None if np.isnan(when) else when,
-            )
-            found.append((logs, change))
-        return [change for _, change in sorted(found, key=lambda one: -one[0])]
+        return changes_of(self._channels, self.classes_)
 
     @property
     def threshold_(self) -> float:
@@ -456,13 +382,13 @@ class Monitor(BaseEstimator):
     def evidence_(self) -> float:
         """The evidence now."""
         check_is_fitted(self, "classes_")
-        return float(_capital(np.array(self._log_now)))
+        return float(capital_of(np.array(self._log_now)))
 
     @property
     def max_evidence_(self) -> float:
         """The largest evidence so far."""
         check_is_fitted(self, "classes_")
-        return float(_capital(np.array(max(self._log_max, self._log_start()))))
+        return float(capital_of(np.array(max(self._log_max, self._log_start()))))
 
     def _log_start(self) -> float:
         """Return the logarithm of the evidence before anything came."""
@@ -470,17 +396,6 @@ class Monitor(BaseEstimator):
 
     def _log_threshold(self) -> float:
         return float(-np.log(self.alpha) if self.form == "ville" else np.log(self.run_length))
-
-    def _columns(self, scores: FloatArray) -> FloatArray:
-        """Return a column of scores a channel."""
-        k = len(self.classes_)
-        if k == 2:
-            if scores.ndim == 2 and scores.shape[1] not in (1, 2):
-                raise InputError(f"scores must be of two classes, got shape {scores.shape}")
-            return scores[:, None] if scores.ndim == 1 else scores[:, -1:]
-        if scores.ndim != 2 or scores.shape[1] != k:
-            raise InputError(f"scores must have a column for each of {k} classes")
-        return scores
 
     def _labels(self, y: ArrayLike | None, n: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return each example's class number, and whether it is known."""
@@ -533,9 +448,3 @@ class Monitor(BaseEstimator):
             expect(value is None or isinstance(value, float), f"{name} must be a number or None")
         expect(isinstance(self._last_batch, list), "_last_batch must be a list")
         expect(isinstance(self._own_reference, bool), "_own_reference must be True or False")
-
-
-def _capital(logs: FloatArray) -> FloatArray:
-    """Return exponentials, the largest finite number where they are larger."""
-    capital: FloatArray = np.exp(np.minimum(logs, 709.0))
-    return capital

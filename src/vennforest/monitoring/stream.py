@@ -128,3 +128,20 @@ def _exactly(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     except (TypeError, ValueError):
         return labels
     return plain if bool((plain == labels).all()) else labels
+
+
+def score_columns(scores: FloatArray, k: int) -> FloatArray:
+    """Return one column of scores of two classes, a column a class of k > 2.
+
+    Raises
+    ------
+    InputError
+        If they are of another number of classes.
+    """
+    if k == 2:
+        if scores.ndim == 2 and scores.shape[1] not in (1, 2):
+            raise InputError(f"scores must be of two classes, got shape {scores.shape}")
+        return scores[:, None] if scores.ndim == 1 else scores[:, -1:]
+    if scores.ndim != 2 or scores.shape[1] != k:
+        raise InputError(f"scores must have a column for each of {k} classes")
+    return scores

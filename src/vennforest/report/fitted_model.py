@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import (
-    InputError,
-    IntArray,
-)
+from vennforest._validation import InputError, IntArray
 from vennforest.prediction import predict_once
 from vennforest.report.assemble import assemble, check_positive
 from vennforest.report.evaluation import NAMES, Evaluation

@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import (
-    InputError,
-    encode_labels,
-)
+from vennforest._validation import InputError, encode_labels
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.assemble import assemble, check_positive

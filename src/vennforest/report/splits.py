@@ -106,29 +106,10 @@ def _usable(splits: Sequence[Split], codes: IntArray) -> list[Split]:
     return kept
 
 
-def group_numbers(groups: Any, n: int) -> tuple[IntArray, int]:
-    """Return the number of each row's group, and how many rows have none: each is one of its own.
-
-    Raises
-    ------
-    InputError
-        If they are not as many as rows.
-    """
-    values = np.asarray(groups, dtype=object)
-    if values.shape != (n,):
-        raise InputError(f"groups must have shape ({n},), got {values.shape}")
-    missing = np.array(
-        [v is None or v != v or (isinstance(v, str) and not v.strip()) for v in values.tolist()],
-        dtype=bool,
-    )
-    names = np.array([f"{type(v).__name__} {v}" for v in values.tolist()], dtype=object)
-    names[missing] = [f"row {i}" for i in np.flatnonzero(missing)]
-    numbers: IntArray = np.unique(names.astype(str), return_inverse=True)[1].astype(np.intp)
-    return numbers, int(missing.sum())
-
-
 def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray | None:
     """Return the number of each row's group, and note how many rows have none.
+
+    A row without a group is one of its own.
 
     Raises
     ------
@@ -137,10 +118,19 @@ def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray |
     """
     if groups is None:
         return None
-    members, alone = group_numbers(groups, n)
-    if alone:
-        notes.append(f"{alone:,} rows without a group count as a group each.")
-    return members
+    values = np.asarray(groups, dtype=object)
+    if values.shape != (n,):
+        raise InputError(f"groups must have shape ({n},), got {values.shape}")
+    missing = np.array(
+        [v is None or v != v or (isinstance(v, str) and not v.strip()) for v in values.tolist()],
+        dtype=bool,
+    )
+    if missing.any():
+        notes.append(f"{int(missing.sum()):,} rows without a group count as a group each.")
+    names = np.array([f"{type(v).__name__} {v}" for v in values.tolist()], dtype=object)
+    names[missing] = [f"row {i}" for i in np.flatnonzero(missing)]
+    numbers: IntArray = np.unique(names.astype(str), return_inverse=True)[1].astype(np.intp)
+    return numbers
 
 
 def times(column: Any, name: str) -> FloatArray:
