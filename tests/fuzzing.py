@@ -1,24 +1,29 @@
-"""Model files changed at random, each read in a process of its own: ``make fuzz``.
+"""Model files changed at random, read in processes of their own: ``make fuzz``.
 
 A file that is changed in its bytes must be refused, or predict the same. A file that is changed in
-its structure, with checksums that are right, must be refused, or be another model whose
-predictions are probabilities within their bounds: a forger may write any model that ``fit`` could
-have left. Never may it crash, take more than 10 s or 2 GB, touch the system, or end in an error
-that is none of ours.
+its structure, with checksums that are right, must be refused, or be another model: a forger may
+write any that ``fit`` could have left. Its predictions are then probabilities within their bounds,
+and its evidence is numbers from 0 on. Never may it crash, take more than 10 s or 2 GB, touch the
+system, or end in an error that is none of ours.
 
 Change number i of a seed is always the same, since it starts from the files in ``tests/models``.
+A process reads a hundred changes, unless one ends badly: that one is read again, in a process that
+has read no other.
 """
 
 import argparse
+import gc
 import json
 import os
 import resource
+import select
 import signal
 import sys
 import tempfile
 import time
 import traceback
 import warnings
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -32,7 +37,10 @@ from vennforest.persistence.archive import FORMAT
 
 FOLDER = Path(make.__file__).parent / f"format{FORMAT}"
 SECONDS, WALL, MEMORY = 10, 60, 2 << 30
-"""Limits of a child: processor time, time in all, and memory beyond what it starts with."""
+"""Limits of a change: processor time, time in all, and memory beyond what there is before it."""
+
+TOGETHER = 100
+"""Changes that one child reads: to make a process takes as long as to read a file."""
 
 WATCHED = (
     "os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen", "os.remove",
@@ -42,6 +50,8 @@ WATCHED = (
 """Audit events that no prediction leads to."""
 
 GOOD = ("refused", "same", "another model", "refused by predict")
+LATE = "error in predict"
+"""What ``vennforest predict`` says in a sentence, and a program does not expect."""
 
 NUMBERS = (
     0, 1, -1, 2, 3, 7, 64, 255, 256, 65536, 2**31 - 1, 2**31, 2**32, 2**63 - 1, -(2**63), 10**9,
@@ -179,6 +189,7 @@ def change_object(rng, schema, parts):
 
 
 BYTES = (flip, cut)
+EXACT = tuple(how.__name__ for how in BYTES)
 STRUCTURE = (
     change_numbers,
     change_numbers,
@@ -197,10 +208,11 @@ class Bases:
     def __init__(self, only=None):
         kept = json.loads((FOLDER / "predictions.json").read_text("utf-8"))
         self.names = sorted(name for name in kept if only is None or name in only)
-        self.whole, self.rows, self.expected, self.parts = {}, {}, {}, {}
+        self.whole, self.rows, self.expected, self.parts, self.sum = {}, {}, {}, {}, 0
         for name in self.names:
             path = FOLDER / f"{name}.skops"
             self.whole[name], self.parts[name] = path.read_bytes(), parts_of(path)
+            self.sum = zlib.crc32(self.whole[name], self.sum)
             self.rows[name] = make.rows_from_json(kept[name]["rows"])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -224,18 +236,22 @@ class Bases:
 # --- what becomes of them ---------------------------------------------------------------------
 
 
-def outcome(path, rows, expected, exact):
-    """Return what becomes of reading a file and predicting with it."""
-    touched = []
-    watching = [True]
+touched, watching = [], []
+"""What was done to the system while it was watched: no audit hook can be taken away again."""
 
-    def watch(event, arguments):
+
+def watch(event, arguments):
+    if watching:
         mode = arguments[1] if event == "open" else ""
         writes = isinstance(mode, str) and set(mode) & set("wax+")
-        if watching[0] and (event.startswith(WATCHED) or writes):
+        if event.startswith(WATCHED) or writes:
             touched.append(event)
 
-    sys.addaudithook(watch)
+
+def outcome(path, rows, expected, exact):
+    """Return what becomes of reading a file and predicting with it."""
+    touched.clear()
+    watching.append(True)
     try:
         try:
             model = vennforest.load(path)
@@ -250,7 +266,7 @@ def outcome(path, rows, expected, exact):
         except Exception as error:
             return f"error in predict: {type(error).__name__}"
     finally:
-        watching[0] = False
+        watching.clear()
         if touched:
             return f"TOUCHED {touched[0]}"  # noqa: B012
     same = set(found) == set(expected) and all(
@@ -260,7 +276,14 @@ def outcome(path, rows, expected, exact):
         return "same"
     if exact:
         return "OTHER PREDICTIONS"
+    if "evidence" in found:
+        return "another model" if is_evidence(found) else "NO EVIDENCE"
     return "another model" if are_probabilities(found) else "NO PROBABILITIES"
+
+
+def is_evidence(found):
+    """Tell whether evidence is numbers from 0 on, and changes begin at an example."""
+    return all(np.isfinite(found[key]).all() and (found[key] >= 0).all() for key in found)
 
 
 def are_probabilities(found):
@@ -275,77 +298,110 @@ def are_probabilities(found):
     return bool(sound)
 
 
-def in_child(path, rows, expected, exact):
-    """Return what becomes of a file in a forked child with limits."""
+def in_child(work):
+    """Return the lines that ``work(say)`` says in a forked child, and its end if that was bad."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
         try:
-            said = _limited(path, rows, expected, exact)
-        except MemoryError:
-            said = "OUT OF MEMORY"
-        except BaseException as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            said = f"UNKNOWN ERROR {type(error).__name__} in {Path(last.filename).name}"
-        os.write(write, said.encode()[:500])
-        os._exit(0)
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, 1)
+            os.dup2(quiet, 2)
+            warnings.simplefilter("ignore")
+            sys.addaudithook(watch)
+            work(lambda line: os.write(write, line.encode()[:900] + b"\n"))
+            os._exit(0)
+        finally:
+            os._exit(1)
     os.close(write)
-    limit = time.monotonic() + WALL
-    try:
-        while os.waitpid(child, os.WNOHANG)[0] == 0:
-            if time.monotonic() > limit:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                return "HANGS"
-            time.sleep(0.002)
-        return os.read(read, 1000).decode() or "CRASHED"
-    finally:
-        os.close(read)
+    said, ended = b"", "CRASHED"
+    while True:
+        if not select.select([read], [], [], WALL)[0]:
+            os.kill(child, signal.SIGKILL)
+            ended = "HANGS"
+            break
+        more = os.read(read, 1 << 16)
+        if not more:
+            break
+        said += more
+    os.close(read)
+    status = os.waitpid(child, 0)[1]
+    return said.decode().splitlines(), ended if status else None
 
 
-def _limited(path, rows, expected, exact):
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 1)
-    os.dup2(quiet, 2)
-    warnings.simplefilter("ignore")
+def limited(path, rows, expected, exact):
+    """Return what becomes of a file, within limits that count from here."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = int(used.ru_utime + used.ru_stime) + 1 + SECONDS
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-    return outcome(path, rows, expected, exact)
+    resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
+    try:
+        return outcome(path, rows, expected, exact)
+    except MemoryError:
+        return "OUT OF MEMORY"
+    except BaseException as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return f"UNKNOWN ERROR {type(error).__name__} in {Path(last.filename).name}"
+
+
+def alone(*arguments):
+    """Return what becomes of a file in a child that reads no other."""
+    lines, ended = in_child(lambda say: say(limited(*arguments)))
+    return ended or lines[0]
+
+
+def is_bad(said):
+    return not said.startswith((*GOOD, LATE))
+
+
+def read_changes(bases, seed, numbers, path, say):
+    """Say for each change its file, its kind, what becomes of it and the seconds that it took."""
+    for number in numbers:
+        name, how = bases.changed(seed, number, path)
+        began = time.monotonic()
+        said = limited(path, bases.rows[name], bases.expected[name], how in EXACT)
+        say(json.dumps([name, how, said, round(time.monotonic() - began, 2)]))
+        if is_bad(said):
+            break
 
 
 def fuzz(count, seed, seconds=0, state=None, show=False):
     """Run changes up to number ``count``; return how many had which outcome, and the bad ones."""
-    done = {"done": 0, "counts": {}, "bad": [], "late": [], "slowest": [0, None]}
+    bases = Bases()
+    done = {"files": bases.sum, "done": 0, "counts": {}, "bad": [], "late": [],
+            "slowest": [0, None]}  # fmt: skip
     if state is not None and state.exists():
         done = json.loads(state.read_text())
+        if done.get("files") != bases.sum:
+            sys.exit(f"{state} counts changes of other model files: remove it")
     counts, start = Counter(done["counts"]), time.monotonic()
-    bases = Bases()
+    gc.collect()
+    gc.freeze()  # so that children copy less
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.skops"
         while done["done"] < count and not 0 < seconds < time.monotonic() - start:
-            number = done["done"]
-            name, how = bases.changed(seed, number, path)
-            exact = how in [change.__name__ for change in BYTES]
-            began = time.monotonic()
-            said = in_child(path, bases.rows[name], bases.expected[name], exact)
-            took = time.monotonic() - began
-            counts[f"{'bytes' if exact else 'structure'}: {said}"] += 1
-            if said.startswith("error in predict"):
-                done["late"].append([number, name, how, said])
-            elif not said.startswith(GOOD):
-                done["bad"].append([number, name, how, said])
-            if took > done["slowest"][0]:
-                done["slowest"] = [round(took, 2), [number, name, how]]
-            done["done"], done["counts"] = number + 1, dict(counts)
-            if number % 500 == 499 or done["done"] == count:
-                if state is not None:
-                    state.write_text(json.dumps(done))
-                if show:
-                    print(done["done"], dict(counts), done["bad"][-3:], flush=True)
-    if state is not None:
-        state.write_text(json.dumps(done))
+            numbers = range(done["done"], min(count, done["done"] + TOGETHER))
+            lines, ended = in_child(lambda say, n=numbers: read_changes(bases, seed, n, path, say))
+            found = [json.loads(line) for line in lines]
+            if ended and len(found) < len(numbers):
+                found.append([*bases.changed(seed, numbers[len(found)], path), ended, 0])
+            for number, (name, how, said, took) in zip(numbers, found, strict=False):
+                counts[f"{'bytes' if how in EXACT else 'structure'}: {said}"] += 1
+                if is_bad(said):
+                    bases.changed(seed, number, path)
+                    again = alone(path, bases.rows[name], bases.expected[name], how in EXACT)
+                    done["bad"].append([number, name, how, said, f"alone: {again}"])
+                elif said.startswith(LATE):
+                    done["late"].append([number, name, how, said])
+                if took > done["slowest"][0]:
+                    done["slowest"] = [took, [number, name, how]]
+            done["done"], done["counts"] = done["done"] + len(found), dict(counts)
+            if state is not None:
+                state.write_text(json.dumps(done))
+            if show and (done["done"] % 1000 == 0 or done["done"] == count):
+                print(done["done"], dict(counts), done["bad"][-3:], flush=True)
     return done
 
 

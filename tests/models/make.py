@@ -5,6 +5,7 @@ formats before stay, and every later version of vennforest has to read them all
 (``tests/persistence/test_kept_models.py``).
 """
 
+import copy
 import io
 import json
 import sys
@@ -41,6 +42,8 @@ from vennforest.calibrators.isotonic import IsotonicCalibration
 from vennforest.calibrators.methods import METHODS, make_calibrator
 from vennforest.calibrators.platt import PlattScaling
 from vennforest.calibrators.venn.taxonomies import NAMED
+from vennforest.groups import Groups
+from vennforest.monitoring import Monitor, ProtectedClassifier
 from vennforest.persistence.archive import FORMAT
 
 HERE = Path(__file__).parent
@@ -149,8 +152,90 @@ def models():
                 lambda m=model, X=X, y=y: m.fit(X[::3], y[::3]),
                 X[:3],
             )
+    yield from grouped_and_shifted()
+    yield from watching()
     frame = table()
     yield "table", lambda: fit_table(frame), frame.drop(columns="label").iloc[:8]
+
+
+def in_groups(k, n=90):
+    """Rows whose first column is a group, one of them rare, and their labels."""
+    rng = np.random.default_rng(10 + k)
+    X = np.column_stack([rng.integers(0, 3, n), rng.normal(size=(n, 3)).round(2)])
+    X[:4, 0] = 7
+    noise = rng.logistic(size=n)
+    return X, np.array(["a", "b", "c"])[
+        np.digitize(2 * X[:, 1] + X[:, 0] - 1 + noise, [0, 2][: k - 1])
+    ]
+
+
+def grouped_and_shifted():
+    """Yield models that calibrate within groups, and for other shares of the classes."""
+    forest = RandomForestClassifier(5, max_depth=2, random_state=0)
+    for data, k in (("two", 2), ("three", 3)):
+        X, y = in_groups(k)
+        kinds = {
+            "oob-by": CalibratedClassifier(forest, by=0),
+            "oob-by-smallest": CalibratedClassifier(forest, by=Groups(0, smallest=20)),
+            "cv-by": CalibratedClassifier(forest, by=0, calibrate_on="cv", cv=2),
+            "oob-by-platt": CalibratedClassifier(forest, by=0, method="platt"),
+        }
+        for name, model in kinds.items():
+            model.set_params(random_state=0)
+            rows = np.vstack([X[:8], [[5.0, 0, 0, 0]]])  # and of a group that was not seen
+            yield f"{name}-{data}", lambda m=model, X=X, y=y: m.fit(X, y), rows
+        shares = {"a": 0.1, "b": 0.9} if k == 2 else {"c": 0.02}
+        for name, by in (("prior", None), ("prior-by", 0)):
+            model = CalibratedClassifier(forest, by=by, random_state=0)
+            yield (
+                f"{name}-{data}",
+                lambda m=model, X=X, y=y, s=shares: m.fit(X, y).with_prior(s),
+                X[:8],
+            )
+
+
+def watching():
+    """Yield monitors and protected classifiers, before a stream and within one."""
+    X, y = in_groups(2)
+    plain = GaussianNB().fit(X[::3], y[::3])
+    forest = RandomForestClassifier(5, max_depth=2, random_state=0)
+    later = np.arange(12.0)
+
+    def within(monitor, X, y=y, labels=True):
+        given = (y[:12],) if labels else ()
+        update = monitor.update if monitor.model is not None else monitor.update_scores
+        update(X[:12], *given, time=later)
+        return monitor
+
+    for form in ("ville", "shiryaev-roberts", "cusum"):
+        monitor = Monitor(plain, form=form, random_state=0)
+        yield f"monitor-{form}", lambda m=monitor: within(m.fit(X, y), X), X[:8]
+    monitor = Monitor(plain, watch="objects", random_state=0)
+    yield "monitor-objects", lambda m=monitor: within(m.fit(X, y), X, labels=False), X[:8]
+    model = CalibratedClassifier(forest, random_state=0)
+    yield (
+        "monitor-oob",
+        lambda m=model: within(Monitor(m.fit(X, y), random_state=0).fit(), -X),
+        -X[12:20],
+    )
+    for k in (2, 3):
+        scores, labels, _ = drawn(k, 60)
+        monitor = Monitor(random_state=0)
+        yield (
+            f"monitor-scores-{k}",
+            lambda m=monitor, s=scores, y=labels: m.fit_scores(s, y),
+            scores[:8],
+        )
+    for data, k in (("two", 2), ("three", 3)):
+        X3, y3 = in_groups(k)
+        base = GaussianNB().fit(X3[::3], y3[::3])
+
+        def fit(base=base, X=X3, y=y3):
+            protected = ProtectedClassifier(base)
+            protected.update(X[:30], y[:30])
+            return protected
+
+        yield f"protected-{data}", fit, X3[:8]
 
 
 def fit_table(frame):
@@ -167,12 +252,30 @@ def fit_table(frame):
 
 
 def answers(model, rows):
-    """Return what a model predicts of rows: probabilities, and bounds where it has them."""
+    """Return what a model predicts of rows: probabilities, and bounds where it has them.
+
+    Of a monitor: the evidence after each of them, as if they came next, and what it speaks of.
+    """
+    if isinstance(model, Monitor):
+        return evidence(copy.deepcopy(model), rows)
     found = {"p": model.predict_proba(rows)}
     if hasattr(model, "predict_multiprobability"):
         bounds = model.predict_multiprobability(rows)
         found.update(lower=bounds.lower, upper=bounds.upper)
     return found
+
+
+def evidence(monitor, rows):
+    """Return what a monitor says of rows whose labels go round, and the changes behind it."""
+    update = monitor.update if monitor.model is not None else monitor.update_scores
+    labels = [monitor.classes_[np.arange(len(rows)) % len(monitor.classes_)]]
+    found = update(rows, *(labels if monitor.watch == "labels" else []))
+    changes = monitor.explain()
+    return {
+        "evidence": np.append(found, [monitor.max_evidence_, monitor.evidence_]),
+        "changes": np.array([change.evidence for change in changes]),
+        "since": np.array([change.since for change in changes]),
+    }
 
 
 def rows_as_json(rows):
@@ -198,8 +301,8 @@ def main(folder=None):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = fit()
-        vennforest.save(model, folder / f"{name}.skops")
-        found = answers(model, rows_from_json(rows_as_json(rows)))
+            vennforest.save(model, folder / f"{name}.skops")
+            found = answers(model, rows_from_json(rows_as_json(rows)))
         kept[name] = {"rows": rows_as_json(rows)} | {key: v.tolist() for key, v in found.items()}
     (folder / "predictions.json").write_text(json.dumps(kept, ensure_ascii=False), "utf-8")
     size = sum(path.stat().st_size for path in folder.glob("*"))

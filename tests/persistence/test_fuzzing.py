@@ -70,9 +70,7 @@ def test_fuzzing_goes_on_where_it_stopped(tmp_path):
 def test_what_must_not_happen_is_seen(evil, said, tmp_path, monkeypatch):
     """The harness sees each of the things that it looks for."""
     monkeypatch.setattr(vennforest, "load", evil)
-    found = fuzzing.in_child(
-        tmp_path / "model", np.zeros(1), {"p": np.ones((1, 2))}, "OTHER" in said
-    )
+    found = fuzzing.alone(tmp_path / "model", np.zeros(1), {"p": np.ones((1, 2))}, "OTHER" in said)
     assert found.startswith(said)
 
 
@@ -84,7 +82,41 @@ def test_endless_loops_are_seen(tmp_path, monkeypatch):
             pass
 
     monkeypatch.setattr(vennforest, "load", forever)
-    assert fuzzing.in_child(tmp_path / "model", None, {}, True) == "HANGS"
+    assert fuzzing.alone(tmp_path / "model", None, {}, True) == "HANGS"
+
+
+def test_what_ends_a_child_ends_no_other(tmp_path, monkeypatch):
+    """Each change that a child reads has its own outcome; the bad ones are read again, alone."""
+    calls = {3: lambda: fuzzing.os.kill(fuzzing.os.getpid(), 9), 5: lambda: 1 / 0}
+    monkeypatch.setattr(fuzzing, "Bases", lambda: FiveBases(tmp_path))
+
+    def load(path):
+        number = int(path.read_text())
+        calls.get(number, int)()
+        return Half(0.5)
+
+    monkeypatch.setattr(vennforest, "load", load)
+    done = fuzzing.fuzz(8, 0)
+    assert done["done"] == 8 and done["counts"] == {
+        "structure: another model": 6,
+        "structure: CRASHED": 1,
+        "structure: UNKNOWN ERROR ZeroDivisionError in test_fuzzing.py": 1,
+    }
+    assert [bad[0] for bad in done["bad"]] == [3, 5]
+    assert all(bad[3] == bad[4].removeprefix("alone: ") for bad in done["bad"])
+
+
+def test_what_is_no_evidence_is_seen():
+    assert fuzzing.is_evidence({"evidence": np.array([0, 1e300]), "since": np.array([0, 3])})
+    assert not fuzzing.is_evidence({"evidence": np.array([0, np.inf]), "since": np.array([0])})
+    assert not fuzzing.is_evidence({"evidence": np.array([0.5]), "since": np.array([-3])})
+
+
+def test_counts_of_other_files_are_refused(tmp_path):
+    state = tmp_path / "state.json"
+    state.write_text(fuzzing.json.dumps({"files": 1, "done": 5}))
+    with pytest.raises(SystemExit, match="of other model files"):
+        fuzzing.fuzz(6, 0, state=state)
 
 
 def test_refusals_are_ours(tmp_path, monkeypatch):
@@ -92,7 +124,18 @@ def test_refusals_are_ours(tmp_path, monkeypatch):
         raise InputError("no")
 
     monkeypatch.setattr(vennforest, "load", refuse)
-    assert fuzzing.in_child(tmp_path / "model", None, {}, True) == "refused"
+    assert fuzzing.alone(tmp_path / "model", None, {}, True) == "refused"
+
+
+class FiveBases:
+    """Changes that are their own numbers."""
+
+    def __init__(self, folder):
+        self.sum, self.rows, self.expected = 0, {"x": None}, {"x": {"p": np.ones((1, 2))}}
+
+    def changed(self, seed, number, path):
+        path.write_text(str(number))
+        return "x", "change_value"
 
 
 class Half:

@@ -47,6 +47,7 @@ def test_kept_files_predict_what_they_did(folder, name):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*was written with.*")
         warnings.filterwarnings("ignore", message=".*Trying to unpickle.*")
+        warnings.filterwarnings("ignore", message=".*of groups without calibration examples.*")
         model = vennforest.load(path)
         found = make.answers(model, make.rows_from_json(kept["rows"]))
     assert set(found) == set(kept) - {"rows"}

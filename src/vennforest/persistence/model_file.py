@@ -8,6 +8,7 @@ import platform
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -294,6 +295,7 @@ def _require(name: str, shown: str) -> None:
         )
 
 
+@cache  # what is installed is looked for on the disk
 def _version(name: str) -> str | None:
     try:
         return version(name)
