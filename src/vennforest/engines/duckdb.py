@@ -200,7 +200,7 @@ class _Table:
             row = self.run(f"SELECT {names} FROM source {where}").to_pylist()[0]
             return row, self.shown
         for path in self.paths:
-            numbered = f"SELECT *, row_number() OVER () - 1 AS _row FROM {_reader([path])}"
+            numbered = f"SELECT *, row_number() OVER () - 1 AS _row FROM ({_query([path])})"
             found = self.run(f"SELECT {names}, _row FROM ({numbered}) {where}").to_pylist()
             if found:
                 return found[0], f"row {found[0]['_row']} of {path}"
@@ -239,7 +239,7 @@ def _opened(
     try:
         with _said_in_a_sentence(shown):
             connection.execute("SET enable_progress_bar = false")
-            connection.execute(f"CREATE VIEW source AS SELECT * FROM {_reader(paths)}")
+            connection.execute(f"CREATE VIEW source AS {_query(paths)}")
         yield _Table(connection.sql, shown, paths)
     finally:
         connection.close()
@@ -271,16 +271,48 @@ def _paths(source: Source) -> list[Path]:
     return paths
 
 
-def _reader(paths: Sequence[Path]) -> str:
-    """Return the table function that reads files: those of one kind."""
+def _query(paths: Sequence[Path]) -> str:
+    """Return the query that reads files: those of one kind, with the columns of the first.
+
+    Raises
+    ------
+    InputError
+        If they are of several kinds, or one lacks a column.
+    """
     kinds = {"csv" if _is_text(path) else "parquet" for path in paths}
     if len(kinds) > 1:
         raise InputError("source must be files of one kind, got Parquet and CSV")
     listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
-    if "parquet" in kinds:
-        return f"read_parquet([{listed}])"
-    # Whether "no" is a label or false is not for each version of DuckDB to say.
-    return f"read_csv([{listed}], auto_type_candidates=['BIGINT', 'DOUBLE', 'VARCHAR'])"
+    if "csv" in kinds:
+        # Whether "no" is a label or false is not for each version of DuckDB to say.
+        types = "auto_type_candidates=['BIGINT', 'DOUBLE', 'VARCHAR']"
+        return f"SELECT * FROM read_csv([{listed}], {types})"
+    columns = "*"
+    if len(paths) > 1:
+        names = _columns_of(paths)
+        columns = ", ".join(quoted(name, '"') for name in names)
+    # Else the types of the first file would be those of all: integers of what are fractions later.
+    return f"SELECT {columns} FROM read_parquet([{listed}], union_by_name=true)"
+
+
+def _columns_of(paths: Sequence[Path]) -> list[str]:
+    """Return the columns of the first of several Parquet files, which all others must have."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    first: list[str] = []
+    for path in paths:
+        try:
+            names = parquet.read_schema(path).names
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"DuckDB cannot read {path}: {one_line(error)}") from error
+        first = first or names
+        missing = [name for name in first if name not in names]
+        if missing:
+            raise InputError(
+                f"the files must have the same columns, got none called {missing[0]!r} in {path}"
+            )
+    return first
 
 
 def _is_text(path: Path) -> bool:
