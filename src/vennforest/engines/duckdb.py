@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vennforest._files import check_output, one_line, written_whole
+from vennforest._answers import need_pyarrow
+from vennforest._files import check_output, files_of, one_line, written_whole
 from vennforest._validation import InputError, check_count
-from vennforest.batch import BatchPredictor, check_number, find_column, need_pyarrow
+from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._sql import Statement, explain, quoted
@@ -256,15 +257,11 @@ def _paths(source: Source) -> list[Path]:
     given = [source] if isinstance(source, str | os.PathLike) else list(source)
     paths: list[Path] = []
     for one in given:
-        path = Path(one)
-        if path.is_file():
-            paths.append(path)
-            continue
-        pattern = path.name if not path.is_dir() else "*.parquet"
-        folder = path.parent if not path.is_dir() else path
-        found = sorted(p for p in folder.glob(pattern) if p.is_file()) if pattern else []
+        found = files_of(Path(one))
+        if found is None and Path(one).is_file():
+            found = [Path(one)]
         if not found:
-            raise InputError(f"there is no file {path}")
+            raise InputError(f"there is no file {one}")
         paths += found
     if not paths:
         raise InputError("source must name a file or more, got none")
