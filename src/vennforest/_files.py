@@ -7,9 +7,13 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from vennforest._errors import InputError
+
+PARTS = ("*.parquet", "*.pq")
+"""Which files of a folder are the parts of a table."""
 
 LONGEST_HINT = 40
 """Letters of a file's name that the temporary file beside it is called by."""
@@ -30,7 +34,8 @@ def check_output(
         Where the file is to be.
     inputs : mapping of str to path-like or None, optional
         What is read, by what a message calls it: none of these may be the output, through links
-        neither.
+        neither, nor may the output be read the next time as one of the files of a folder or
+        pattern.
 
     Raises
     ------
@@ -44,6 +49,10 @@ def check_output(
         for name, other in (inputs or {}).items():
             if other is not None and is_same_file(target, other):
                 raise InputError(f"the output must not be the {name} itself, got {path} for both")
+            if other is not None and _is_one_of(target, Path(other)):
+                raise InputError(
+                    f"the output must not be one of the files of the {name}, {other}, got {path}"
+                )
         if target.is_dir():
             raise InputError(f"{path} is a folder: name a file in it")
         if target.exists() and not target.is_file():
@@ -60,6 +69,47 @@ def check_output(
     except OSError as error:
         raise InputError(f"{path} cannot be written: {one_line(error)}") from error
     return path
+
+
+def files_of(path: Path) -> list[Path] | None:
+    """Return the files that a folder or a pattern stands for, sorted; None: the path is neither.
+
+    Of a folder these are the Parquet files, without those that begin with a dot or underscore. In
+    a pattern ``*``, ``?`` and ``[…]`` stand in the name of the file.
+    """
+    found = _pattern(path)
+    if found is None:
+        return None
+    folder, patterns = found
+    try:
+        return sorted(
+            one for one in folder.iterdir() if _matches(one, patterns) and not one.is_dir()
+        )
+    except OSError:  # no such folder, or one that cannot be read
+        return []
+
+
+def _pattern(path: Path) -> tuple[Path, tuple[str, ...]] | None:
+    try:
+        if path.is_dir():
+            return path, PARTS
+        if path.exists() or not any(letter in path.name for letter in "*?["):
+            return None
+    except (OSError, ValueError):  # no path at all
+        return None
+    return path.parent, (path.name,)
+
+
+def _matches(path: Path, patterns: tuple[str, ...]) -> bool:
+    hidden = patterns is PARTS and path.name.startswith((".", "_"))
+    return not hidden and any(fnmatchcase(path.name, pattern) for pattern in patterns)
+
+
+def _is_one_of(target: Path, several: Path) -> bool:
+    found = _pattern(several)
+    return (
+        found is not None and is_same_file(target.parent, found[0]) and _matches(target, found[1])
+    )
 
 
 def refuse_special(path: Path) -> None:

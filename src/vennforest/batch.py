@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._answers import Answers, first_refused, need_pyarrow, of_calibrator
 from vennforest._files import one_line
-from vennforest._validation import FloatArray, InputError, check_count
+from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.bounded import has_bounds, merged
 from vennforest.prediction import Prediction, predict_once
 from vennforest.sources.ensembles import kind_of
 
@@ -29,8 +29,8 @@ class BatchPredictor:
     """A fitted model that takes Arrow record batches of features, or of scores.
 
     What comes out are record batches of as many rows in the same order, with the columns that
-    ``schema`` tells: those carried along, ``label`` (the most probable one), ``p(c)`` for each
-    class c, and where the method has bounds ``lower(c)`` and ``upper(c)``. They are what
+    ``schema`` tells: those carried along, ``label`` (the most probable one), and for each class c
+    ``p(c)`` and, where the method has bounds, ``lower(c)`` and ``upper(c)``. They are what
     ``predict_proba`` and ``predict_multiprobability`` return, however the rows are cut into
     batches: to the last bit for calibrators and forests, and for other models as far as their own
     scores do not depend on which rows come together, as those of matrix products do in the last
@@ -78,7 +78,7 @@ class BatchPredictor:
     >>> predictor.predict(scores).to_pydict()["label"]
     ['no', 'yes']
     >>> predictor.schema.names
-    ['id', 'label', 'p(no)', 'p(yes)', 'lower(no)', 'lower(yes)', 'upper(no)', 'upper(yes)']
+    ['id', 'label', 'p(no)', 'lower(no)', 'upper(no)', 'p(yes)', 'lower(yes)', 'upper(yes)']
     """
 
     def __init__(
@@ -102,13 +102,10 @@ class BatchPredictor:
             for name in self.columns:
                 check_number(name, schema.field(name).type)
         self._types = {name: schema.field(name).type for name in [*self.columns, *self.carried]}
-        self._labels, kind = _label_column(model.classes_)
-        what = ["p"]
-        if has_bounds(model):
-            what += ["lower", "upper"]
-        names = [f"{part}({label})" for part in what for label in map(str, model.classes_.tolist())]
+        self._answers = Answers(model)
+        names = {field.name for field in self._answers.fields}
         for name in self.carried:
-            if name in ("label", *names) or self.carried.count(name) > 1:
+            if name in names or self.carried.count(name) > 1:
                 raise InputError(
                     f"carried must name columns apart from those of the output, got {name!r}: "
                     "rename it"
@@ -116,8 +113,7 @@ class BatchPredictor:
         self.schema = pa.schema(
             [
                 *(pa.field(name, self._types[name]) for name in self.carried),
-                pa.field("label", kind),
-                *(pa.field(name, pa.float64()) for name in names),
+                *self._answers.fields,
             ]
         )
 
@@ -167,17 +163,11 @@ class BatchPredictor:
         for start in range(0, batch.num_rows, self.rows_at_once):
             some = batch.slice(start, self.rows_at_once)
             read = {name: self._column(some, name, where) for name in self._types}
-            bounds, p = self._predict(
-                {name: read[name] for name in self.columns}, where, done + start
+            answers = self._answers.arrays(
+                *self._predict({name: read[name] for name in self.columns}, where, done + start)
             )
-            arrays = list(p.T)
-            if bounds is not None:
-                arrays += [*bounds.lower.T, *bounds.upper.T]
-            label = pa.array(self._labels[p.argmax(axis=1)], self.schema.field("label").type)
             carried = [read[name] for name in self.carried]
-            yield pa.RecordBatch.from_arrays(
-                [*carried, label, *(pa.array(column) for column in arrays)], schema=self.schema
-            )
+            yield pa.RecordBatch.from_arrays([*carried, *answers], schema=self.schema)
 
     def _column(self, batch: pa.RecordBatch, name: str, where: str) -> pa.Array:
         import pyarrow as pa
@@ -198,7 +188,14 @@ class BatchPredictor:
         if isinstance(self.model, Calibrator):
             scores = matrix_of(read)
             _check_finite(scores, list(read), where, first)
-            return _of_calibrator(self.model, scores[:, 0] if len(read) == 1 else scores)
+            given = scores[:, 0] if len(read) == 1 else scores
+            try:
+                return of_calibrator(self.model, given)
+            except ValueError as error:  # scores of another kind than it was fitted to
+                row = first + first_refused(self.model, given)
+                raise InputError(
+                    f"{' and '.join(map(repr, read))} in row {row} of {where}: {one_line(error)}"
+                ) from error
         try:
             return predict_once(self.model, self._rows(read))
         except InputError as error:
@@ -218,23 +215,6 @@ class BatchPredictor:
             return matrix
         # scikit-learn reads the names of an Arrow table, and compares them with those of training.
         return pa.Table.from_arrays([pa.array(column) for column in matrix.T], names=list(read))
-
-
-def need_pyarrow() -> Any:
-    """Return pyarrow.
-
-    Raises
-    ------
-    ImportError
-        Saying what to install.
-    """
-    try:
-        import pyarrow
-    except ImportError as missing:
-        raise ImportError(
-            "record batches need pyarrow: install it with pip install 'vennforest[all]'"
-        ) from missing
-    return pyarrow
 
 
 def _columns_of(
@@ -309,17 +289,6 @@ def check_number(name: str, kind: pa.DataType, where: str = "the table") -> None
         raise InputError(f"column {name!r} must hold numbers, got {kind} in {where}")
 
 
-def _label_column(classes: NDArray[Any]) -> tuple[NDArray[Any], pa.DataType]:
-    """Return the labels as they are written, and their Arrow type."""
-    import pyarrow as pa
-
-    types = {"i": pa.int64(), "u": pa.uint64(), "b": pa.bool_(), "f": pa.float64()}
-    kind = types.get(classes.dtype.kind, pa.string())
-    if kind == pa.string():
-        return np.array([str(label) for label in classes.tolist()], dtype=object), kind
-    return classes, kind
-
-
 def matrix_of(read: dict[str, pa.Array]) -> NDArray[Any]:
     """Return columns of numbers as one array (n, d), missing ones as NaN, in their common type."""
     columns = [_numbers(column) for column in read.values()]
@@ -349,10 +318,3 @@ def _check_finite(scores: NDArray[Any], names: list[str], where: str, first: int
         f"column {names[column]!r} must hold finite scores, got {value} in row {first + row} of "
         f"{where}"
     )
-
-
-def _of_calibrator(calibrator: Calibrator, scores: FloatArray) -> Prediction:
-    if not has_bounds(calibrator):
-        return None, calibrator.predict_proba(scores)
-    bounds = calibrator.predict_multiprobability(scores)
-    return bounds, merged(calibrator, bounds, np.ascontiguousarray(scores, np.float64))

@@ -57,12 +57,16 @@ def test_what_is_written_is_the_fit_and_its_answers(table, suffix):
     command = ["apply", str(folder / "c.json"), str(data), "-o", str(out), "--rows-at-once", "33"]
     assert main(command) == 0
     found = pd.read_parquet(out) if out.suffix == ".parquet" else pd.read_csv(out)
-    assert found.columns.tolist() == ["id", "s", "y", "p0", "p1", "p"]
+    answers = [f"{part}({c})" for c in ("no", "yes") for part in ("p", "lower", "upper")]
+    assert found.columns.tolist() == ["id", "s", "y", "label", *answers]
     assert found["id"].tolist() == frame["id"].tolist()
     bounds = read.predict_multiprobability(frame["s"])
-    np.testing.assert_array_equal(found["p0"], bounds.p0)
-    np.testing.assert_array_equal(found["p1"], bounds.p1)
-    np.testing.assert_array_equal(found["p"], read.predict_proba(frame["s"])[:, 1])
+    p = read.predict_proba(frame["s"])
+    for j, c in enumerate(("no", "yes")):
+        np.testing.assert_array_equal(found[f"p({c})"], p[:, j])
+        np.testing.assert_array_equal(found[f"lower({c})"], bounds.lower[:, j])
+        np.testing.assert_array_equal(found[f"upper({c})"], bounds.upper[:, j])
+    assert found["label"].tolist() == read.classes_[p.argmax(axis=1)].tolist()
 
 
 @pytest.mark.parametrize("method", list(METHODS))
@@ -81,7 +85,7 @@ def test_every_method(table, method):
         )
         == 0
     )
-    p = pd.read_csv(folder / "out.csv")["p"]
+    p = pd.read_csv(folder / "out.csv")["p(yes)"]
     fitted = METHODS[method].calibrator().fit(frame["s"], frame["y"])
     np.testing.assert_allclose(p, fitted.predict_proba(frame["s"])[:, 1], rtol=0, atol=1e-12)
 
@@ -243,13 +247,26 @@ def test_errors_of_apply(table, capsys):
     fails("'s' in row 3: scores must be in [0, 1]", "s\n0.1\n0.5\n1.5\n0.2\n")
     fails("must hold scores in every row, got nothing in row 2", "s,t\n0.1,1\n,1\n")
     fails("there is no column 's' in", "t\n0.1\n")
-    fails("has a column 'p' already", "s,p\n0.1,1\n")
+    fails("has a column 'p(yes)' already", "s,p(yes)\n0.1,1\n")
+    fails("has a column 'label' already, which the output adds", "s,label\n0.1,1\n")
+    fails("there is no column 'i' in", "s,id\n0.1,1\n", more=["--id", "i"])
     fails("--score must name one column, got 2", "s,t\n0.1,1\n", more=["-s", "s", "-s", "t"])
     fails("there is no calibrator", calibrator="none.json")
     (folder / "bad.json").write_text(document.replace('"a": ', '"a": -', 1))
     fails("bad.json: the calibrator is damaged", calibrator="bad.json")
     (folder / "bad.json").write_text("{}")
     fails("bad.json: the calibrator must be JSON with", calibrator="bad.json")
+
+
+def test_columns_that_are_carried_along(table):
+    frame, folder = table
+    calibrate(folder)
+    frame.assign(label=frame["y"]).to_csv(folder / "new.csv", index=False)
+    command = ["apply", str(folder / "c.json"), str(folder / "new.csv"), "-o"]
+    assert main([*command, str(folder / "out.csv"), "--id", "y", "--id", "id"]) == 0
+    found = pd.read_csv(folder / "out.csv")
+    assert found.columns.tolist()[:3] == ["y", "id", "label"]
+    assert found["y"].tolist() == frame["y"].tolist()
 
 
 def test_no_output_is_an_input(table, capsys):

@@ -140,13 +140,32 @@ def test_other_columns_and_types(tmp_path):
     with pytest.raises(InputError, match="grid must be left out with more than two classes"):
         engine.calibrate(files, score=["s", "w", "v"], target="y", method="venn", grid=CELLS)
     frame.rename(columns={"s": "t"}).to_parquet(tmp_path / "part9.parquet")
-    with pytest.raises(InputError, match=r"DuckDB cannot read .*part0"):
+    with pytest.raises(InputError, match=r"same columns, got none called 's' in .*part9\.parquet"):
         engine.calibrate(files, score="s", target="y")
     with pytest.raises(InputError, match=r"there is no file .*nowhere"):
         engine.calibrate(tmp_path / "nowhere*.parquet", score="s", target="y")
     (tmp_path / "text.parquet").write_text("PAR1 and nothing else")
     with pytest.raises(InputError, match=r"DuckDB cannot read .*text"):
         engine.calibrate(tmp_path / "text.parquet", score="s", target="y")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_whole_numbers_in_one_file_do_not_round_those_of_another(tmp_path, order, suffix):
+    whole = pd.DataFrame({"s": [0, 1, 0, 1, 1], "y": [0, 1, 1, 1, 0]})
+    parts = [whole, pd.DataFrame({"s": [0.3, 0.7, 0.6, 0.4, 1.0], "y": [0, 1, 0, 1, 1]})]
+    for name, i in zip("ab", order, strict=True):
+        path = tmp_path / f"{name}.{suffix}"
+        if suffix == "csv":
+            parts[i].to_csv(path, index=False)
+        else:
+            parts[i].to_parquet(path, index=False)
+    every = pd.concat(parts)
+    got = engine.calibrate(tmp_path / f"*.{suffix}", score="s", target="y", grid=None)
+    check_same(got, fit_rows(every, "venn-abers"), tolerance=0)
+    engine.predict(tmp_path / f"*.{suffix}", got, tmp_path / "out.parquet", columns="s")
+    p = pd.read_parquet(tmp_path / "out.parquet")["p(1)"]
+    assert np.array_equal(p, got.predict_proba(pd.concat([parts[i] for i in order])["s"])[:, 1])
 
 
 def test_one_class_and_no_rows(tmp_path):

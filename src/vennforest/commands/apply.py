@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from vennforest._answers import Answers, first_refused, of_calibrator
 from vennforest._files import check_output, one_line, written_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.bounded import has_bounds
 from vennforest.commands.terminal import print_json, progress_bar, say
+from vennforest.prediction import Prediction
 from vennforest.tables.scores import check_names, read_numbers
 from vennforest.tables.stream import TableFile
 from vennforest.tables.write import output_format, table_writer
@@ -38,7 +39,7 @@ class Applied:
     columns : list of str
         Of the output.
     mean : dict of str to float
-        Mean of each column that was added.
+        Mean of each column of probabilities and bounds.
     seconds : float
     """
 
@@ -77,10 +78,14 @@ def apply_file(
     output: Path,
     *,
     scores: Sequence[str] = (),
+    carried: Sequence[str] = (),
     rows_at_once: int = ROWS_AT_ONCE,
     progress: Progress | None = None,
 ) -> Applied:
-    """Calibrate every row of a table, and write its columns with the probabilities beside them.
+    """Calibrate every row of a table, and write its columns with the answers beside them.
+
+    These are ``label``, the most probable class, and of each class c the probability ``p(c)`` and,
+    where the calibrator has bounds, ``lower(c)`` and ``upper(c)``.
 
     Parameters
     ----------
@@ -90,6 +95,8 @@ def apply_file(
         The output is written whole or not at all; its suffix decides the format.
     scores : sequence of str
         The columns of scores; none: those named at ``calibrate``.
+    carried : sequence of str
+        The columns that the output begins with; none: all.
     rows_at_once : int
         Above zero.
     progress : callable, optional
@@ -127,68 +134,46 @@ def apply_file(
         )
     table = TableFile(data)
     check_names(table, named)
-    added = _columns(calibrator)
-    taken = [name for name in added if name in table.names]
+    check_names(table, carried)
+    carried = list(carried) or table.names
+    answers = Answers(calibrator)
+    added = [field.name for field in answers.fields]
+    taken = [name for name in added if name in carried]
     if taken:
         raise InputError(
-            f"{data} has a column {taken[0]!r} already, which the output adds: rename it"
+            f"{data} has a column {taken[0]!r} already, which the output adds: rename it, or name "
+            "the columns to carry along with --id"
         )
-    kinds = zip(table.names, table.types(table.names), strict=True)
-    schema = pa.schema([*kinds, *((name, pa.float64()) for name in added)])
-    sums, done = np.zeros(len(added)), 0
+    kinds = zip(carried, table.types(carried), strict=True)
+    schema = pa.schema([*kinds, *answers.fields])
+    sums, done = np.zeros(len(added) - 1), 0
     with written_whole(output) as part, table_writer(part, how, schema) as writer:
-        for batch in table.batches(named, table.names, rows_at_once, named):
+        for batch in table.batches(named, carried, rows_at_once, named):
             n = len(batch.rows)
             if n:
-                columns = [read_numbers(batch.rows[name], name, "scores") for name in named]
-                answers = _answers(calibrator, columns, done, named)
-                sums += answers.sum(axis=0)
-                arrays = [*batch.carried, *(pa.array(column) for column in answers.T)]
-                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+                columns = [
+                    read_numbers(batch.rows[name], name, "scores", table.place) for name in named
+                ]
+                arrays = answers.arrays(*_predict(calibrator, columns, done, named, table))
+                sums += [array.to_numpy().sum() for array in arrays[1:]]
+                writer.write_table(pa.Table.from_arrays([*batch.carried, *arrays], schema=schema))
             done += n
             if progress is not None:
                 progress(done, table.n_rows)
-    mean = dict(zip(added, (sums / max(done, 1)).tolist(), strict=True))
+    mean = dict(zip(added[1:], (sums / max(done, 1)).tolist(), strict=True))
     return Applied(done, schema.names, mean, time.perf_counter() - start)
 
 
-def _columns(calibrator: Calibrator) -> list[str]:
-    """Return the names of what is added: two classes p0, p1, p, more p(c), lower(c), upper(c)."""
-    bounds = has_bounds(calibrator)
-    if len(calibrator.classes_) == 2:
-        return ["p0", "p1", "p"] if bounds else ["p"]
-    kinds = ("p", "lower", "upper") if bounds else ("p",)
-    return [f"{kind}({label})" for kind in kinds for label in calibrator.classes_.tolist()]
-
-
-def _answers(
-    calibrator: Any, columns: list[FloatArray], done: int, names: Sequence[str]
-) -> FloatArray:
+def _predict(
+    calibrator: Calibrator,
+    columns: list[FloatArray],
+    done: int,
+    names: Sequence[str],
+    table: TableFile,
+) -> Prediction:
     scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
     try:
-        p = calibrator.predict_proba(scores)
+        return of_calibrator(calibrator, scores)
     except ValueError as error:  # scores of another kind than it was fitted to
-        at = _first_refused(calibrator, scores)
-        raise InputError(
-            f"{' and '.join(map(repr, names))} in row {done + at + 1:,}: {one_line(error)}"
-        ) from error
-    if not has_bounds(calibrator):
-        return np.asarray(p[:, 1:] if p.shape[1] == 2 else p)
-    bounds = calibrator.predict_multiprobability(scores)
-    if p.shape[1] == 2:
-        return np.column_stack([bounds.p0, bounds.p1, p[:, 1]])
-    return np.column_stack([p, bounds.lower, bounds.upper])
-
-
-def _first_refused(calibrator: Any, scores: FloatArray) -> int:
-    """Return the first row that the calibrator does not take by itself."""
-    low, high = 0, len(scores) - 1
-    while low < high:  # all rows before the first are taken together
-        middle = (low + high) // 2
-        try:
-            calibrator.predict_proba(scores[: middle + 1])
-        except ValueError:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+        row = table.place(done + first_refused(calibrator, scores))
+        raise InputError(f"{' and '.join(map(repr, names))} in {row}: {one_line(error)}") from error

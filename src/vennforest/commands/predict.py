@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vennforest import persistence
+from vennforest._answers import label_column
 from vennforest._files import check_output, one_line
 from vennforest._shown import columns_of
 from vennforest._validation import FloatArray, InputError
@@ -209,11 +209,7 @@ class _Answers:
                 )
             self.shown = [self.labels.index(positive)]
         self.of_label = positive is None
-        types = {"i": pa.int64(), "u": pa.uint64(), "b": pa.bool_(), "f": pa.float64()}
-        label = types.get(model.classes_.dtype.kind, pa.string())
-        self.classes: NDArray[Any] = (
-            np.array(self.labels, dtype=object) if label == pa.string() else model.classes_
-        )
+        self.classes, label = label_column(model.classes_)
         of_each = 3 if self.bounded else 1
         numbers = ["probability", "lower", "upper"][:of_each] if self.of_label else []
         for j in self.shown:

@@ -114,15 +114,23 @@ def apply(
             "that it was calibrated on]",
         ),
     ] = None,
+    carried: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="Carry this column of SCORES along; may be given several times.  [default: all]",
+        ),
+    ] = None,
     rows_at_once: Rows = 100_000,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Turn scores into probabilities with a calibrator.
 
-    The output has all columns of SCORES, then of two classes the probability p of the second, with
-    p0 and p1 below and above it; of more the probability p(c) of each class c, with lower(c) and
-    upper(c). SCORES may be larger than memory.
+    The output has the columns of SCORES, then the most probable label, and the probability p(c) of
+    each class c, with lower(c) and upper(c) where the method has bounds. SCORES may be larger than
+    memory.
     """
     from vennforest.commands.apply import run
 
@@ -132,5 +140,6 @@ def apply(
         output,
         as_json=as_json,
         scores=scores or [],
+        carried=carried or [],
         rows_at_once=rows_at_once,
     )

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._answers import need_pyarrow
 from vennforest._validation import InputError
 from vennforest._version import __version__
-from vennforest.batch import check_number, find_column, matrix_of, need_pyarrow
+from vennforest.batch import check_number, find_column, matrix_of
 from vennforest.sources.draws import HashArray, hash_rows
 
 if TYPE_CHECKING:

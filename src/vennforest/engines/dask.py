@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vennforest._answers import need_pyarrow
 from vennforest._validation import InputError
-from vennforest.batch import BatchPredictor, find_column, need_pyarrow
+from vennforest.batch import BatchPredictor, find_column
 from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
@@ -107,7 +108,7 @@ def predict(
     -------
     dask.dataframe.DataFrame
         With the partitions and index of ``frame``, and beside the columns carried along ``label``,
-        ``p(c)`` for each class c, and where there are bounds ``lower(c)`` and ``upper(c)``.
+        and for each class c ``p(c)`` and, where there are bounds, ``lower(c)`` and ``upper(c)``.
         Nothing is computed yet; what a partition is refused for, its error names.
 
     Raises

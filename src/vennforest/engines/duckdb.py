@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vennforest._files import check_output, one_line, written_whole
+from vennforest._answers import need_pyarrow
+from vennforest._files import check_output, files_of, one_line, written_whole
 from vennforest._validation import InputError, check_count
-from vennforest.batch import BatchPredictor, check_number, find_column, need_pyarrow
+from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._sql import Statement, explain, quoted
@@ -200,7 +201,7 @@ class _Table:
             row = self.run(f"SELECT {names} FROM source {where}").to_pylist()[0]
             return row, self.shown
         for path in self.paths:
-            numbered = f"SELECT *, row_number() OVER () - 1 AS _row FROM {_reader([path])}"
+            numbered = f"SELECT *, row_number() OVER () - 1 AS _row FROM ({_query([path])})"
             found = self.run(f"SELECT {names}, _row FROM ({numbered}) {where}").to_pylist()
             if found:
                 return found[0], f"row {found[0]['_row']} of {path}"
@@ -239,7 +240,7 @@ def _opened(
     try:
         with _said_in_a_sentence(shown):
             connection.execute("SET enable_progress_bar = false")
-            connection.execute(f"CREATE VIEW source AS SELECT * FROM {_reader(paths)}")
+            connection.execute(f"CREATE VIEW source AS {_query(paths)}")
         yield _Table(connection.sql, shown, paths)
     finally:
         connection.close()
@@ -256,31 +257,59 @@ def _paths(source: Source) -> list[Path]:
     given = [source] if isinstance(source, str | os.PathLike) else list(source)
     paths: list[Path] = []
     for one in given:
-        path = Path(one)
-        if path.is_file():
-            paths.append(path)
-            continue
-        pattern = path.name if not path.is_dir() else "*.parquet"
-        folder = path.parent if not path.is_dir() else path
-        found = sorted(p for p in folder.glob(pattern) if p.is_file()) if pattern else []
+        found = files_of(Path(one))
+        if found is None and Path(one).is_file():
+            found = [Path(one)]
         if not found:
-            raise InputError(f"there is no file {path}")
+            raise InputError(f"there is no file {one}")
         paths += found
     if not paths:
         raise InputError("source must name a file or more, got none")
     return paths
 
 
-def _reader(paths: Sequence[Path]) -> str:
-    """Return the table function that reads files: those of one kind."""
+def _query(paths: Sequence[Path]) -> str:
+    """Return the query that reads files: those of one kind, with the columns of the first.
+
+    Raises
+    ------
+    InputError
+        If they are of several kinds, or one lacks a column.
+    """
     kinds = {"csv" if _is_text(path) else "parquet" for path in paths}
     if len(kinds) > 1:
         raise InputError("source must be files of one kind, got Parquet and CSV")
     listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
-    if "parquet" in kinds:
-        return f"read_parquet([{listed}])"
-    # Whether "no" is a label or false is not for each version of DuckDB to say.
-    return f"read_csv([{listed}], auto_type_candidates=['BIGINT', 'DOUBLE', 'VARCHAR'])"
+    if "csv" in kinds:
+        # Whether "no" is a label or false is not for each version of DuckDB to say.
+        types = "auto_type_candidates=['BIGINT', 'DOUBLE', 'VARCHAR']"
+        return f"SELECT * FROM read_csv([{listed}], {types})"
+    columns = "*"
+    if len(paths) > 1:
+        names = _columns_of(paths)
+        columns = ", ".join(quoted(name, '"') for name in names)
+    # Else the types of the first file would be those of all: integers of what are fractions later.
+    return f"SELECT {columns} FROM read_parquet([{listed}], union_by_name=true)"
+
+
+def _columns_of(paths: Sequence[Path]) -> list[str]:
+    """Return the columns of the first of several Parquet files, which all others must have."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    first: list[str] = []
+    for path in paths:
+        try:
+            names = parquet.read_schema(path).names
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"DuckDB cannot read {path}: {one_line(error)}") from error
+        first = first or names
+        missing = [name for name in first if name not in names]
+        if missing:
+            raise InputError(
+                f"the files must have the same columns, got none called {missing[0]!r} in {path}"
+            )
+    return first
 
 
 def _is_text(path: Path) -> bool:

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vennforest._answers import need_pyarrow
 from vennforest._validation import InputError
-from vennforest.batch import BatchPredictor, check_number, find_column, need_pyarrow
+from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._counting import Counting, Grid, fitted_to
@@ -126,9 +127,9 @@ def predict(
     Returns
     -------
     pyspark.sql.DataFrame
-        With the columns carried along, ``label``, ``p(c)`` for each class c, and where there are
-        bounds ``lower(c)`` and ``upper(c)``. Nothing is computed yet; what a partition is refused
-        for, its error names.
+        With the columns carried along, ``label``, and for each class c ``p(c)`` and, where there
+        are bounds, ``lower(c)`` and ``upper(c)``. Nothing is computed yet; what a partition is
+        refused for, its error names.
 
     Raises
     ------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vennforest._shown import columns_of
 from vennforest._validation import InputError
 from vennforest._version import __version__
 from vennforest.calibrators.base import Calibrator
@@ -91,7 +92,7 @@ class Predictor:
         self.model = model
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> pd.DataFrame:
-        """Return ``label``, ``p(c)``, and with bounds ``lower(c)`` and ``upper(c)``, a row each.
+        """Return ``label``, and of each class ``p(c)``, with bounds ``lower(c)`` and ``upper(c)``.
 
         Parameters
         ----------
@@ -105,12 +106,12 @@ class Predictor:
         if not hasattr(model, "feature_names_in_"):
             data = np.asarray(data)
         bounds, p = predict_once(model, data)
-        labels = model.classes_.tolist()
         columns: dict[str, Any] = {"label": model.classes_[p.argmax(axis=1)]}
-        columns |= {f"p({label})": p[:, j] for j, label in enumerate(labels)}
-        if bounds is not None:
-            columns |= {f"lower({label})": bounds.lower[:, j] for j, label in enumerate(labels)}
-            columns |= {f"upper({label})": bounds.upper[:, j] for j, label in enumerate(labels)}
+        parts = [p] if bounds is None else [p, bounds.lower, bounds.upper]
+        for j, label in enumerate(model.classes_.tolist()):
+            columns |= {
+                name: part[:, j] for name, part in zip(columns_of(label), parts, strict=False)
+            }
         return pd.DataFrame(columns, index=getattr(data, "index", None))
 
 

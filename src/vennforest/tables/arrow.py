@@ -18,6 +18,7 @@ from vennforest.tables.files import (
     ARROW_STREAM,
     FEATHER_1,
     PARQUET,
+    check_table_file,
     opened,
     refuse_duplicates,
 )
@@ -54,6 +55,11 @@ class ArrowFile:
             self.n_rows = file.n_rows
         self.names = _names(self.schema)
         refuse_duplicates(path, self.names)
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether it is Parquet, which other programs read as we do."""
+        return self._head.startswith(PARQUET)
 
     def parts(self, columns: Sequence[str], size: int) -> Iterator[pa.Table]:
         """Yield some columns, up to ``size`` rows after another.
@@ -100,6 +106,100 @@ class ArrowFile:
             raise InputError(
                 f"{self.path} is damaged, or not {article} {kind} file: {one_line(error)}"
             ) from error
+
+
+class ParquetFiles:
+    """A table in several Parquet files, one after another, as `ArrowFile` has it in one.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        At least one. The first tells columns and types; others may have more columns, and types
+        that are cast to these without loss.
+
+    Attributes
+    ----------
+    names, n_rows, schema
+        As of `ArrowFile`.
+    paths : list of Path
+
+    Raises
+    ------
+    InputError
+        If one is damaged, is no Parquet file, or lacks a column.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = list(paths)
+        self._files = [ArrowFile(path, _head(path)) for path in paths]
+        first = self._files[0]
+        self.names, self.n_rows = first.names, sum(file.n_rows or 0 for file in self._files)
+        self.schema = first.schema
+        for file in self._files[1:]:
+            missing = [name for name in self.names if name not in file.schema.names]
+            if missing:
+                raise InputError(
+                    f"the files of a table must have the same columns, got none called "
+                    f"{missing[0]!r} in {file.path}"
+                )
+
+    def parts(self, columns: Sequence[str], size: int) -> Iterator[pa.Table]:
+        """Yield some columns, up to ``size`` rows after another.
+
+        Raises
+        ------
+        InputError
+            If a file is damaged further on, or a column is of another type than in the first.
+        """
+        for file in self._files:
+            for part in file.parts(columns, size):
+                yield self._cast(part, file.path)
+
+    def read(self) -> pa.Table:
+        """Return all rows.
+
+        Raises
+        ------
+        InputError
+            As above.
+        """
+        return pa.concat_tables([self._cast(file.read(), file.path) for file in self._files])
+
+    def place(self, row: int) -> str:
+        """Return what to call a row, counted from 0 over all files."""
+        for file in self._files:
+            if row < (file.n_rows or 0):
+                return f"row {row + 1:,} of {file.path.name}"
+            row -= file.n_rows or 0
+        raise IndexError(row)
+
+    def _cast(self, part: pa.Table, path: Path) -> pa.Table:
+        columns = []
+        for name in part.column_names:
+            column, wanted = part[name], self.schema.field(name).type
+            try:
+                if column.type != wanted:
+                    column = column.cast(plain(column.type)).cast(plain(wanted))
+                    column = column.dictionary_encode() if plain(wanted) != wanted else column
+                columns.append(column.cast(wanted))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise InputError(
+                    f"column {name!r} must be of one type in all files of a table, got {wanted} in "
+                    f"{self._files[0].path.name} and {column.type} in {path} ({one_line(error)})"
+                ) from error
+        return pa.table(columns, names=part.column_names)
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """Return the type of a dictionary's values, and other types as they are."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _head(path: Path) -> bytes:
+    head = check_table_file(path)
+    if not head.startswith(PARQUET):
+        raise InputError(f"tables of several files must be Parquet, which {path} is not")
+    return head
 
 
 class _Parquet:

@@ -43,7 +43,7 @@ def check_table_file(path: Path) -> bytes:
         If it cannot be read.
     """
     if path.is_dir():
-        raise InputError(f"{path} is a folder: name a file in it")
+        raise InputError(f"{path} is a folder without Parquet files: name a file in it")
     if not path.exists():
         raise InputError(f"there is no file {path}{_close_files(path)}")
     refuse_special(path)

@@ -39,8 +39,12 @@ def check_names(table: TableFile, names: Sequence[str]) -> None:
         raise InputError(f"columns must be named once each, got {', '.join(names)}")
 
 
-def read_numbers(cells: pd.Series[Any], name: str, what: str) -> FloatArray:
+def read_numbers(
+    cells: pd.Series[Any], name: str, what: str, place: Callable[[int], str]
+) -> FloatArray:
     """Return a column's cells as finite numbers, shape (n,).
+
+    ``place`` says what to call a row by its number in the index of the cells.
 
     Raises
     ------
@@ -66,8 +70,8 @@ def read_numbers(cells: pd.Series[Any], name: str, what: str) -> FloatArray:
         missing = not column.there[at]
         got = "nothing" if missing else repr(cell) if isinstance(cell, str) else str(cell)
         raise InputError(
-            f"column {name!r} must hold {what} in every row, got {got} in row "
-            f"{int(cells.index[at]) + 1:,}"
+            f"column {name!r} must hold {what} in every row, got {got} in "
+            f"{place(int(cells.index[at]))}"
         )
     return values
 
@@ -158,7 +162,10 @@ class ScoreColumns:
             done += len(batch.rows)
             if len(rows):
                 codes = labels.present.map(self._code).to_numpy(dtype=np.int64)
-                columns = [read_numbers(rows[name], name, "scores") for name in self.scores]
+                columns = [
+                    read_numbers(rows[name], name, "scores", self.table.place)
+                    for name in self.scores
+                ]
                 scores, weight = _stacked(columns), self._weights(rows)
                 if weight is not None and not weight.all():
                     there = weight > 0
@@ -170,12 +177,12 @@ class ScoreColumns:
     def _weights(self, rows: pd.DataFrame) -> FloatArray | None:
         if self.weight is None:
             return None
-        weight = read_numbers(rows[self.weight], self.weight, "weights")
+        weight = read_numbers(rows[self.weight], self.weight, "weights", self.table.place)
         if (weight < 0).any():
             at = int((weight < 0).argmax())
             raise InputError(
                 f"column {self.weight!r} must hold weights that are not negative, got "
-                f"{weight[at]:g} in row {int(rows.index[at]) + 1:,}"
+                f"{weight[at]:g} in {self.table.place(int(rows.index[at]))}"
             )
         return weight
 

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vennforest._files import one_line
+from vennforest._files import files_of, one_line
 from vennforest._validation import InputError
-from vennforest.tables.arrow import ArrowFile, to_frame
+from vennforest.tables.arrow import ArrowFile, ParquetFiles, plain, to_frame
 from vennforest.tables.cells import Column, numbers
 from vennforest.tables.files import check_table_file, is_arrow
 from vennforest.tables.text import TextFormat, read_text, text_format, text_parts, with_point
@@ -34,7 +34,8 @@ class TableFile:
     Parameters
     ----------
     path : Path
-        CSV or TSV (also gzipped), Parquet, or Arrow; the format is detected from the content.
+        CSV or TSV (also gzipped), Parquet, or Arrow; the format is detected from the content. A
+        folder of Parquet files, or a pattern such as ``part-*.parquet``, is one table.
 
     Attributes
     ----------
@@ -54,10 +55,14 @@ class TableFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.text: TextFormat | None = None
-        self._arrow: ArrowFile | None = None
+        self._arrow: ArrowFile | ParquetFiles | None = None
         try:
-            head = check_table_file(path)
-            if is_arrow(head):
+            several = files_of(path)
+            head = b"" if several else check_table_file(path)
+            if several:
+                self._arrow = ParquetFiles(several)
+                self.names = self._arrow.names
+            elif is_arrow(head):
                 self._arrow = ArrowFile(path, head)
                 self.names = self._arrow.names
             else:
@@ -72,6 +77,19 @@ class TableFile:
     def n_rows(self) -> int | None:
         """Number of rows."""
         return None if self._arrow is None else self._arrow.n_rows
+
+    @property
+    def parquet_files(self) -> list[Path]:
+        """The files, if they are Parquet."""
+        if isinstance(self._arrow, ParquetFiles):
+            return self._arrow.paths
+        return [self.path] if self._arrow is not None and self._arrow.is_parquet else []
+
+    def place(self, row: int) -> str:
+        """Return what to call a row, counted from 0: of several files also the file."""
+        if isinstance(self._arrow, ParquetFiles):
+            return self._arrow.place(row)
+        return f"row {row + 1:,}"
 
     def read(self) -> pd.DataFrame:
         """Return all rows; columns of numbers and booleans in a text file become such.
@@ -99,7 +117,7 @@ class TableFile:
         """Return the Arrow types of columns."""
         if self._arrow is None:
             return [pa.string()] * len(columns)
-        return [_plain(self._arrow.schema.field(name).type) for name in columns]
+        return [plain(self._arrow.schema.field(name).type) for name in columns]
 
     def batches(
         self,
@@ -159,7 +177,7 @@ class TableFile:
             rows = to_frame(some.select(list(columns)))
             rows.index = pd.RangeIndex(first, first + len(rows))
             first += len(rows)
-            others = [some[name].cast(_plain(some[name].type)).combine_chunks() for name in carried]
+            others = [some[name].cast(plain(some[name].type)).combine_chunks() for name in carried]
             yield Batch(rows, others)
 
     def _unreadable(self, error: Exception) -> InputError:
@@ -192,7 +210,3 @@ def _integers(column: Column, cells: pd.Series[Any]) -> pd.Series[Any]:
             values = np.array([int(cell) for cell in column.present.tolist()], dtype=np.int64)
             return pd.Series(values, index=cells.index)
     return cells
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
