@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from vennforest._validation import InputError
 from vennforest.tables.dates import date_format
+from vennforest.tables.written import HUNDREDS, PLAIN, NumberFormat, learn_format
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Kind = Literal["number", "boolean", "date", "duration", "text", "empty"]
-"""What the cells of a column hold."""
+Kind = Literal["number", "boolean", "date", "duration", "text", "category", "empty"]
+"""What the cells of a column hold; a category is text that was declared, of whatever cells."""
 
 PLURAL: dict[str, str] = {
     "number": "numbers",
@@ -22,6 +23,7 @@ PLURAL: dict[str, str] = {
     "date": "dates",
     "duration": "durations",
     "text": "text",
+    "category": "text",
     "empty": "no values",
 }
 
@@ -35,7 +37,11 @@ MISSING = ["", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null",
 WORDS = {"true": 1.0, "false": 0.0}
 """What every cell of a text column of booleans says."""
 
-BOOLEANS = {**WORDS, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
+BOOLEANS = {
+    **WORDS,
+    **dict.fromkeys(("1", "1.0", "yes", "y", "t"), 1.0),
+    **dict.fromkeys(("0", "0.0", "no", "n", "f"), 0.0),
+}
 """What is read as a boolean once a column is known to hold booleans."""
 
 FIRST = 1000
@@ -58,6 +64,8 @@ class Column:
         The cells that are not missing.
     there : ndarray of shape (n,)
         Which these are.
+    declared : str or None
+        What the user says that it holds, while that is compared with it.
 
     Raises
     ------
@@ -71,6 +79,7 @@ class Column:
         self.categorical = isinstance(cells.dtype, pd.CategoricalDtype)
         self.cells = cells.astype(object) if self.categorical else cells
         self.name = name
+        self.declared: str | None = None
         self.there: NDArray[np.bool_] = cells.notna().to_numpy(dtype=bool)
         if _kind_letter(self.cells) == "O":
             self._clean()
@@ -121,6 +130,34 @@ class Column:
             return "text"
         return "number"
 
+    def learn_written(self, kind: Kind) -> str | None:
+        """Return how the numbers or dates of a declared column are written; None: as dates.
+
+        Raises
+        ------
+        InputError
+            If a cell is none, or is written otherwise than others.
+        """
+        if kind == "date":
+            if not self._is_text():
+                return None
+            dates = self.present.astype(str)
+            written = date_format(dates)
+            if written is None:
+                raise InputError(
+                    f"column {self.name!r} is declared as date and its cells share no format "
+                    f"({_shown(dates.iloc[0])} in {self._row(self._place(0))}): declare it with "
+                    'one, such as "date %d.%m.%Y", and leave cells empty that are no dates'
+                )
+            return written
+        cells = self.present.tolist()
+        texts = [cell for cell in cells if isinstance(cell, str)]
+        found = learn_format(texts, self.name) if texts else NumberFormat(PLAIN)
+        if isinstance(found, int):
+            places = [i for i, cell in enumerate(cells) if isinstance(cell, str)]
+            self._refuse("number", places[found])
+        return str(found)
+
     def _is_text(self) -> bool:
         import pandas as pd
 
@@ -169,7 +206,8 @@ class Column:
         kind : str
             What they hold.
         written : str, optional
-            The format of dates written as text.
+            How numbers or dates are written as text; None: as Python writes numbers, and in
+            ISO 8601.
 
         Raises
         ------
@@ -183,10 +221,12 @@ class Column:
             values: Any = np.full(len(self.cells), np.nan)
         elif kind == "text":
             values = self._text()
+        elif kind == "category":
+            values = self._category()
         elif kind == "date":
             values = self._dates(written)
         else:
-            values = self._numbers(kind)
+            values = self._numbers(kind, written)
         read: pd.Series[Any] = pd.Series(values, index=self.cells.index, dtype=values.dtype)
         return read
 
@@ -199,6 +239,11 @@ class Column:
         values[self.there] = [str(cell) for cell in self.present]
         return values
 
+    def _category(self) -> NDArray[Any]:
+        values = np.full(len(self.cells), None, dtype=object)
+        values[self.there] = [_as_written(cell) for cell in self.present.tolist()]
+        return values
+
     def _dates(self, written: str | None) -> NDArray[Any]:
         import pandas as pd
 
@@ -206,6 +251,8 @@ class Column:
         present = self.present
         if not len(present):
             return values
+        if _kind_letter(present) in "iuf" and written is not None:  # 20211231
+            present = present.map(_as_written)
         if _kind_letter(present) in "biufm":
             self._refuse("date", 0)
         text = np.array([isinstance(cell, str) for cell in present.tolist()])
@@ -220,7 +267,7 @@ class Column:
         values[self.there] = dates.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
         return values
 
-    def _numbers(self, kind: Kind) -> NDArray[np.float64]:
+    def _numbers(self, kind: Kind, written: str | None) -> NDArray[np.float64]:
         values = np.full(len(self.cells), np.nan)
         present = self.present
         if not len(present):
@@ -233,7 +280,12 @@ class Column:
         elif letter in "Mm":
             self._refuse(kind, 0)
         else:
-            values[self.there] = self._from_cells(present.tolist(), kind)
+            how = None if written is None else NumberFormat.parse(written)
+            values[self.there] = self._from_cells(present.tolist(), kind, how)
+        if kind == "boolean":
+            wrong = ~np.isin(values, (0, 1)) & self.there
+            if wrong.any():
+                self._refuse(kind, int(wrong[self.there].argmax()))
         wrong = (np.abs(values) > LARGEST) & self.there
         if wrong.any():
             at = int(wrong.argmax())
@@ -244,8 +296,9 @@ class Column:
             )
         return values
 
-    def _from_cells(self, cells: list[Any], kind: Kind) -> Any:
-        if kind == "number" and (fast := numbers(cells)) is not None:
+    def _from_cells(self, cells: list[Any], kind: Kind, how: NumberFormat | None) -> Any:
+        plain = how is None or (how.digits == PLAIN and how.unit not in HUNDREDS)
+        if kind == "number" and plain and (fast := numbers(cells)) is not None:
             return fast
         read = []
         for at, cell in enumerate(cells):
@@ -254,29 +307,53 @@ class Column:
                 value = cell.total_seconds() if hasattr(cell, "total_seconds") else None
             elif kind == "boolean" and isinstance(cell, str):
                 value = BOOLEANS.get(cell.strip().lower())
+            elif how is not None and isinstance(cell, str):
+                found = how.read(cell)
+                value = None if found is None else found.value
             else:
                 value = number(cell)
             if value is None:
-                self._refuse(kind, at)
+                self._refuse(kind, at, None if how is None else str(how))
             else:
                 read.append(value)
         return read
 
     def _refuse(self, kind: Kind, at: int, written: str | None = None) -> None:
         """Raise the error that names the cell, counted among those that are there."""
-        place = int(np.flatnonzero(self.there)[at])
-        value = self.cells.iloc[place]
-        cell = repr(value) if isinstance(value, str) else str(value)
-        cell = cell if len(cell) <= 60 else cell[:59] + "…"
+        place = self._place(at)
+        cell = _shown(self.cells.iloc[place])
+        if self.declared is not None:
+            first = _shown(self.present.iloc[0])
+            other = f", which is none or written otherwise than {first}" if first != cell else ""
+            raise InputError(
+                f"column {self.name!r} is declared as {self.declared} and holds {cell} in "
+                f"{self._row(place)}{other}: correct such cells or leave them empty, or declare "
+                "the column as category"
+            )
         how = f" written like {written}" if written else ""
         raise InputError(
             f"column {self.name!r} held {PLURAL[kind]}{how} in training and now holds {cell} in "
             f"{self._row(place)}"
         )
 
+    def _place(self, at: int) -> int:
+        return int(np.flatnonzero(self.there)[at])
+
     def _row(self, place: int) -> str:
         label = self.cells.index[place]
         return f"row {label + 1:,}" if isinstance(label, int | np.integer) else f"row {label!r}"
+
+
+def _shown(value: Any) -> str:
+    cell = repr(value) if isinstance(value, str) else str(value)
+    return cell if len(cell) <= 60 else cell[:59] + "…"
+
+
+def _as_written(cell: Any) -> str:
+    """Return a cell as text; whole numbers have no fraction, as a gap among them would give."""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell)
 
 
 def number(cell: Any) -> float | None:

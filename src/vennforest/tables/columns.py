@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._loaded import expect
 from vennforest._validation import InputError, is_frame
 from vennforest.tables.cells import LARGEST, Column, Kind
+from vennforest.tables.types import DROP, check_types, learn_declared
+from vennforest.tables.written import NumberFormat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,12 +32,26 @@ class TableColumns(TransformerMixin, BaseEstimator):
     or is a date in one common format; cells that are blank or say NA, N/A, NaN, n/a, nan, null or
     NULL are missing. A column of categories is text.
 
+    Parameters
+    ----------
+    types : dict of str to str, optional
+        What columns hold where that is not to be guessed, by name:
+
+        - ``"number"``: also "1,234 €", "12.5%" (which is 0.125) and "<0.5" (taken for its limit,
+          0.5). Whether comma or point is the decimal one is seen from all cells;
+          ``"number 1.234,5 €"``, a sample, fixes it. All cells have one unit, or none.
+        - ``"date"``, or with a format ``"date %d.%m.%Y"``.
+        - ``"category"`` or ``"text"``: cells as they are, also numbers.
+        - ``"boolean"``: true, false, yes, no, 1, 0. ``"duration"``: of that type already.
+        - ``"drop"``: the column is left out.
+
     Attributes
     ----------
     kinds_ : list of str
-        For each column: number, boolean, date, duration, text or empty.
+        For each column: number, boolean, date, duration, text, category or empty.
     formats_ : list of str or None
-        How the dates of a column were written; None: as dates, or no dates.
+        How the dates of a column, or the numbers of one that was declared, were written; None: as
+        dates or plain numbers.
     feature_names_in_ : ndarray of shape (d,)
         The names of the columns.
     n_features_in_ : int
@@ -44,6 +60,10 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
     kinds_: list[Kind]
     formats_: list[str | None]
+    types: dict[str, str] | None = None  # of models that were saved before there were any
+
+    def __init__(self, types: dict[str, str] | None = None) -> None:
+        self.types = types
 
     def fit(self, X: pd.DataFrame, y: object = None) -> Self:
         """Learn what each column holds.
@@ -56,19 +76,26 @@ class TableColumns(TransformerMixin, BaseEstimator):
         Raises
         ------
         InputError
-            If it is no data frame, has no columns, two share a name, or all are empty.
+            If it is no data frame, has no columns, two share a name, or all are empty; if ``types``
+            name another column, or a cell is not what they declare.
         """
         X = as_pandas(X)
+        types = {} if self.types is None else check_types(self.types)
+        X = _without_dropped(X, types)
         names = [str(name) for name in X.columns]
         if not names:
             raise InputError("X must have at least one column, got none")
         if len(set(names)) < len(names):
             raise InputError("X must have columns of different names, got two alike")
         block = _Numbers(X)
-        learnt = [
-            ("number", None) if i in block.places else Column(X.iloc[:, i], name).learn()
-            for i, name in enumerate(names)
-        ]
+        learnt: list[tuple[Kind, str | None]] = []
+        for i, name in enumerate(names):
+            if name in types:
+                learnt.append(learn_declared(Column(X.iloc[:, i], name), types[name]))
+            elif i in block.places:
+                learnt.append(("number", None))
+            else:
+                learnt.append(Column(X.iloc[:, i], name).learn())
         if all(kind == "empty" for kind, _ in learnt):
             raise InputError("X must have a column with values, got empty ones only")
         self.kinds_ = [kind for kind, _ in learnt]
@@ -111,8 +138,30 @@ class TableColumns(TransformerMixin, BaseEstimator):
                 columns[name] = Column(X.iloc[:, place], name).read(kind, written)
         return type(X)(columns, index=X.index)
 
+    def as_types(self) -> dict[str, str]:
+        """Return what each column holds, in the form of ``types``."""
+        check_is_fitted(self, "kinds_")
+        found = {}
+        for name, kind, written in zip(
+            self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True
+        ):
+            declared = DROP if kind == "empty" else kind
+            found[name] = declared if written is None else f"{declared} {written}"
+        return found
+
+    @property
+    def plain_numbers(self) -> list[str]:
+        """The columns in which a decimal comma is no part of how they were written in training."""
+        return [
+            name
+            for name, kind, written in zip(
+                self.feature_names_in_.tolist(), self.kinds_, self.formats_, strict=True
+            )
+            if kind == "number" and (written is None or "," not in written)
+        ]
+
     def check_loaded(self) -> None:
-        """Refuse kinds of columns that are unknown, or of other columns.
+        """Refuse kinds of columns that are unknown, or of other columns, and formats of none.
 
         Raises
         ------
@@ -131,6 +180,11 @@ class TableColumns(TransformerMixin, BaseEstimator):
             all(written is None or isinstance(written, str) for written in self.formats_),
             "formats_ must be text or None",
         )
+        for kind, written in zip(self.kinds_, self.formats_, strict=True):
+            if kind == "number" and written is not None:
+                NumberFormat.parse(written)
+        if self.types is not None:
+            check_types(self.types)
 
     def check_names(self, names: Iterable[str]) -> list[str]:
         """Return the names that were not in training.
@@ -176,6 +230,19 @@ def unknown_names(names: Iterable[str], known: list[str]) -> list[str]:
         what = "column" if len(missing) == 1 else "columns"
         raise InputError(f"the table lacks the {what} {shown}{more} of training{hint}")
     return extra
+
+
+def _without_dropped(X: pd.DataFrame, types: dict[str, str]) -> pd.DataFrame:
+    """Return a table without the columns to drop, once all that are named are there."""
+    names = [str(name) for name in X.columns]
+    for name in types:
+        if name not in names:
+            close = get_close_matches(name, names, n=1, cutoff=0.6)
+            hint = f": did you mean {close[0]!r}?" if close else ""
+            raise InputError(f"types must name columns of the table, got {name!r}{hint}")
+    unwanted = [name for name, declared in types.items() if declared.strip() == DROP]
+    kept = [i for i, name in enumerate(names) if name not in unwanted]
+    return X.iloc[:, kept] if unwanted else X
 
 
 def as_pandas(X: Any) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
+def read_table(path: str | os.PathLike[str], as_text: Iterable[str] = ()) -> pd.DataFrame:
     """Read a table from CSV or TSV (also gzipped), Parquet, or Arrow (Feather, IPC).
 
     The format is detected from the content. Of a text file the first line names the columns; the
@@ -24,6 +25,8 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     ----------
     path : path-like
         The file.
+    as_text : iterable of str
+        Columns that stay as they are written, of a text file: those whose types are declared.
 
     Returns
     -------
@@ -42,7 +45,7 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     need_pandas()
     from vennforest.tables.stream import TableFile
 
-    table = TableFile(Path(path)).read()
+    table = TableFile(Path(path)).read(as_text)
     if not len(table):
         raise InputError(
             f"{os.fspath(path)} has no rows, only the names of {len(table.columns)} columns"

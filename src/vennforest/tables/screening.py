@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
+from vennforest._validation import InputError
 from vennforest.tables.cells import Column, number
+from vennforest.tables.written import COMMA, POINT, learn_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -237,7 +240,8 @@ def _text_of(sample: Sequence[str], name: str) -> str | None:
     if _share(LIKE_DATE.match, sample) >= MOSTLY:
         return (
             f"{name!r} looks like dates, such as {sample[0]!r}, but is read as text: the format is "
-            "not a common one, or not the same in all cells. Write them as 2021-01-25."
+            "not a common one, or not the same in all cells. Write them as 2021-01-25, or declare "
+            f"their format with --types, such as {_declared(name, 'date %d.%m.%Y')}."
         )
     plain = [value for value in sample if number(value) is not None]
     like = [value for value in sample if LIKE_NUMBER.match(value) and any(map(str.isdigit, value))]
@@ -246,11 +250,23 @@ def _text_of(sample: Sequence[str], name: str) -> str | None:
     odd = next((value for value in sample if number(value) is None), sample[0])
     if len(plain) < MOSTLY * len(sample) and len(set(like)) < FEWEST:
         return None  # grades and codes such as 1a
+    try:
+        how = learn_format(sample, name)
+        odd = sample[how] if isinstance(how, int) else odd
+        what = _declared(name, "number" if isinstance(how, int) else f"number {how}")
+    except InputError:  # the comma may be either
+        what = " or ".join(_declared(name, f"number {digits}") for digits in (POINT, COMMA))
+    also = "" if any(map(str.isdigit, odd)) else ", leave others empty"
     odd = odd if len(odd) <= 30 else odd[:29] + "…"
     return (
         f"{name!r} looks like numbers but is read as text, because of cells such as {odd!r}: write "
-        "plain numbers with a decimal point."
+        f"plain numbers with a decimal point{also}, or declare it with --types: "
+        f"{what}."
     )
+
+
+def _declared(name: str, what: str) -> str:
+    return json.dumps({name: what}, ensure_ascii=False)
 
 
 def _dates(present: pd.Series[Any], name: str) -> str | None:
@@ -264,10 +280,13 @@ def _dates(present: pd.Series[Any], name: str) -> str | None:
     _, written = Column(present, str(name)).learn()
     if written is None:
         return None
-    first = "the day" if written.index("%d") < written.index("%m") else "the month"
+    first, second = "the day", "the month"
+    if written.index("%d") > written.index("%m"):
+        first, second = second, first
+    swapped = written.translate(str.maketrans("dm", "md"))
     return (
         f"In {str(name)!r} day and month could be either; the first number is taken for {first}. "
-        "Write dates as 2021-01-25."
+        f"If it is {second}, say so with --types: {_declared(str(name), f'date {swapped}')}."
     )
 
 

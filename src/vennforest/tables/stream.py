@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,8 +91,13 @@ class TableFile:
             return self._arrow.place(row)
         return f"row {row + 1:,}"
 
-    def read(self) -> pd.DataFrame:
+    def read(self, as_text: Iterable[str] = ()) -> pd.DataFrame:
         """Return all rows; columns of numbers and booleans in a text file become such.
+
+        Parameters
+        ----------
+        as_text : iterable of str
+            Columns that stay text in a text file.
 
         Raises
         ------
@@ -109,7 +114,7 @@ class TableFile:
         comma, index = self.text.decimal == ",", cells.index
         columns: dict[Any, Any] = dict(cells.items())
         del cells  # so that the text of a column goes when its numbers are there
-        for name in self.names:
+        for name in set(self.names).difference(as_text):
             columns[name] = _typed(columns[name], comma)
         return pd.DataFrame(columns, index=index)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from vennforest._validation import InputError
 from vennforest.tables import screening
 from vennforest.tables.cells import Column
 from vennforest.tables.read import find_column, need_pandas
+from vennforest.tables.types import DROP, declared_read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +40,8 @@ class LabelledTable:
         What the table is called.
     notes : list of str
         Remarks on what was left out or looks doubtful, one sentence each.
+    types : dict of str to str
+        What columns of X were declared to hold, see `TableColumns`.
     """
 
     X: pd.DataFrame
@@ -46,6 +49,7 @@ class LabelledTable:
     target: str
     name: str
     notes: list[str]
+    types: dict[str, str] = field(default_factory=dict)
 
 
 def split_target(
@@ -56,6 +60,7 @@ def split_target(
     name: str = "table",
     keep: list[str] | None = None,
     screened: bool = True,
+    types: Mapping[str, str] | None = None,
 ) -> LabelledTable:
     """Split a table into X and y; rows without a label are left out, and so are identifiers.
 
@@ -76,16 +81,29 @@ def split_target(
         Columns that stay though they look like identifiers.
     screened : bool
         Whether identifiers are left out, and remarks made on doubtful columns.
+    types : mapping of str to str, optional
+        What columns hold, see `TableColumns`; those to drop are left out, and others stay though
+        they look like identifiers.
 
     Raises
     ------
     InputError
-        If there is no such column, no other column, no label or only one class, or the labels are
-        a quantity or nearly as many as there are rows.
+        If there is no such column, no other column, no label or only one class, the labels are
+        a quantity or nearly as many as there are rows, or a cell is not what is declared.
     """
     target = find_column(table, target)
+    types = {
+        find_column(table, name, "declared column"): declared
+        for name, declared in (types or {}).items()
+    }
+    if target in types:
+        raise InputError(
+            f"the target {target!r} must not be among the types, labels are taken as they are: "
+            "leave it out there"
+        )
     unwanted = [find_column(table, name) for name in drop or []]
-    kept = {find_column(table, name) for name in keep or []}
+    unwanted += [name for name, declared in types.items() if declared.strip() == DROP]
+    kept = {find_column(table, name) for name in [*(keep or []), *types]}
     if target in unwanted:
         raise InputError(f"the target {target!r} must not be among the columns left out")
     notes: list[str] = []
@@ -101,10 +119,11 @@ def split_target(
         notes.append(f"{missing:,} of {len(table):,} rows have no {target!r} and are left out.")
         X = X[known]
     y = _labels(labels.present, target)
+    types = {name: declared for name, declared in types.items() if name in X.columns}
     if screened:
-        X, remarks = _screened(X, y, kept)
+        X, remarks = _screened(X, y, kept, types)
         notes += remarks
-    return LabelledTable(X, y, target, name, notes)
+    return LabelledTable(X, y, target, name, notes, types)
 
 
 def load_example(
@@ -186,9 +205,13 @@ def _labels(column: pd.Series[Any], target: str) -> NDArray[Any]:
     return labels
 
 
-def _screened(X: pd.DataFrame, y: NDArray[Any], kept: set[str]) -> tuple[pd.DataFrame, list[str]]:
+def _screened(
+    whole: pd.DataFrame, y: NDArray[Any], kept: set[str], types: Mapping[str, str]
+) -> tuple[pd.DataFrame, list[str]]:
     """Return X without identifiers, and remarks on it."""
     notes = screening.alike(np.unique(y))
+    X, remarks = declared_read(whole, types)
+    notes += remarks
     found = {n: why for n, why in screening.identifiers(X).items() if n not in kept}
     if found and len(found) == len(X.columns):
         notes.append(f"All columns look like identifiers ({_shown(found)}), and are kept.")
@@ -201,7 +224,7 @@ def _screened(X: pd.DataFrame, y: NDArray[Any], kept: set[str]) -> tuple[pd.Data
             f"Left out as identifiers, which name rows and tell nothing of new ones ({reasons}); "
             "--keep brings a column back."
         )
-        X = X.drop(columns=list(found))
+        X, whole = X.drop(columns=list(found)), whole.drop(columns=list(found))
     alone = screening.leaks(X, y)
     if alone:
         many = len(alone) > 1
@@ -222,7 +245,7 @@ def _screened(X: pd.DataFrame, y: NDArray[Any], kept: set[str]) -> tuple[pd.Data
             f"{_shown(same)} {'hold' if len(same) > 1 else 'holds'} one value in every row, which "
             "tells nothing."
         )
-    return X, [*notes, *screening.misread(X)]
+    return whole, [*notes, *screening.misread(X.drop(columns=list(types)))]
 
 
 def _shown(names: Iterable[str], most: int = 8) -> str:

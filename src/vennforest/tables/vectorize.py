@@ -24,7 +24,9 @@ Encoding = Literal["number", "category", "text", "date", "empty"]
 """How a column becomes numbers."""
 
 
-def table_pipeline(classifier: Any, random_state: Any = None) -> Pipeline:
+def table_pipeline(
+    classifier: Any, random_state: Any = None, *, types: dict[str, str] | None = None
+) -> Pipeline:
     """Return a classifier that takes tables with text, dates and missing cells.
 
     It is what ``vennforest fit`` and ``vennforest report`` train: `TableColumns` learns what each
@@ -36,6 +38,9 @@ def table_pipeline(classifier: Any, random_state: Any = None) -> Pipeline:
         Takes numbers, among them NaN, as scikit-learn's forests do.
     random_state : int, RandomState instance or None, default=None
         Of the encoder of text.
+    types : dict of str to str, optional
+        What columns hold where that is not to be guessed, such as
+        ``{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y"}``, see `TableColumns`.
 
     Returns
     -------
@@ -53,7 +58,7 @@ def table_pipeline(classifier: Any, random_state: Any = None) -> Pipeline:
     >>> model.predict(pd.DataFrame({"size": [3], "colour": ["blue"]}))
     array(['b'], dtype='<U1')
     """
-    return make_pipeline(TableColumns(), TableEncoder(random_state=random_state), classifier)
+    return make_pipeline(TableColumns(types), TableEncoder(random_state=random_state), classifier)
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):

@@ -1,0 +1,166 @@
+"""Numbers as people write them: decimal commas, thousands, units, per cent, limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._validation import InputError
+
+PLAIN, POINT, COMMA = "1234.5", "1,234.5", "1.234,5"
+"""How a number is written: the point is the decimal one, and there are no commas; the comma
+separates thousands; the comma is the decimal one. Spaces and apostrophes separate thousands always.
+"""
+
+HUNDREDS = {"%": -2, "‰": -3}
+"""Units that are a power of ten."""
+
+UNIT = r"[^\d\s.,'’<>≤≥~=+\-−()]"
+"""How a unit begins."""
+
+CELL = re.compile(
+    r"(?P<limit>[<>]=?|[≤≥~])?\s*(?P<sign>[-+−])?\s*"
+    rf"(?P<before>{UNIT}{{1,4}})?\s*(?P<second>[-+−])?\s*"
+    r"(?P<digits>[.,]?\d(?:[\d.,'’\s]*\d)?[.,]?)(?P<power>[eE][-+]?\d+)?\s*"
+    rf"(?P<after>{UNIT}\S{{0,15}})?"
+)
+
+
+def _digits(thousands: str, decimal: str) -> re.Pattern[str]:
+    groups = rf"[1-9]\d{{0,2}}(?P<by>[{thousands}\s'’])(?:\d{{2,3}}(?P=by))*\d{{3}}"
+    return re.compile(rf"(?P<whole>{groups}|\d*)(?:{decimal}(?P<part>\d*))?")
+
+
+DIGITS = {PLAIN: _digits("", r"\."), POINT: _digits(",", r"\."), COMMA: _digits(".", ",")}
+
+
+@dataclass(frozen=True)
+class Number:
+    """A cell that was read as a number.
+
+    Attributes
+    ----------
+    value : float
+        Of a limit ("<0.5") the limit; of "12.5%" 0.125.
+    unit : str
+        What stands before or after it, such as a currency; empty where there is nothing.
+    limit : bool
+        Whether it is one.
+    """
+
+    value: float
+    unit: str
+    limit: bool
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """How the numbers of a column are written.
+
+    Attributes
+    ----------
+    digits : {"1234.5", "1,234.5", "1.234,5"}
+    unit : str
+        The one that cells may have; empty: none. Of a percentage all have it.
+    """
+
+    digits: str
+    unit: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.digits} {self.unit}".strip()
+
+    @classmethod
+    def parse(cls, text: str) -> NumberFormat:
+        """Return the format of a sample: one number such as ``1.234,5 €``.
+
+        Raises
+        ------
+        InputError
+            If it is none, or could be of several.
+        """
+        found = CELL.fullmatch(text.strip())
+        if found is not None and not (found["limit"] or found["sign"] or found["second"]):
+            fitting = [name for name in DIGITS if _read(text, name) is not None]
+            values = {_value(text, name) for name in fitting}
+            if len(values) == 1:
+                unit = found["after"] or found["before"] or ""
+                return cls(fitting[0], unit)
+        raise InputError(
+            f"a format of numbers must be a sample such as {PLAIN}, {POINT} or {COMMA}, with a "
+            f"unit if there is one, got {text!r}"
+        )
+
+    def read(self, cell: str) -> Number | None:
+        """Return a cell as a number, None where it is not written like this."""
+        found = _read(cell, self.digits)
+        if found is None or found.unit not in ("", self.unit):
+            return None
+        if self.unit in HUNDREDS and not found.unit and found.value != 0:
+            return None
+        return found
+
+    def numbers(self, cells: Sequence[str]) -> tuple[NDArray[np.float64], int | None]:
+        """Return the values of cells up to the first that is none, and which that is."""
+        values = np.full(len(cells), np.nan)
+        for i, cell in enumerate(cells):
+            found = self.read(cell)
+            if found is None:
+                return values, i
+            values[i] = found.value
+        return values, None
+
+
+def learn_format(cells: Sequence[str], name: str) -> NumberFormat | int:
+    """Return how the cells of a column are written, or the first that does not fit the others.
+
+    Raises
+    ------
+    InputError
+        If a comma or a point could separate thousands or decimals in all of them.
+    """
+    fits = {digits: [_read(cell, digits) for cell in cells] for digits in (POINT, COMMA)}
+    missed = {digits: [one is None for one in read].count(True) for digits, read in fits.items()}
+    digits = COMMA if missed[COMMA] < missed[POINT] else POINT
+    if missed[digits]:
+        return fits[digits].index(None)
+    if not missed[COMMA] and not missed[POINT]:
+        for i, cell in enumerate(cells):
+            point, comma = fits[POINT][i], fits[COMMA][i]
+            if point is not None and comma is not None and point.value != comma.value:
+                raise InputError(
+                    f"{cell!r} in column {name!r} could be {point.value:g} or {comma.value:g}, and "
+                    f'no other cell says which: declare it as "number {POINT}" or "number {COMMA}"'
+                )
+    if digits == POINT and not any("," in cell for cell in cells):
+        digits = PLAIN
+    units = [one.unit for one in fits[COMMA if digits == COMMA else POINT] if one is not None]
+    unit = next((unit for unit in units if unit), "")
+    how = NumberFormat(digits, unit)
+    wrong = how.numbers(cells)[1]
+    return how if wrong is None else wrong
+
+
+def _read(cell: str, digits: str) -> Number | None:
+    """Return a cell as a number with whatever unit, None where it is none."""
+    found = CELL.fullmatch(cell.strip())
+    if found is None or (found["sign"] and found["second"]) or (found["before"] and found["after"]):
+        return None
+    number = DIGITS[digits].fullmatch(found["digits"])
+    if number is None or not (number["whole"] or number["part"]):
+        return None
+    unit = found["before"] or found["after"] or ""
+    whole = re.sub(r"\D", "", number["whole"])
+    power = int((found["power"] or "e0")[1:]) + HUNDREDS.get(unit, 0)
+    value = float(f"{whole or 0}.{number['part'] or 0}e{power}")
+    sign = -1.0 if (found["sign"] or found["second"]) in ("-", "−") else 1.0
+    return Number(sign * value, unit, bool(found["limit"]))
+
+
+def _value(cell: str, digits: str) -> float | None:
+    found = _read(cell, digits)
+    return None if found is None else found.value
