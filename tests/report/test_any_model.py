@@ -22,7 +22,7 @@ from vennforest.report.given import class_of_name  # noqa: E402
 from vennforest.report.learners import LEARNERS  # noqa: E402
 from vennforest.report.page import render  # noqa: E402
 from vennforest.report.recipe import recipe  # noqa: E402
-from vennforest.report.splits import forward, group_numbers, grouped  # noqa: E402
+from vennforest.report.splits import forward, grouped, members_of  # noqa: E402
 from vennforest.report.subgroups import holm, parted, subgroups  # noqa: E402
 from vennforest.report.thresholds import cost_threshold, thresholds_of  # noqa: E402
 
@@ -220,8 +220,10 @@ def test_groups_are_never_on_both_sides():
     assert kept.settings["calibrate_on"] == "cv" and "groups=groups" in recipe(kept)
     assert (kept.knowledge.high - kept.knowledge.low) > 0.25  # 40 observations, not 200
     assert any("40 groups" in sentence for sentence in words.knows(kept)[1])
-    numbers, alone = group_numbers(["a", None, "a", "", 1, "1"], 6)
-    assert alone == 2 and numbers[0] == numbers[2] and len(np.unique(numbers)) == 5
+    notes = []
+    numbers = members_of(["a", None, "a", "", 1, "1"], 6, notes)
+    assert notes == ["2 rows without a group count as a group each."]
+    assert numbers[0] == numbers[2] and len(np.unique(numbers)) == 5
     with pytest.raises(ValueError, match="at least two"):
         grouped(np.array([0, 1, 0, 1]), np.zeros(4, np.intp), 2, 0)
     with pytest.raises(ValueError, match="groups must have shape"):

@@ -14,12 +14,13 @@ from vennforest.decisions import CostMatrix
 from vennforest.metrics import auc_interval
 from vennforest.report.evaluation import NAMES, Evaluation, Origin
 from vennforest.report.measures import (
+    Difference,
     difference_over_rows,
     log_losses,
     measure,
     squared_losses,
 )
-from vennforest.report.predictions import OutOfFold
+from vennforest.report.predictions import MethodEstimates, OutOfFold
 from vennforest.report.verdict import judge
 
 
@@ -75,14 +76,6 @@ def assemble(
     # The log loss tells rare classes apart, which hardly move the Brier score.
     finite = measures[verdict.method].impossible == 0
     losses = log_losses if finite else squared_losses
-    constant = None
-    if matrix is not None:
-        always = int(matrix.costs[folds.codes].mean(axis=0).argmin())
-        constant = difference_over_rows(
-            matrix.costs[folds.codes, always],
-            matrix.paid(matrix.decide(best.p), folds.codes),
-            folds,
-        )
     return Evaluation(
         name=name,
         target=target,
@@ -111,7 +104,7 @@ def assemble(
             losses(shares.p, folds.codes), losses(best.p, folds.codes), folds
         ),
         gain_in="log loss" if finite else "Brier score",
-        constant=constant,
+        constant=None if matrix is None else _saved(matrix, best, folds),
         names={**NAMES, **(names or {})},
         origin=origin,
         by={key: values[folds.rows] for key, values in (by or {}).items()},
@@ -119,6 +112,14 @@ def assemble(
         notes=[*notes, *folds.notes],
         seconds=0.0 if started is None else time.perf_counter() - started,
     )
+
+
+def _saved(matrix: CostMatrix, best: MethodEstimates, folds: OutOfFold) -> Difference:
+    """Return how much less decisions by probabilities cost than always the best decision."""
+    costs = matrix.costs[folds.codes]
+    always = int(costs.mean(axis=0).argmin())
+    paid = matrix.paid(matrix.decide(best.p), folds.codes)
+    return difference_over_rows(costs[:, always], paid, folds)
 
 
 def check_positive(positive: Any, labels: NDArray[Any]) -> None:

@@ -116,12 +116,7 @@ def evaluate(
     """
     started = clock.perf_counter()
     chosen = _check_methods(methods)
-    check_count(n_folds, "n_folds", least=2)
-    check_count(n_trees, "n_trees")
-    check_count(n_draws, "n_draws")
-    check_count(random_state, "random_state", least=0)
-    if n_jobs == 0:
-        raise InputError("n_jobs must be a number of processors, or -1 for all, got 0")
+    _check_numbers(n_folds, n_trees, n_draws, random_state, n_jobs)
     check_option(subforest, Subforest, "subforest")
     if time is not None and test is not None:
         raise InputError("time must be left out where the rows to test are given, got both")
@@ -149,11 +144,7 @@ def evaluate(
         time=None if time is None else times(time, "time"),
         test=None if test is None else _mask(test, n),
     )
-    origin: Origin = "folds"
-    if test is not None:
-        origin = "test"
-    elif time is not None:
-        origin = "time"
+    origin: Origin = "test" if test is not None else "folds" if time is None else "time"
     return assemble(
         folds,
         X=X,
@@ -162,11 +153,7 @@ def evaluate(
         positive=positive,
         costs=costs,
         settings={
-            "estimator": estimator
-            if isinstance(estimator, str)
-            else FOREST
-            if estimator is None
-            else repr(estimator),
+            "estimator": _shown(estimator),
             "n_folds": folds.n_folds,
             "n_trees": int(n_trees),
             "subforest": subforest,
@@ -185,6 +172,24 @@ def evaluate(
         notes=said,
         started=started,
     )
+
+
+def _check_numbers(
+    n_folds: int, n_trees: int, n_draws: int, random_state: int, n_jobs: int | None
+) -> None:
+    check_count(n_folds, "n_folds", least=2)
+    check_count(n_trees, "n_trees")
+    check_count(n_draws, "n_draws")
+    check_count(random_state, "random_state", least=0)
+    if n_jobs == 0:
+        raise InputError("n_jobs must be a number of processors, or -1 for all, got 0")
+
+
+def _shown(estimator: Any) -> str:
+    """Return an estimator by its name on the command line, or as it shows itself."""
+    if isinstance(estimator, str):
+        return estimator
+    return FOREST if estimator is None else repr(estimator)
 
 
 def _split(origin: Origin, grouped: bool) -> str:

@@ -7,10 +7,11 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
@@ -20,10 +21,13 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.prediction import predict_together
 from vennforest.report.learners import FOREST, LEARNERS, Learner, made
 from vennforest.report.predictions import RAW, MethodEstimates, OutOfFold
-from vennforest.report.splits import apart, forward, grouped, stratified
+from vennforest.report.splits import apart, forward, shuffled
 from vennforest.sources import Subforest
 from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.columns import as_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Progress = Callable[[int, int], None]
 """Called after each fold with the number of folds done and of all."""
@@ -55,11 +59,7 @@ def cross_validate(
     estimator: Any = made(learner, n_trees, seed, n_jobs)
     missing = None
     if is_frame(X):
-        pipeline = table_pipeline(estimator, random_state=seed)
-        frame, estimator = as_pandas(X), pipeline[1:]
-        known = frame if test is None else frame[~test]
-        X = pipeline[0].fit(known).transform(frame)
-        missing = float(X.isna().to_numpy().mean())
+        X, estimator, missing = _read_columns(X, estimator, test, seed)
     codes, classes = encode_labels(y)
     if X.shape[0] != len(codes):
         raise InputError(f"y must have a label for each of {X.shape[0]} rows, got {len(codes)}")
@@ -73,12 +73,17 @@ def cross_validate(
     elif time is not None:
         splits = forward(codes, time[rows], groups, n_folds)
     else:
-        n_folds = _fitting_folds(codes, classes, n_folds, notes)
-        splits = (
-            stratified(codes, n_folds, seed)
-            if groups is None
-            else grouped(codes, groups, n_folds, seed)
-        )
+        splits = shuffled(codes, groups, _fitting_folds(codes, classes, n_folds, notes), seed)
+    unfitted = CalibratedClassifier(
+        estimator,
+        method=next((method for method in methods if method != RAW), RAW),
+        calibrate_on="oob" if learner is LEARNERS[FOREST] and groups is None else "auto",
+        ensemble=False,
+        subforest=subforest,
+        n_draws=n_draws,
+        n_jobs=n_jobs,
+        random_state=seed,
+    )
     fold = np.full(len(codes), -1, dtype=np.intp)
     gathered: list[tuple[IntArray, _Fold]] = []
     said: Counter[str] = Counter()
@@ -87,22 +92,11 @@ def cross_validate(
     for i, (train, held) in enumerate(splits):
         fold[held] = i
         present, numbers = np.unique(codes[train], return_inverse=True)
+        labels = numbers if learner.numbered else y[train]
+        own = {} if groups is None else {"groups": groups[train]}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            model = CalibratedClassifier(
-                estimator,
-                method=next((method for method in methods if method != RAW), RAW),
-                calibrate_on="oob" if learner is LEARNERS[FOREST] and groups is None else "auto",
-                ensemble=False,
-                subforest=subforest,
-                n_draws=n_draws,
-                n_jobs=n_jobs,
-                random_state=seed,
-            ).fit(
-                _safe_indexing(X, train),
-                numbers if learner.numbered else y[train],
-                **({} if groups is None else {"groups": groups[train]}),
-            )
+            model = clone(unfitted).fit(_safe_indexing(X, train), labels, **own)
             one = _judged(model, methods, _safe_indexing(X, held))
         how = model.calibrate_on_
         unseen.update(str(classes[j]) for j in range(len(classes)) if j not in present)
@@ -110,12 +104,7 @@ def cross_validate(
         said.update({_same_for_all(w) for w in caught if issubclass(w.category, UserWarning)})
         if progress is not None:
             progress(i + 1, len(splits))
-    notes += [_in_folds(text, count, len(splits)) for text, count in said.items()]
-    notes += [
-        f"In {count} of {len(splits)} folds no row to train on is of class {label!r}, whose "
-        "probability is 0 there."
-        for label, count in unseen.items()
-    ]
+    notes += _notes_on_folds(said, unseen, len(splits))
     kept = np.flatnonzero(fold >= 0)
     if len(kept) < len(fold) and test is None:
         notes.append(
@@ -137,6 +126,31 @@ def cross_validate(
         float(np.mean([len(held) / len(train) for train, held in splits])),
     )
     return found, how
+
+
+def _read_columns(
+    X: Any, estimator: Any, test: NDArray[np.bool_] | None, seed: int
+) -> tuple[pd.DataFrame, Any, float]:
+    """Return a data frame's cells as they are read, what is fitted to them, and what is missing.
+
+    What each column holds is learnt from the rows to train on, where ``test`` names the others.
+    """
+    pipeline = table_pipeline(estimator, random_state=seed)
+    frame = as_pandas(X)
+    read = pipeline[0].fit(frame if test is None else frame[~test]).transform(frame)
+    return read, pipeline[1:], float(read.isna().to_numpy().mean())
+
+
+def _notes_on_folds(said: Counter[str], unseen: Counter[str], n: int) -> list[str]:
+    """Return what was warned of, and which classes were missing, with the number of folds."""
+    return [
+        *(_in_folds(text, count, n) for text, count in said.items()),
+        *(
+            f"In {count} of {n} folds no row to train on is of class {label!r}, whose "
+            "probability is 0 there."
+            for label, count in unseen.items()
+        ),
+    ]
 
 
 def _with_time(

@@ -24,7 +24,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.report.assemble import assemble, check_positive
 from vennforest.report.evaluation import NAMES, Evaluation
 from vennforest.report.predictions import RAW, MethodEstimates, OutOfFold
-from vennforest.report.splits import grouped, members_of, stratified, values_by
+from vennforest.report.splits import members_of, shuffled, values_by
 
 SCORE_METHODS = ("venn-abers", "platt", "isotonic")
 """What scores are calibrated by unless others are named."""
@@ -91,11 +91,7 @@ def report_scores(
     said = list(notes)
     members = members_of(groups, len(codes), said)
     n_folds = min(int(n_folds), int(np.bincount(codes).max()))
-    splits = (
-        stratified(codes, n_folds, random_state)
-        if members is None
-        else grouped(codes, members, n_folds, random_state)
-    )
+    splits = shuffled(codes, members, n_folds, random_state)
     fold = np.zeros(len(codes), np.intp)
     for i, (_, held) in enumerate(splits):
         fold[held] = i

@@ -20,6 +20,13 @@ Split = tuple[IntArray, IntArray]
 """Rows to train on and rows to predict."""
 
 
+def shuffled(codes: IntArray, groups: IntArray | None, n_folds: int, seed: int) -> list[Split]:
+    """Return shuffled folds, which keep groups together where there are groups."""
+    if groups is None:
+        return stratified(codes, n_folds, seed)
+    return grouped(codes, groups, n_folds, seed)
+
+
 def stratified(codes: IntArray, n_folds: int, seed: int) -> list[Split]:
     """Return shuffled folds with the classes in like shares."""
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=np.random.RandomState(seed))
