@@ -15,6 +15,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -79,6 +80,12 @@ def busy(what: str) -> Iterator[None]:
         yield
 
 
+def _bar(console: Console, *left: ProgressColumn) -> Progress:
+    """Return a bar that is gone when it is done; ``left`` tells the time left."""
+    shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*shown, TimeElapsedColumn(), *left, console=console, transient=True)
+
+
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None] | None]:
     """Show a bar with the time left on stderr, if that is a terminal."""
@@ -86,17 +93,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None] | None
     if not console.is_terminal:
         yield None
         return
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
-    with bar:
+    with _bar(console, TextColumn("left"), TimeRemainingColumn()) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -108,16 +105,7 @@ def folds_bar() -> Iterator[Callable[[Any], None] | None]:
     if not console.is_terminal:
         yield None
         return
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        console=console,
-        transient=True,
-    )
-    with bar:
+    with _bar(console, TextColumn("{task.fields[left]}")) as bar:
         task = bar.add_task("Folds", total=None, left="")
 
         def show(now: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray, InputError
-from vennforest.metrics._inputs import check_estimates
+from vennforest.metrics._inputs import positive_problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +88,7 @@ def net_benefit(
     >>> net_benefit([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], [0.2, 0.5]).mean
     array([0.4375, 0.25  ])
     """
-    given = check_estimates(y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label)
-    if given.positive is None:
-        raise InputError("pos_label must name the positive class of more than two classes")
-    problem = given.of_column(given.positive)
+    problem = positive_problem(y, p, sample_weight, classes, pos_label)
     grid = np.arange(1, 100) / 100 if thresholds is None else np.asarray(thresholds, np.float64)
     grid = np.atleast_1d(grid)
     if grid.ndim != 1 or not ((grid > 0) & (grid < 1)).all():

@@ -121,6 +121,50 @@ def check_estimates(
     return ClassEstimates(codes[kept], estimates[kept], weight[kept], positive)
 
 
+def positive_problem(
+    y: ArrayLike, p: ArrayLike, sample_weight: Any, classes: Any, pos_label: Any
+) -> EventEstimates:
+    """Return outcome, estimate and weight of the positive class, each (n,).
+
+    Raises
+    ------
+    ValueError
+        If it is not clear which class that is.
+    """
+    estimates = check_estimates(
+        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
+    )
+    if estimates.positive is None:
+        raise ValueError(f"pos_label must name one of {estimates.p.shape[1]} classes, got None")
+    return estimates.of_column(estimates.positive)
+
+
+def check_level(level: float, name: str = "level") -> None:
+    """Refuse a confidence level outside (0, 1).
+
+    Raises
+    ------
+    ValueError
+        Naming it.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"{name} must lie in (0, 1), got {level}")
+
+
+def group_numbers(groups: ArrayLike, n: int) -> IntArray:
+    """Return the number of each row's group, (n,).
+
+    Raises
+    ------
+    ValueError
+        If they are not as many as rows.
+    """
+    numbers: IntArray = np.unique(np.asarray(groups), return_inverse=True)[1]
+    if len(numbers) != n:
+        raise ValueError(f"groups must be of {n} rows, got {len(numbers)}")
+    return numbers
+
+
 def check_probabilities(p: ArrayLike) -> FloatArray:
     """Return probabilities (n,) or (n, k) as float64, clipped where rounding left [0, 1].
 

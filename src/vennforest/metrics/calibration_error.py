@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray
 from vennforest.metrics._binning import Binner, Bins, Strategy, cells
-from vennforest.metrics._inputs import ClassEstimates, EventEstimates, check_estimates
+from vennforest.metrics._inputs import ClassEstimates, EventEstimates, check_estimates, check_level
 from vennforest.metrics.smooth import smooth_error
 
 Kind = Literal[
@@ -163,8 +163,7 @@ def calibration_error_interval(
     In simulations (``"expected"`` over 10 bins, true errors of 0, 0.024, 0.066 and 0.167, samples
     of 200, 500 and 2,000) 95% intervals covered the true error in 91 to 100% of 200 draws.
     """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must lie in (0, 1), got {confidence_level}")
+    check_level(confidence_level, "confidence_level")
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
     estimates = check_estimates(

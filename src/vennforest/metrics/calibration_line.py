@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, ndtri
 
 from vennforest._validation import FloatArray
-from vennforest.metrics.ranking import positive_problem
+from vennforest.metrics._inputs import check_level, group_numbers, positive_problem
 
 STEPS = 60
 CONVERGED = 1e-10
@@ -97,13 +97,10 @@ def calibration_line(
     class) the value is NaN. The interval of O/E is symmetric in its logarithm, with the variance
     of the number observed, n q (1 - q) for its share q; of groups the variance between them.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie in (0, 1), got {level}")
+    check_level(level)
     outcome, estimate, _ = positive_problem(y, p, None, classes, pos_label)
     n = len(outcome)
-    member = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-    if member is not None and len(member) != n:
-        raise ValueError(f"groups must be of {n} rows, got {len(member)}")
+    member = None if groups is None else group_numbers(groups, n)
     z = float(ndtri((1 + level) / 2))
     ratio = _observed_expected(outcome, estimate, member, z)
     certain = int(((estimate == 0) | (estimate == 1)).sum())

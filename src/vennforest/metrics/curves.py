@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from vennforest._validation import FloatArray, IntArray, check_scores
 from vennforest.metrics._binning import Binner, Bins, Strategy, cells
-from vennforest.metrics._inputs import EventEstimates, check_estimates
+from vennforest.metrics._inputs import EventEstimates, check_estimates, check_level
 from vennforest.metrics.corp import Recalibration, recalibrate
 
 MAX_LEVELS = 2000
@@ -114,8 +114,7 @@ def reliability_curve(
     at the estimates, and quantiles are taken point by point. Of more than 2,000 distinct estimates
     neighbours are drawn together, with their mean as the probability.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie in (0, 1), got {level}")
+    check_level(level)
     if n_resamples < 0:
         raise ValueError(f"n_resamples must not be negative, got {n_resamples}")
     estimates = check_estimates(

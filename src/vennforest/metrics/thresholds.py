@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray
-from vennforest.metrics.ranking import positive_problem
+from vennforest.metrics._inputs import positive_problem
 from vennforest.multiprobability import Multiprobability
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 import os
-from datetime import UTC, datetime
-from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +11,7 @@ import numpy as np
 from vennforest._files import write_text
 from vennforest.report import design, figures, numbers, thresholds, words
 from vennforest.report.checklist import checklist
+from vennforest.report.layout import frame, templates
 from vennforest.report.levels import is_rare, levels
 from vennforest.report.measures import Measures
 from vennforest.report.numbers import decimals
@@ -25,38 +22,6 @@ from vennforest.report.subgroups import subgroups
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
-
-SCRIPT = """
-for (const table of document.querySelectorAll("table.sortable")) {
-  for (const head of table.tHead.rows[table.tHead.rows.length - 1].cells) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.append(...head.childNodes);
-    head.append(button);
-    button.addEventListener("click", () => {
-      const up = head.getAttribute("aria-sort") !== "ascending";
-      for (const other of table.tHead.querySelectorAll("th")) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", up ? "ascending" : "descending");
-      const body = table.tBodies[0], at = head.cellIndex;
-      const value = (row) => row.cells[at].dataset.value ?? row.cells[at].textContent.trim();
-      const rows = [...body.rows].sort((a, b) => {
-        const x = value(a), y = value(b), m = Number(x), n = Number(y);
-        if (x === "" || y === "") return (x === "") - (y === "");
-        const order = Number.isNaN(m) || Number.isNaN(n) ? x.localeCompare(y) : m - n || 0;
-        return up ? order : -order;
-      });
-      body.append(...rows);
-    });
-  }
-}
-const closed = () => [...document.querySelectorAll("details:not([open])")];
-let opened = [];
-addEventListener("beforeprint", () => {
-  opened = closed();
-  for (const d of opened) d.open = true;
-});
-addEventListener("afterprint", () => { for (const d of opened) d.open = false; });
-"""
 
 
 class Column(NamedTuple):
@@ -273,28 +238,9 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
     ImportError
         If jinja2 or matplotlib is not installed.
     """
-    try:
-        import jinja2
-        import matplotlib  # noqa: F401
-        from markupsafe import Markup
-    except ImportError as missing:
-        raise ImportError(
-            "the page needs jinja2 and matplotlib: install them with pip install 'vennforest[all]'"
-        ) from missing
-    folder = resources.files("vennforest.report").joinpath("templates")
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader(
-            {
-                file.name: file.read_text("utf-8")
-                for file in folder.iterdir()
-                if file.name.endswith(".j2")
-            }
-        ),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates()
+    from markupsafe import Markup
+
     environment.filters.update(
         prob=lambda p: "–" if p is None else numbers.probability(p),
         share=lambda p: "–" if p is None else numbers.percent(p),
@@ -305,12 +251,7 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
         evaluation=evaluation,
         names=evaluation.names,
         raw=RAW,
-        script=Markup(SCRIPT),
-        script_hash=base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode(),
-        style=Markup(folder.joinpath("page.css").read_text("utf-8")),
-        when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        command=command,
-        versions=words.versions(),
+        **frame(command),
         **_verdict(evaluation),
         **_tables(evaluation),
         **{name: _marked(value, Markup) for name, value in _pictures(evaluation).items()},

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
-from datetime import UTC, datetime
-from importlib import resources
 
 import numpy as np
 
 from vennforest._files import written_whole
 from vennforest.plots import EvidenceDisplay
 from vennforest.report.figures import draw
-from vennforest.report.page import SCRIPT
+from vennforest.report.layout import frame, templates
 from vennforest.report.watched import Watched, shown
-from vennforest.report.words import versions
 
 MOST_COLUMNS = 50
 """Of more columns the most different are listed."""
@@ -36,19 +31,9 @@ def render(found: Watched, command: str | None = None) -> str:
     ImportError
         If jinja2 or matplotlib is not installed.
     """
-    try:
-        import jinja2
-        import matplotlib  # noqa: F401
-        from markupsafe import Markup
-    except ImportError as missing:
-        raise ImportError(
-            "the page needs jinja2 and matplotlib: install them with pip install 'vennforest[all]'"
-        ) from missing
-    folder = resources.files("vennforest.report").joinpath("templates")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string(folder.joinpath("watch.html.j2").read_text("utf-8"))
+    template = templates().get_template("watch.html.j2")
+    from markupsafe import Markup
+
     page: str = template.render(
         found=found,
         monitor=found.monitor,
@@ -56,12 +41,7 @@ def render(found: Watched, command: str | None = None) -> str:
         verdict=found.verdict(),
         picture=Markup(_picture(found)),
         columns=found.columns[:MOST_COLUMNS],
-        script=Markup(SCRIPT),
-        script_hash=base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode(),
-        style=Markup(folder.joinpath("page.css").read_text("utf-8")),
-        when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        command=command,
-        versions=versions(),
+        **frame(command),
     )
     return page
 

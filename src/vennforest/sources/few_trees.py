@@ -27,23 +27,46 @@ def typical(n: int) -> IntArray:
     return np.unique(np.linspace(0, n - 1, SUBFORESTS).round().astype(np.intp))
 
 
-def point_scores(answers: Answers, rows: Any, membership: Membership) -> list[FloatArray]:
-    """Return the scores of every row by all trees, or by each of a few subforests.
+class EnsembleScorer:
+    """Base of scorers that score new objects with members of an ensemble behind transformers.
 
-    Parameters
+    Attributes
     ----------
+    transformer : Pipeline or None
+        What comes before the ensemble.
     answers : Answers
-        Of an ensemble.
-    rows : object of m rows
-        As ``answers.check`` returns them.
-    membership : Membership
-        Whose trees are the subforests: of the `typical` examples.
-
-    Returns
-    -------
-    list of ndarray of shape (m,) or (m, k)
+        Of the ensemble.
     """
-    if answers.n_trees >= FEW_TREES:
-        return [answers.mean(rows)]
-    m = rows.shape[0]
-    return [answers.mean(rows, membership, np.full(m, i)) for i in range(membership.n)]
+
+    transformer: Any
+    answers: Answers
+
+    @property
+    def _typical(self) -> Membership:
+        """Which members did not see the `typical` calibration examples."""
+        raise NotImplementedError
+
+    def _rows(self, X: Any) -> Any:
+        """Return the rows of X as ``answers`` takes them."""
+        return self.answers.check(X if self.transformer is None else self.transformer.transform(X))
+
+    def whole(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X by every member, (m,) or (m, k)."""
+        return self.answers.mean(self._rows(X))
+
+    @property
+    def few(self) -> bool:
+        """Whether a point takes scores by subforests."""
+        return self.answers.n_trees < FEW_TREES
+
+    def point_scores(self, X: Any) -> list[FloatArray]:
+        """Return the scores that a point is averaged over, each (m,) or (m, k).
+
+        By every member, or where these are few by those that did not see each of some examples.
+        """
+        rows = self._rows(X)
+        if not self.few:
+            return [self.answers.mean(rows)]
+        subforests = self._typical
+        m = rows.shape[0]
+        return [self.answers.mean(rows, subforests, np.full(m, i)) for i in range(subforests.n)]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.pipeline import Pipeline
 
 from vennforest._validation import FloatArray, check_count, check_option
 from vennforest.forest import LeafIndex, Membership
@@ -20,6 +19,7 @@ from vennforest.sources.base import Part, TrainingData
 from vennforest.sources.ensembles import ForestAnswers
 from vennforest.sources.joined import JoinedScorer, check_joins
 from vennforest.sources.joined_bags import thresholds_of
+from vennforest.sources.pipelines import taken_apart
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,7 @@ class HonestForest:
             )
         # A clone: the leaves are written to.
         model = first.fit(estimator)
-        steps: list[Any] = []
-        forest = model
-        while isinstance(forest, Pipeline):
-            steps += [(f"{len(steps)}-{name}", step) for name, step in forest.steps[:-1]]
-            forest = forest.steps[-1][1]
-        transformer = Pipeline(steps) if steps else None
+        transformer, forest = taken_apart(model)
         seen = rest.X if transformer is None else transformer.transform(rest.X)
         bags = [random_state.poisson(1.0, len(rest)).astype(np.uint16) for _ in forest.estimators_]
         _fill(forest, ForestAnswers(forest, self.votes, n_jobs), seen, rest, bags)

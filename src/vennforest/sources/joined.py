@@ -20,7 +20,7 @@ from vennforest.sources import joined_kernels
 from vennforest.sources.base import Draw, JoinedBlock, Result, TrainingData
 from vennforest.sources.draws import HashArray
 from vennforest.sources.ensembles import ForestAnswers, kind_of
-from vennforest.sources.few_trees import FEW_TREES, point_scores, typical
+from vennforest.sources.few_trees import EnsembleScorer, typical
 from vennforest.sources.joined_bags import Bags
 from vennforest.sources.pipelines import last_step
 from vennforest.sources.verification import BagsError
@@ -91,7 +91,7 @@ MOST_DRAWS = 10_000
 
 
 @dataclass(frozen=True)
-class JoinedScorer:
+class JoinedScorer(EnsembleScorer):
     """Scores new objects that are in the bags of some trees, as every calibration example is.
 
     Attributes
@@ -196,23 +196,6 @@ class JoinedScorer:
     partial = True
     """Its draws are scores by some of the trees."""
 
-    def whole(self, X: Any) -> FloatArray:
-        """Return the scores of the rows of X by every tree, (m,) or (m, k)."""
-        if self.transformer is not None:
-            X = self.transformer.transform(X)
-        return self.answers.mean(self.answers.check(X))
-
-    @property
-    def few(self) -> bool:
-        """Whether a point takes scores by subforests."""
-        return self.answers.n_trees < FEW_TREES
-
-    def point_scores(self, X: Any) -> list[FloatArray]:
-        """Return the scores that a point is averaged over: by every tree, or by subforests."""
-        if self.transformer is not None:
-            X = self.transformer.transform(X)
-        return point_scores(self.answers, self.answers.check(X), self._typical)
-
     @cached_property
     def _typical(self) -> Membership:
         examples = self.index.examples
@@ -230,9 +213,7 @@ class JoinedScorer:
 
     def draws(self, X: Any) -> Iterator[Draw]:
         """Yield the scores of the rows of X; every draw counts the same."""
-        if self.transformer is not None:
-            X = self.transformer.transform(X)
-        rows = self.answers.check(X)
+        rows = self._rows(X)
         hashes = self.answers.hashes(rows)
         for number in range(self.n_draws):
             joined = JoinedDraw(self, rows, hashes, number)

@@ -18,15 +18,15 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._loaded import expect, expect_array, expect_increasing, expect_number
-from vennforest._validation import FloatArray, InputError, IntArray, check_option
+from vennforest._validation import InputError, IntArray, check_option
 from vennforest.forest import Membership
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Draw, Part, TrainingData
 from vennforest.sources.draws import draw_examples, draw_subsets, mean_over_trees
 from vennforest.sources.ensembles import Answers, ForestAnswers, is_bagged, kind_of, read_bags
-from vennforest.sources.few_trees import FEW_TREES, point_scores, typical
+from vennforest.sources.few_trees import EnsembleScorer, typical
 from vennforest.sources.joined import check_joins, joined_scorer
-from vennforest.sources.pipelines import obstacle, sees_labels
+from vennforest.sources.pipelines import obstacle, sees_labels, taken_apart
 from vennforest.sources.verification import BagsError
 
 Subforest = Literal["exchangeable", "random", "all", "joined"]
@@ -252,20 +252,13 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, An
 
 def _take_apart(model: Any, data: TrainingData) -> tuple[Any, Any, Any]:
     """Return a fitted model's transformers (or None), its ensemble, and what that sees."""
-    steps: list[Any] = []
-    ensemble = model
-    while isinstance(ensemble, Pipeline):
-        steps += ensemble.steps[:-1]
-        ensemble = ensemble.steps[-1][1]
+    transformer, ensemble = taken_apart(model)
     check_is_fitted(ensemble)
-    if not steps:
-        return None, ensemble, data.X
-    transformer = Pipeline([(f"{i}-{name}", step) for i, (name, step) in enumerate(steps)])
-    return transformer, ensemble, transformer.transform(data.X)
+    return transformer, ensemble, data.X if transformer is None else transformer.transform(data.X)
 
 
 @dataclass(frozen=True)
-class OutOfBagScorer:
+class OutOfBagScorer(EnsembleScorer):
     """Scores new objects with chosen members of a bagged ensemble.
 
     Attributes
@@ -298,23 +291,6 @@ class OutOfBagScorer:
     def leaves_out(self) -> bool:
         """Whether new objects leave calibration examples out."""
         return self.subforest == "exchangeable"
-
-    def whole(self, X: Any) -> FloatArray:
-        """Return the scores of the rows of X by every member, (m,) or (m, k)."""
-        if self.transformer is not None:
-            X = self.transformer.transform(X)
-        return self.answers.mean(self.answers.check(X))
-
-    @property
-    def few(self) -> bool:
-        """Whether a point takes scores by subforests."""
-        return self.answers.n_trees < FEW_TREES
-
-    def point_scores(self, X: Any) -> list[FloatArray]:
-        """Return the scores that a point is averaged over: by every member, or by subforests."""
-        if self.transformer is not None:
-            X = self.transformer.transform(X)
-        return point_scores(self.answers, self.answers.check(X), self._typical)
 
     @cached_property
     def _typical(self) -> Membership:
@@ -359,9 +335,7 @@ class OutOfBagScorer:
 
     def draws(self, X: Any) -> Iterator[Draw]:
         """Yield the scores of the rows of X; every draw counts the same."""
-        if self.transformer is not None:
-            X = self.transformer.transform(X)
-        rows = self.answers.check(X)
+        rows = self._rows(X)
         if self.subforest == "all":
             yield Draw(self.answers.mean(rows), None, 1)
             return

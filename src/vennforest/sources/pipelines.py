@@ -63,6 +63,16 @@ def feature_importances(estimator: Any) -> FloatArray:
     return summed
 
 
+def taken_apart(model: Any) -> tuple[Pipeline | None, Any]:
+    """Return a fitted model's transformers as one pipeline, None without any, and its last step."""
+    steps: list[Any] = []
+    while isinstance(model, Pipeline):
+        steps += model.steps[:-1]
+        model = model.steps[-1][1]
+    named = [(f"{i}-{name}", step) for i, (name, step) in enumerate(steps)]
+    return Pipeline(named) if named else None, model
+
+
 def transformers_of(estimator: Any) -> list[Any]:
     """Return the steps before the last, those of nested pipelines at the end included."""
     steps: list[Any] = []
