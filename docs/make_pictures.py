@@ -80,7 +80,7 @@ def main():
         shown = X_new[:120]
         bounds = model.predict_multiprobability(shown)
         display = IntervalDisplay.from_predictions(
-            bounds, y=y_new[:120], title=f"calibrated by {n:,} examples"
+            y_new[:120], bounds, title=f"calibrated by {n:,} examples"
         )
         save(display, f"why-bounds-{name}")
         print(f"{n} examples: bounds {bounds.width[:, 1].mean():.3f} wide")

@@ -74,7 +74,7 @@ def main(picture=None):
     if picture:
         from vennforest.plots import IntervalDisplay
 
-        display = IntervalDisplay.from_predictions(m, y=y_new.to_numpy())
+        display = IntervalDisplay.from_predictions(y_new.to_numpy(), m)
         display.figure_.savefig(picture, metadata={"Date": None})
     folder.cleanup()
 

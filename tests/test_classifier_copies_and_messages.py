@@ -24,6 +24,7 @@ from sklearn.svm import SVC, LinearSVC
 from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, Venn, VennAbers
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.prediction import predict_together
+from vennforest.sources import Holdout
 
 
 def data(n=120, seed=0, k=2):
@@ -276,6 +277,10 @@ def test_nothing_is_there_before_fit():
         ({"method": None}, "method must be one of .*, got None"),
         ({"method": VennAbers}, "method must be one of .*, got <class"),
         ({"calibrate_on": "prefit"}, r"calibrate_on must be one of \['auto', .*got 'prefit'"),
+        (
+            {"calibrate_on": Holdout},
+            r"calibrate_on must be an instance of a source, got Holdout: use Holdout\(\)",
+        ),
         ({"subforest": 3}, "subforest must be one of .*, got 3"),
         ({"votes": "veto"}, "votes must be one of .*, got 'veto'"),
         ({"merge": "mean"}, "merge must be one of .*, got 'mean'"),
@@ -300,6 +305,21 @@ def test_parameters_that_are_none_are_refused(parameters, message):
     X, y, _ = data()
     with pytest.raises(ValueError, match=message):
         CalibratedClassifier(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (SVC, r"estimator must be a classifier \(an instance, not fitted\), got <class"),
+        (make_pipeline(StandardScaler, SVC()), r"the class StandardScaler: use StandardScaler\(\)"),
+        (make_pipeline(StandardScaler(), SVC), r"the class SVC: use SVC\(\)"),
+    ],
+    ids=["estimator", "step", "last step"],
+)
+def test_classes_in_the_place_of_their_instances_are_refused_in_a_sentence(estimator, message):
+    X, y, _ = data()
+    with pytest.raises(TypeError, match=message):
+        CalibratedClassifier(estimator).fit(X, y)
 
 
 @pytest.mark.parametrize("method", ["bostrom", "beta", "none"])

@@ -12,7 +12,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
 from vennforest._grouped import ByGroups
-from vennforest._validation import check_option
+from vennforest._validation import InputError, check_option
 from vennforest.calibrators import Calibrator, Venn
 from vennforest.calibrators.bounded import has_bounds, leaves_out, no_bounds
 from vennforest.calibrators.methods import METHODS, check_method, make_calibrator
@@ -20,6 +20,7 @@ from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest.packed import Votes
 from vennforest.groups import Groups
 from vennforest.sources import Folds, Frozen, Holdout, OutOfBag, Source, Subforest, Training
+from vennforest.sources.pipelines import last_step, transformers_of
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
 """How bounds, or the scores that they are of, become one probability."""
@@ -77,6 +78,12 @@ class Settings(ByGroups, BaseEstimator):
             raise TypeError(
                 f"estimator must be a classifier (an instance, not fitted), got {self.estimator!r}"
             )
+        for step in (*transformers_of(self.estimator), last_step(self.estimator)):
+            if isinstance(step, type):
+                raise TypeError(
+                    "estimator must be a pipeline of instances, got the class "
+                    f"{step.__name__}: use {step.__name__}()"
+                )
         return self.estimator
 
     def _get_calibrator(self, model: Any) -> Calibrator:
@@ -114,6 +121,11 @@ class Settings(ByGroups, BaseEstimator):
             check_method(self.method)
         if not callable(getattr(self.calibrate_on, "parts", None)):
             check_option(self.calibrate_on, CalibrateOn, "calibrate_on")
+        elif isinstance(self.calibrate_on, type):
+            name = self.calibrate_on.__name__
+            raise InputError(
+                f"calibrate_on must be an instance of a source, got {name}: use {name}()"
+            )
         check_option(self.subforest, Subforest, "subforest")
         check_option(self.votes, Votes, "votes")
         check_option(self.merge, ClassifierMerge, "merge")

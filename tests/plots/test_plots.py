@@ -152,9 +152,10 @@ def test_class_panel_shows_the_most_frequent_classes():
 @pytest.mark.parametrize("labelled", [True, False])
 def test_intervals(n, by_score, labelled):
     y, scores = draw_predictions(n)
-    options = {"scores": scores if by_score else None, "y": y if labelled else None}
-    display = IntervalDisplay.from_predictions(intervals(n), **options)
-    curve = metrics.interval_curve(options["y"], intervals(n), scores=options["scores"])
+    y = y if labelled else None
+    scores = scores if by_score else None
+    display = IntervalDisplay.from_predictions(y, intervals(n), scores=scores)
+    curve = metrics.interval_curve(y, intervals(n), scores=scores)
     np.testing.assert_array_equal(display.line_.get_xdata(), curve.x)
     np.testing.assert_array_equal(display.line_.get_ydata(), curve.p)
     assert display.ax_.get_ylabel() == "Probability of 'yes'"

@@ -73,6 +73,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     TypeError
         If it is no model of vennforest, or holds what a file of data cannot: a function without a
         name that can be imported, or an object that skops does not know.
+    InputError
+        A ``ValueError``: a parameter or an attribute was set after ``fit`` to what ``fit`` would
+        not have left, so that ``load`` would refuse the file.
     NotFittedError
         Before ``fit``.
     ImportError
@@ -193,8 +196,7 @@ def write_model(
     if not isinstance(model, MODELS):
         raise TypeError(
             "model must be a CalibratedClassifier, TransductiveClassifier, calibrator, Monitor or "
-            f"ProtectedClassifier, "
-            f"got {type(model).__name__}"
+            f"ProtectedClassifier, got {type(model).__name__}"
         )
     check_is_fitted(model, "classes_")
     if hasattr(getattr(model, "_X", None), "columns"):
@@ -208,6 +210,12 @@ def write_model(
             "model must be grouped by a column to be saved, got one grouped by a function, which "
             "a file of data cannot hold: put its labels into a column of X"
         )
+    try:
+        model.check_loaded()
+    except Exception as error:  # a parameter of any type, an attribute that is gone
+        raise InputError(
+            f"model must be as fit left it to be saved, got one that was changed: {one_line(error)}"
+        ) from error
     _need_skops()
     from skops.io._utils import get_state
 

@@ -48,10 +48,10 @@ class IntervalDisplay:
     @classmethod
     def from_predictions(
         cls,
+        y: ArrayLike | None,
         m: Multiprobability,
         *,
         scores: ArrayLike | None = None,
-        y: ArrayLike | None = None,
         ax: Axes | None = None,
         title: str | None = None,
         **options: Any,
@@ -60,14 +60,14 @@ class IntervalDisplay:
 
         Parameters
         ----------
+        y : array-like of shape (n,) or None
+            Observed labels, where they are known: ticks at the upper edge where the event
+            happened, at the lower edge where it did not.
         m : Multiprobability
             Lower and upper probabilities of n objects.
         scores : array-like of shape (n,), optional
             With scores the bounds are drawn against them; without, the objects stand in the order
             of their probabilities.
-        y : array-like of shape (n,), optional
-            Observed labels: ticks at the upper edge where the event happened, at the lower where
-            not.
         ax : Axes, optional
             Where to draw; by default on a new figure.
         title : str, optional
@@ -121,7 +121,7 @@ class IntervalDisplay:
                 "estimator must have predict_multiprobability, got "
                 f"{type(estimator).__name__}: use a Venn or Venn–Abers method"
             )
-        return cls.from_predictions(estimator.predict_multiprobability(X), y=y, **options)
+        return cls.from_predictions(y, estimator.predict_multiprobability(X), **options)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
         """Draw the intervals.

@@ -223,8 +223,8 @@ def intervals(evaluation: Evaluation, method: str) -> str:
         "intervals",
         (8.6, 4.2),
         lambda ax: IntervalDisplay.from_predictions(
+            folds.classes[folds.codes],
             bounds,
-            y=folds.classes[folds.codes],
             p=estimates.p,
             pos_label=label,
             max_points=MOST_SHOWN,
