@@ -37,7 +37,7 @@ def written(value, digits, unit, before, thousands, minus):
     return f"{sign}{text} {unit}" if unit else sign + text
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=150)
 @given(
     st.lists(st.decimals(-(10**12), 10**12, places=4), min_size=1, max_size=6),
     st.sampled_from([PLAIN, POINT, COMMA]),
@@ -216,7 +216,7 @@ def test_a_table_is_screened_as_it_is_declared(tmp_path):
     ugly().to_csv(tmp_path / "t.csv", index=False)
     parted = split_target(read_table(tmp_path / "t.csv"), "y")
     said = " ".join(parted.notes)
-    assert '--types: {"income": "number 1,234.5 €"}.' in said or "'12," in said
+    assert '--types: {"income": "number 1,234.5"} or {"income": "number 1.234,5"}.' in said
     assert '--types: {"lab": "number 1234.5"}' in said
     assert '--types: {"day": "date %d/%m/%Y"}' in said
     assert list(parted.X.columns) == ["income", "lab", "day"]

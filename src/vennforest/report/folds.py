@@ -45,6 +45,7 @@ def cross_validate(
     groups: IntArray | None = None,
     time: FloatArray | None = None,
     test: NDArray[np.bool_] | None = None,
+    types: dict[str, str] | None = None,
 ) -> tuple[OutOfFold, str]:
     """Predict every row by all methods, with a model that was not trained on it.
 
@@ -55,7 +56,7 @@ def cross_validate(
     estimator: Any = made(learner, n_trees, seed, n_jobs)
     missing = None
     if is_frame(X):
-        pipeline = table_pipeline(estimator, random_state=seed)
+        pipeline = table_pipeline(estimator, random_state=seed, types=types)
         frame, estimator = as_pandas(X), pipeline[1:]
         known = frame if test is None else frame[~test]
         X = pipeline[0].fit(known).transform(frame)

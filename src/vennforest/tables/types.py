@@ -142,8 +142,8 @@ def learn_declared(column: Column, declared: str) -> tuple[Kind, str | None]:
     column.declared = declared.strip()
     if not column.there.any():
         return "empty", None
-    if kind in ("number", "date") and written is None:
-        written = column.learn_written(kind)
+    if kind in ("number", "date"):
+        written = column.learn_written(kind, written)
     column.read(kind, written)
     return kind, written
 
