@@ -62,6 +62,8 @@ def test_a_cell_is_the_number_that_was_written(
     assert columns.transform(frame)["c"].tolist() == expected
     parts = [columns.transform(frame.iloc[i : i + 1])["c"].item() for i in range(len(cells))]
     assert parts == expected
+    if digits == COMMA and TableColumns().fit(frame).kinds_ == ["number"]:
+        return  # 1.234, as it is guessed
     try:
         learnt = TableColumns({"c": "number"}).fit(frame)
     except InputError as error:

@@ -29,7 +29,7 @@ from vennforest.tables.cells import PLURAL
 from vennforest.tables.known_rows import sketch_rows
 from vennforest.tables.read import read_table
 from vennforest.tables.target import LabelledTable, split_target
-from vennforest.tables.types import read_types, write_types
+from vennforest.tables.types import read_types
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def fit_file(
     types : Path, optional
         A file that says what columns hold.
     guessed : Path, optional
-        Where to write what all columns hold, in the form of ``types``.
+        Where to write what all columns are taken to hold, in the form of ``types``.
     note : callable
         Takes sentences for the user.
 
@@ -156,10 +156,10 @@ def fit_file(
     )
     for sentence in table.notes:
         note(sentence)
+    if guessed is not None:
+        table.write_types(guessed)
     model = _fit(table, options, trees, seed, jobs, note)
     columns = _columns_of(model)
-    if guessed is not None:
-        write_types(guessed, columns.as_types())
     labels, counts = np.unique(table.y, return_counts=True)
     classes = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
     measures = _measures(model, table.y)

@@ -154,8 +154,10 @@ class Column:
             return written
         cells = self.present.tolist()
         texts = [cell for cell in cells if isinstance(cell, str)]
+        if written is None and numbers(texts) is not None:  # as they would be guessed
+            return PLAIN
         how = None if written is None else NumberFormat.parse(written)
-        found = learn_format(texts, self.name, how) if texts else how or NumberFormat(PLAIN)
+        found = learn_format(texts, self.name, how)
         if isinstance(found, int):
             places = [i for i, cell in enumerate(cells) if isinstance(cell, str)]
             self._refuse("number", places[found])
