@@ -156,6 +156,10 @@ def models():
     yield from watching()
     frame = table()
     yield "table", lambda: fit_table(frame), frame.drop(columns="label").iloc[:8]
+    euros = frame.assign(size=[f"{1000 * v:,.2f} €" for v in frame["size"].fillna(0)])
+    types = {"size": "number", "day": "date %Y-%m-%d", "name": "category", "town": "drop"}
+    rows = euros.drop(columns=["label", "town"]).iloc[:8]
+    yield "table-types", lambda: fit_table(euros, types), rows
 
 
 def in_groups(k, n=90):
@@ -238,7 +242,7 @@ def watching():
         yield f"protected-{data}", fit, X3[:8]
 
 
-def fit_table(frame):
+def fit_table(frame, types=None):
     """Return what ``vennforest fit`` makes of a table."""
     import tempfile
 
@@ -247,7 +251,11 @@ def fit_table(frame):
     with tempfile.TemporaryDirectory() as folder:
         data, model = Path(folder) / "data.csv", Path(folder) / "model.skops"
         frame.to_csv(data, index=False)
-        fit_file(data, "label", model, trees=4, jobs=1)
+        declared = None
+        if types is not None:
+            declared = Path(folder) / "types.json"
+            declared.write_text(json.dumps(types), "utf-8")
+        fit_file(data, "label", model, trees=4, jobs=1, types=declared)
         return vennforest.load(model)
 
 

@@ -426,6 +426,10 @@ CORRUPTIONS = [
     ("temperature-2", "TemperatureScaling", put("on_", "nothing")),
     ("table", "TableColumns", put("kinds_", lambda k: k[:-1])),
     ("table", "TableColumns", put("kinds_", lambda k: ["code", *k[1:]])),
+    ("table-types", "TableColumns", put("formats_", lambda f: ["1,234", *f[1:]])),
+    ("table-types", "TableColumns", put("formats_", lambda f: [5, *f[1:]])),
+    ("table-types", "TableColumns", put("types", {"size": "numbers"})),
+    ("table-types", "TableColumns", put("types", ["size"])),
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -57,6 +58,23 @@ Keep = Annotated[
     typer.Option(
         metavar="COLUMN",
         help="Keep this column though it looks like an identifier; may be given several times.",
+    ),
+]
+Types = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="What columns hold where a guess would be wrong, as JSON or TOML: "
+        '{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
+        '"drop"}.',
+    ),
+]
+WriteTypes = Annotated[
+    Path | None,
+    typer.Option(
+        "--write-types",
+        metavar="FILE",
+        help="Write what columns are taken to hold here, to be corrected for --types.",
     ),
 ]
 Subforest = Annotated[

@@ -29,6 +29,7 @@ from vennforest.tables.cells import PLURAL
 from vennforest.tables.known_rows import sketch_rows
 from vennforest.tables.read import read_table
 from vennforest.tables.target import LabelledTable, split_target
+from vennforest.tables.types import read_types
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,8 @@ def fit_file(
     by: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
+    types: Path | None = None,
+    guessed: Path | None = None,
     seed: int = 0,
     jobs: int | None = None,
     note: Callable[[str], None] = lambda _: None,
@@ -125,6 +128,10 @@ def fit_file(
         Of the forest.
     drop, keep : sequence of str
         Columns to leave out, and to keep though they look like identifiers.
+    types : Path, optional
+        A file that says what columns hold.
+    guessed : Path, optional
+        Where to write what all columns are taken to hold, in the form of ``types``.
     note : callable
         Takes sentences for the user.
 
@@ -135,10 +142,22 @@ def fit_file(
     """
     start = time.perf_counter()
     options = _check_options(method, calibrate_on, merge, subforest, n_draws, by)
-    check_output(output, {"table": data})
-    table = split_target(read_table(data), target, list(drop), name=data.name, keep=list(keep))
+    check_output(output, {"table": data, "file of types": types})
+    if guessed is not None:
+        check_output(guessed, {"table": data, "model": output})
+    declared = {} if types is None else read_types(types)
+    table = split_target(
+        read_table(data, declared),
+        target,
+        list(drop),
+        name=data.name,
+        keep=list(keep),
+        types=declared,
+    )
     for sentence in table.notes:
         note(sentence)
+    if guessed is not None:
+        table.write_types(guessed)
     model = _fit(table, options, trees, seed, jobs, note)
     columns = _columns_of(model)
     labels, counts = np.unique(table.y, return_counts=True)
@@ -151,6 +170,7 @@ def fit_file(
         {
             "target": table.target,
             "columns": dict(zip(columns.feature_names_in_.tolist(), columns.kinds_, strict=True)),
+            "types": columns.as_types(),
             "n_rows": len(table.y),
             "class_counts": classes,
             "data": data.name,
@@ -193,7 +213,7 @@ def _fit(
     forest = RandomForestClassifier(n_estimators=trees, random_state=seed, n_jobs=jobs)
     folds = options["calibrate_on"] in ("cv", "cv-forest")
     model = CalibratedClassifier(
-        table_pipeline(forest, random_state=seed),
+        table_pipeline(forest, random_state=seed, types=table.types or None),
         **options,
         n_jobs=None if folds else jobs,
         random_state=seed,

@@ -19,6 +19,8 @@ from vennforest.commands.arguments import (
     Seed,
     Subforest,
     Trees,
+    Types,
+    WriteTypes,
     app,
 )
 
@@ -64,6 +66,8 @@ def fit(
     ] = None,
     drop: Drop = None,
     keep: Keep = None,
+    types: Types = None,
+    guessed: WriteTypes = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
     as_json: Json = False,
@@ -89,6 +93,8 @@ def fit(
         by=by,
         drop=drop or [],
         keep=keep or [],
+        types=types,
+        guessed=guessed,
         seed=seed,
         jobs=jobs,
     )

@@ -36,13 +36,14 @@ def run(
     columns: Columns,
     judged: Judged,
     costs: str | None,
+    guessed: Path | None,
     **options: Any,
 ) -> None:
     """Evaluate, write the page, and say what it says.
 
     Parameters
     ----------
-    data, target, output, example, test, costs
+    data, target, output, example, test, costs, guessed
         See ``vennforest report --help``.
     columns : Columns
     judged : Judged
@@ -63,13 +64,18 @@ def run(
             "file of costs": None if costs is None else cost_file(costs),
             "table to test on": test,
             "model": judged.model,
+            "file of types": columns.types,
         },
     )
-    _check(test, columns, judged, options)
+    if guessed is not None:
+        check_output(guessed, {"table": data, "page": output})
+    _check(test, columns, judged, guessed, options)
     table = read_report_table(data, target, example, test, columns, judged)
     matrix = None if costs is None else CostMatrix.read(costs, np.unique(table.labelled.y))
     for note in table.labelled.notes:
         say(f"Note: {note}")
+    if guessed is not None:
+        table.labelled.write_types(guessed)
     if judged.probability:
         evaluation = report_on_columns(table, columns, judged, matrix, options)
     elif judged.model is not None:
@@ -88,7 +94,13 @@ def run(
         say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
 
 
-def _check(test: Path | None, columns: Columns, judged: Judged, options: dict[str, Any]) -> None:
+def _check(
+    test: Path | None,
+    columns: Columns,
+    judged: Judged,
+    guessed: Path | None,
+    options: dict[str, Any],
+) -> None:
     """Refuse options that do not go together."""
     given = {
         "--probability": bool(judged.probability),
@@ -103,6 +115,10 @@ def _check(test: Path | None, columns: Columns, judged: Judged, options: dict[st
         raise InputError(f"with {ready} nothing is trained: give the table to test on as DATA")
     if ready and columns.time is not None:
         raise InputError(f"with {ready} nothing is trained, and --time has no meaning")
+    if ready and guessed is not None:
+        raise InputError(f"with {ready} no types are guessed, and --write-types has no meaning")
+    if judged.model is not None and columns.types is not None:
+        raise InputError("with --model columns are read as in its training: leave out --types")
     if test is not None and columns.time is not None:
         raise InputError("give --test or --time, not both")
 
@@ -126,6 +142,7 @@ def _trained(
             n_jobs=options["jobs"],
             time=None if columns.time is None else table.values[columns.time],
             test=table.test,
+            types=table.labelled.types or None,
             progress=progress,
             **common_options(table, columns, costs),
         )

@@ -19,6 +19,8 @@ from vennforest.commands.arguments import (
     Seed,
     Subforest,
     Trees,
+    Types,
+    WriteTypes,
     app,
 )
 
@@ -93,6 +95,8 @@ def report(
     ] = None,
     drop: Drop = None,
     keep: Keep = None,
+    types: Types = None,
+    guessed: WriteTypes = None,
     methods: Annotated[
         str | None,
         typer.Option(
@@ -133,9 +137,10 @@ def report(
         as_json=as_json,
         example=example,
         test=test,
-        columns=Columns(groups, time, by or [], drop or [], keep or []),
+        columns=Columns(groups, time, by or [], drop or [], keep or [], types),
         judged=Judged(probability or [], model, trusted or []),
         costs=costs,
+        guessed=guessed,
         estimator=estimator,
         positive=positive,
         methods=methods,

@@ -65,11 +65,9 @@ def _as_trained(model: Any, table: ReportTable, data: Path) -> Any:
         names = step.feature_names_in_.tolist()
         file = TableFile(data)
         step.check_names(file.names)
-        kinds = zip(names, step.kinds_, strict=True)
-        numbers = [name for name, kind in kinds if kind == "number"]
         import pandas as pd
 
-        parts = [batch.rows for batch in file.batches(names, [], 1_000_000, numbers)]
+        parts = [batch.rows for batch in file.batches(names, [], 1_000_000, step.plain_numbers)]
         return pd.concat(parts, ignore_index=True).iloc[whole.index.to_numpy()]
     names = getattr(model, "feature_names_in_", None)
     if names is not None:

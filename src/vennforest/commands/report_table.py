@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from vennforest.report import CostMatrix
 from vennforest.tables.cells import Column
 from vennforest.tables.read import find_column, read_table
 from vennforest.tables.target import LabelledTable, load_example, split_target
+from vennforest.tables.types import DROP, declared_read, read_types
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +28,8 @@ class Columns:
     ----------
     groups, time : str or None
     by, drop, keep : list of str
+    types : Path or None
+        A file that says what columns hold.
     """
 
     groups: str | None = None
@@ -34,6 +37,7 @@ class Columns:
     by: Sequence[str] = ()
     drop: Sequence[str] = ()
     keep: Sequence[str] = ()
+    types: Path | None = None
 
     def unused(self) -> list[str]:
         """Return those that are not to predict from: groups and time."""
@@ -84,29 +88,48 @@ def read_report_table(
             else "name a file or an example with --example, not both"
         )
     if example is not None:
-        if test is not None or judged.probability or judged.model or columns.unused():
+        if (
+            test is not None
+            or judged.probability
+            or judged.model
+            or columns.unused()
+            or columns.types
+        ):
             raise InputError("an example has no other options: name a file")
         return _with_values(load_example(example, target, list(columns.drop)), columns, None)
     assert data is not None
     if target is None:
         raise InputError("name the column to predict with --target")
-    frame = read_table(data)
+    types = {} if columns.types is None else read_types(columns.types)
+    frame = read_table(data, types)
     held = None
     if test is not None:
-        frame, held = _joined(frame, read_table(test), test)
+        frame, held = _joined(frame, read_table(test, types), test)
     for name in (*columns.unused(), *columns.by):
         find_column(frame, name)
     left = {*columns.unused(), *judged.probability} - {target}
     drop = list(dict.fromkeys([*columns.drop, *left]))
     if judged.probability:  # nothing is trained: no column has to be left, and none is judged
         drop = list(columns.drop)
-        labelled = split_target(frame, target, drop, name=data.name, screened=False)
+        labelled = split_target(frame, target, drop, name=data.name, screened=False, types=types)
+        X, remarks = declared_read(labelled.X, labelled.types)
+        labelled = replace(labelled, X=X, notes=[*labelled.notes, *remarks])
     else:
         screened = judged.model is None
         labelled = split_target(
-            frame, target, drop, name=data.name, keep=list(columns.keep), screened=screened
+            frame,
+            target,
+            drop,
+            name=data.name,
+            keep=list(columns.keep),
+            screened=screened,
+            types=types,
         )
-    return _with_values(labelled, columns, frame, held)
+    wanted = {*columns.unused(), *columns.by}
+    looked_at = {
+        name: declared for name, declared in types.items() if name in wanted and declared != DROP
+    }
+    return _with_values(labelled, columns, declared_read(frame, looked_at)[0], held)
 
 
 def _joined(frame: pd.DataFrame, more: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, Any]:

@@ -147,6 +147,7 @@ def _classes(about: _Part) -> str:
 
 def _columns(about: _Part) -> Iterator[tuple[str, str]]:
     kinds = {name: str(kind) for name, kind in about.mapping("columns").items()}
+    types = {name: str(declared) for name, declared in about.mapping("types").items()}
     names = list(kinds) or about.list("features")
     n = about.text("n_features") or str(len(names))
     if kinds:
@@ -154,7 +155,10 @@ def _columns(about: _Part) -> Iterator[tuple[str, str]]:
         yield "Columns", f"{len(kinds)}: {counted}"
     elif n != "0":
         yield "Columns", n if names else f"{n}, without names"
-    listed = [f"{name!r} ({kinds[name]})" if name in kinds else repr(name) for name in names]
+    written = {
+        name: kind if kind == "empty" else types.get(name, kind) for name, kind in kinds.items()
+    }
+    listed = [f"{name!r} ({written[name]})" if name in kinds else repr(name) for name in names]
     more = f" and {len(listed) - COLUMNS} more" if len(listed) > COLUMNS else ""
     yield "", ", ".join(listed[:COLUMNS]) + more
 

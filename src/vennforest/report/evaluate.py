@@ -33,6 +33,7 @@ def evaluate(
     time: ArrayLike | None = None,
     test: ArrayLike | None = None,
     by: Mapping[str, ArrayLike] | None = None,
+    types: Mapping[str, str] | None = None,
     positive: Any = None,
     costs: Any = None,
     random_state: int = 0,
@@ -79,6 +80,9 @@ def evaluate(
         The rows to predict, by one model of the others.
     by : mapping of str to array-like of shape (n,), optional
         Values whose rows are also looked at separately.
+    types : mapping of str to str, optional
+        What columns of a data frame hold where that is not to be guessed, see
+        ``vennforest.tables.TableColumns``.
     positive : label, optional
         The positive class of two; by default the rarer.
     costs : CostMatrix, array-like, dict, str or path, optional
@@ -120,6 +124,8 @@ def evaluate(
     check_option(subforest, Subforest, "subforest")
     if time is not None and test is not None:
         raise InputError("time must be left out where the rows to test are given, got both")
+    if types is not None and not is_frame(X):
+        raise InputError(f"types must be of columns of a data frame, got {type(X).__name__}")
     learner = learner_of(estimator)
     labels = np.unique(np.asarray(y).ravel().astype(str))
     check_positive(positive, labels)
@@ -143,6 +149,7 @@ def evaluate(
         groups=members,
         time=None if time is None else times(time, "time"),
         test=None if test is None else _mask(test, n),
+        types=None if types is None else dict(types),
     )
     origin: Origin = "test" if test is not None else "folds" if time is None else "time"
     return assemble(
@@ -160,6 +167,7 @@ def evaluate(
             "n_draws": int(n_draws),
             "random_state": int(random_state),
             "methods": list(folds.estimates),
+            **({"types": dict(types)} if types else {}),
             "calibrate_on": how,
             "guarantee": subforest if how == "oob" else "cv",
             "noun": learner.title,

@@ -49,6 +49,7 @@ def cross_validate(
     groups: IntArray | None = None,
     time: FloatArray | None = None,
     test: NDArray[np.bool_] | None = None,
+    types: dict[str, str] | None = None,
 ) -> tuple[OutOfFold, str]:
     """Predict every row by all methods, with a model that was not trained on it.
 
@@ -59,7 +60,7 @@ def cross_validate(
     estimator: Any = made(learner, n_trees, seed, n_jobs)
     missing = None
     if is_frame(X):
-        X, estimator, missing = _read_columns(X, estimator, test, seed)
+        X, estimator, missing = _read_columns(X, estimator, test, seed, types)
     codes, classes = encode_labels(y)
     if X.shape[0] != len(codes):
         raise InputError(f"y must have a label for each of {X.shape[0]} rows, got {len(codes)}")
@@ -129,13 +130,17 @@ def cross_validate(
 
 
 def _read_columns(
-    X: Any, estimator: Any, test: NDArray[np.bool_] | None, seed: int
+    X: Any,
+    estimator: Any,
+    test: NDArray[np.bool_] | None,
+    seed: int,
+    types: dict[str, str] | None,
 ) -> tuple[pd.DataFrame, Any, float]:
     """Return a data frame's cells as they are read, what is fitted to them, and what is missing.
 
     What each column holds is learnt from the rows to train on, where ``test`` names the others.
     """
-    pipeline = table_pipeline(estimator, random_state=seed)
+    pipeline = table_pipeline(estimator, random_state=seed, types=types)
     frame = as_pandas(X)
     read = pipeline[0].fit(frame if test is None else frame[~test]).transform(frame)
     return read, pipeline[1:], float(read.isna().to_numpy().mean())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pprint import pformat
 from typing import TYPE_CHECKING
 
 from vennforest._validation import is_frame
@@ -32,7 +33,10 @@ def recipe(evaluation: Evaluation) -> str | None:
         lines.append("from vennforest import CalibratedClassifier")
     if is_frame(evaluation.X):
         lines.append("from vennforest.tables import table_pipeline")
-        model = f"table_pipeline({model}, random_state={seed})"
+        types = settings.get("types")
+        if types:
+            lines += ["", f"types = {pformat(types, sort_dicts=False)}"]
+        model = f"table_pipeline({model}, random_state={seed}{', types=types' if types else ''})"
     labels, groups = "y", ""
     if learner is not None and learner.numbered:
         lines += ["", "classes, codes = np.unique(y, return_inverse=True)"]

@@ -130,8 +130,10 @@ class Column:
             return "text"
         return "number"
 
-    def learn_written(self, kind: Kind) -> str | None:
+    def learn_written(self, kind: Kind, written: str | None) -> str | None:
         """Return how the numbers or dates of a declared column are written; None: as dates.
+
+        What is declared (``written``) stays; of numbers a unit that it lacks is added.
 
         Raises
         ------
@@ -139,8 +141,8 @@ class Column:
             If a cell is none, or is written otherwise than others.
         """
         if kind == "date":
-            if not self._is_text():
-                return None
+            if written is not None or not self._is_text():
+                return written
             dates = self.present.astype(str)
             written = date_format(dates)
             if written is None:
@@ -152,7 +154,10 @@ class Column:
             return written
         cells = self.present.tolist()
         texts = [cell for cell in cells if isinstance(cell, str)]
-        found = learn_format(texts, self.name) if texts else NumberFormat(PLAIN)
+        if written is None and numbers(texts) is not None:  # as they would be guessed
+            return PLAIN
+        how = None if written is None else NumberFormat.parse(written)
+        found = learn_format(texts, self.name, how)
         if isinstance(found, int):
             places = [i for i, cell in enumerate(cells) if isinstance(cell, str)]
             self._refuse("number", places[found])

@@ -240,7 +240,7 @@ def _without_dropped(X: pd.DataFrame, types: dict[str, str]) -> pd.DataFrame:
             close = get_close_matches(name, names, n=1, cutoff=0.6)
             hint = f": did you mean {close[0]!r}?" if close else ""
             raise InputError(f"types must name columns of the table, got {name!r}{hint}")
-    unwanted = [name for name, declared in types.items() if declared.strip() == DROP]
+    unwanted = [name for name, declared in types.items() if declared == DROP]
     kept = [i for i, name in enumerate(names) if name not in unwanted]
     return X.iloc[:, kept] if unwanted else X
 

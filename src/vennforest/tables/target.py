@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from vennforest._validation import InputError
 from vennforest.tables import screening
 from vennforest.tables.cells import Column
+from vennforest.tables.columns import TableColumns
 from vennforest.tables.read import find_column, need_pandas
-from vennforest.tables.types import DROP, declared_read
+from vennforest.tables.types import DROP, check_types, declared_read, write_types
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +44,8 @@ class LabelledTable:
         Remarks on what was left out or looks doubtful, one sentence each.
     types : dict of str to str
         What columns of X were declared to hold, see `TableColumns`.
+    left : list of str
+        Columns left out as identifiers.
     """
 
     X: pd.DataFrame
@@ -50,6 +54,12 @@ class LabelledTable:
     name: str
     notes: list[str]
     types: dict[str, str] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+
+    def write_types(self, path: Path) -> None:
+        """Write what columns are taken to hold, those left out among them, as JSON."""
+        learnt = TableColumns(self.types or None).fit(self.X).as_types()
+        write_types(path, learnt | dict.fromkeys(self.left, DROP))
 
 
 def split_target(
@@ -94,7 +104,7 @@ def split_target(
     target = find_column(table, target)
     types = {
         find_column(table, name, "declared column"): declared
-        for name, declared in (types or {}).items()
+        for name, declared in check_types(types or {}).items()
     }
     if target in types:
         raise InputError(
@@ -102,7 +112,7 @@ def split_target(
             "leave it out there"
         )
     unwanted = [find_column(table, name) for name in drop or []]
-    unwanted += [name for name, declared in types.items() if declared.strip() == DROP]
+    unwanted += [name for name, declared in types.items() if declared == DROP]
     kept = {find_column(table, name) for name in [*(keep or []), *types]}
     if target in unwanted:
         raise InputError(f"the target {target!r} must not be among the columns left out")
@@ -120,10 +130,12 @@ def split_target(
         X = X[known]
     y = _labels(labels.present, target)
     types = {name: declared for name, declared in types.items() if name in X.columns}
+    given = list(X.columns)
     if screened:
         X, remarks = _screened(X, y, kept, types)
         notes += remarks
-    return LabelledTable(X, y, target, name, notes, types)
+    left = [name for name in given if name not in X.columns]
+    return LabelledTable(X, y, target, name, notes, types, left)
 
 
 def load_example(

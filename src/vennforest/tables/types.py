@@ -81,8 +81,8 @@ def check_types(types: Any, what: str = "types") -> dict[str, str]:
     for name, declared in types.items():
         if not isinstance(name, str) or not isinstance(declared, str):
             raise InputError(f"{what} must hold {FORM}, got {declared!r} for {name!r}")
-        parse_type(declared, name)
-    return dict(types)
+        parse_type(declared.strip(), name)
+    return {name: declared.strip() for name, declared in types.items()}
 
 
 def parse_type(declared: str, name: str) -> tuple[str, str | None]:
@@ -93,7 +93,7 @@ def parse_type(declared: str, name: str) -> tuple[str, str | None]:
     InputError
         If there is no such kind, or the format is none of it.
     """
-    kind, _, written = declared.strip().partition(" ")
+    kind, _, written = declared.partition(" ")
     kind, written = ALIASES.get(kind, kind), written.strip()
     if kind not in KINDS:
         raise InputError(
@@ -139,11 +139,11 @@ def learn_declared(column: Column, declared: str) -> tuple[Kind, str | None]:
     """
     parsed, written = parse_type(declared, column.name)
     kind = cast(Kind, parsed)
-    column.declared = declared.strip()
+    column.declared = declared
     if not column.there.any():
         return "empty", None
-    if kind in ("number", "date") and written is None:
-        written = column.learn_written(kind)
+    if kind in ("number", "date"):
+        written = column.learn_written(kind, written)
     column.read(kind, written)
     return kind, written
 

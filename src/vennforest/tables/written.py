@@ -6,9 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vennforest._validation import InputError
 
 PLAIN, POINT, COMMA = "1234.5", "1,234.5", "1.234,5"
@@ -104,25 +101,21 @@ class NumberFormat:
             return None
         return found
 
-    def numbers(self, cells: Sequence[str]) -> tuple[NDArray[np.float64], int | None]:
-        """Return the values of cells up to the first that is none, and which that is."""
-        values = np.full(len(cells), np.nan)
-        for i, cell in enumerate(cells):
-            found = self.read(cell)
-            if found is None:
-                return values, i
-            values[i] = found.value
-        return values, None
 
-
-def learn_format(cells: Sequence[str], name: str) -> NumberFormat | int:
+def learn_format(
+    cells: Sequence[str], name: str, declared: NumberFormat | None = None
+) -> NumberFormat | int:
     """Return how the cells of a column are written, or the first that does not fit the others.
+
+    Where a format is declared, only a unit that it lacks is learnt.
 
     Raises
     ------
     InputError
         If a comma or a point could separate thousands or decimals in all of them.
     """
+    if declared is not None:
+        return _with_unit(cells, declared.digits, declared.unit)
     fits = {digits: [_read(cell, digits) for cell in cells] for digits in (POINT, COMMA)}
     missed = {digits: [one is None for one in read].count(True) for digits, read in fits.items()}
     digits = COMMA if missed[COMMA] < missed[POINT] else POINT
@@ -138,11 +131,16 @@ def learn_format(cells: Sequence[str], name: str) -> NumberFormat | int:
                 )
     if digits == POINT and not any("," in cell for cell in cells):
         digits = PLAIN
-    units = [one.unit for one in fits[COMMA if digits == COMMA else POINT] if one is not None]
-    unit = next((unit for unit in units if unit), "")
+    return _with_unit(cells, digits, "")
+
+
+def _with_unit(cells: Sequence[str], digits: str, unit: str) -> NumberFormat | int:
+    """Return the format with the first unit that a cell has, or the first cell it does not fit."""
+    if not unit:
+        read = (_read(cell, digits) for cell in cells)
+        unit = next((found.unit for found in read if found is not None and found.unit), "")
     how = NumberFormat(digits, unit)
-    wrong = how.numbers(cells)[1]
-    return how if wrong is None else wrong
+    return next((i for i, cell in enumerate(cells) if how.read(cell) is None), how)
 
 
 def _read(cell: str, digits: str) -> Number | None:

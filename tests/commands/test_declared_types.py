@@ -1,0 +1,219 @@
+"""--types: what is declared at fit holds at predict, on the page and in its code, and no longer."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vennforest
+from vennforest.cli import main
+from vennforest.persistence import read_header
+
+TYPES = {
+    "income": "number",
+    "rate": "number",
+    "lab": "number 1,234.5",
+    "seen": "date %d/%m/%Y",
+    "ward": "category",
+    "name": "drop",
+    "smoker": "boolean",
+}
+
+
+def ugly(n=160, seed=0):
+    rng = np.random.default_rng(seed)
+    income = rng.integers(500, 9000, n)
+    lab = rng.gamma(2, 2, n).round(2)
+    frame = pd.DataFrame(
+        {
+            "income": [f"{v:,}.00 €" for v in income],
+            "rate": [f"{v}%" for v in rng.integers(0, 99, n) / 4],
+            "lab": ["<0.5" if v < 0.5 else str(v) for v in lab],
+            "seen": [f"{1 + i % 12:02d}/{1 + i * 5 % 12:02d}/2021" for i in range(n)],
+            "ward": rng.integers(1, 6, n).astype(str),
+            "name": [f"Smith {i}" for i in range(n)],
+            "smoker": rng.choice(["yes", "no"], n),
+        }
+    ).astype(object)
+    for name in ("income", "lab", "smoker"):
+        frame.loc[rng.random(n) < 0.1, name] = None
+    score = income / 4000 + (lab > 4) + rng.normal(size=n) / 2
+    return frame.assign(y=np.where(score > 1.7, "yes", "no"))
+
+
+def plain(frame):
+    """The same table as one would have it: numbers and dates as such."""
+    euro = frame["income"].str.replace("[€,]", "", regex=True)
+    return frame.assign(
+        income=euro.astype(float),
+        rate=frame["rate"].str.rstrip("%").astype(float) / 100,
+        lab=frame["lab"].str.lstrip("<").astype(float),
+        seen=pd.to_datetime(frame["seen"], format="%d/%m/%Y"),
+        smoker=frame["smoker"].map({"yes": True, "no": False}),
+        ward=frame["ward"].astype("category"),
+    ).drop(columns="name")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("types")
+    ugly().to_csv(folder / "train.csv", index=False)
+    ugly(40, seed=1).drop(columns=["y", "name"]).to_csv(folder / "new.csv", index=False)
+    (folder / "t.json").write_text(json.dumps(TYPES), "utf-8")
+    assert fit(folder / "train.csv", folder / "m.skops", "--types", folder / "t.json") == 0
+    return folder
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def fit(data, output, *more):
+    return run("fit", data, "-t", "y", "-o", output, "--trees", 20, "--jobs", 1, *more)
+
+
+def predicted(model, data, folder, *more):
+    assert run("predict", model, data, "-o", folder / "p.parquet", *more) == 0
+    return pd.read_parquet(folder / "p.parquet")
+
+
+def refused(capsys, *arguments):
+    capsys.readouterr()
+    assert run(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("Error: ") and err.count("\n") == 1, err
+    return err
+
+
+def test_the_model_is_that_of_the_plain_table(folder, tmp_path):
+    expected = predicted(folder / "m.skops", folder / "new.csv", tmp_path)
+    plain(ugly()).to_parquet(tmp_path / "plain.parquet")
+    assert fit(tmp_path / "plain.parquet", tmp_path / "m.skops") == 0
+    plain(ugly(40, seed=1).assign(y="yes")).to_parquet(tmp_path / "new.parquet")
+    found = predicted(tmp_path / "m.skops", tmp_path / "new.parquet", tmp_path)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    pd.testing.assert_frame_equal(
+        predicted(folder / "m.skops", folder / "new.csv", tmp_path, "--rows-at-once", 7),
+        expected,
+        check_exact=True,
+    )
+    frame = plain(ugly(40, seed=1).assign(y="yes"))  # the declared model takes plain cells too
+    frame.assign(ward=frame["ward"].astype(int)).to_parquet(tmp_path / "new.parquet")
+    found = predicted(folder / "m.skops", tmp_path / "new.parquet", tmp_path)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+def test_decimal_commas_in_files_with_semicolons(folder, tmp_path):
+    """Neither the reader of such files nor the declared format may read a comma twice."""
+    swap = str.maketrans(".,", ",.")
+
+    def german(frame):
+        return frame.assign(
+            income=frame["income"].str.translate(swap), rate=frame["rate"].str.translate(swap),
+            lab=frame["lab"].str.translate(swap),
+        )  # fmt: skip
+
+    german(ugly()).to_csv(tmp_path / "train.csv", index=False, sep=";")
+    german(ugly(40, seed=1)).to_csv(tmp_path / "new.csv", index=False, sep=";")
+    types = TYPES | {"lab": "number 1.234,5"}
+    (tmp_path / "t.toml").write_text("\n".join(f"{k} = '{v}'" for k, v in types.items()), "utf-8")
+    assert fit(tmp_path / "train.csv", tmp_path / "m.skops", "--types", tmp_path / "t.toml") == 0
+    pd.testing.assert_frame_equal(
+        predicted(tmp_path / "m.skops", tmp_path / "new.csv", tmp_path),
+        predicted(folder / "m.skops", folder / "new.csv", tmp_path),
+        check_exact=True,
+    )
+
+
+def test_a_new_cell_that_does_not_fit_is_named(folder, tmp_path, capsys):
+    frame = ugly(40, seed=1)
+    frame.loc[17, "income"] = "12 $"
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    command = ("predict", folder / "m.skops", tmp_path / "new.csv", "-o", tmp_path / "p.csv")
+    assert (
+        "column 'income' held numbers written like 1,234.5 € in training and now holds '12 $' in "
+        "row 18" in refused(capsys, *command, "--rows-at-once", 5)
+    )
+    assert not (tmp_path / "p.csv").exists()
+
+
+@pytest.mark.parametrize("command", ["fit", "report"])
+def test_types_that_are_wrong_are_refused(folder, tmp_path, capsys, command):
+    def said(content, *more):
+        (tmp_path / "t.json").write_text(json.dumps(content), "utf-8")
+        base = (command, folder / "train.csv", "-t", "y", "-o", tmp_path / "o")
+        return refused(capsys, *base, "--types", tmp_path / "t.json", *more)
+
+    assert "no declared column 'lob': did you mean 'lab'?" in said({"lob": "number"})
+    message = "column 'ward' is declared as date and its cells share no format ("
+    assert message in said({"ward": "date"})
+    message = "column 'name' is declared as number and holds 'Smith 0' in row 1: correct such cells"
+    assert message in said({"name": "number"})
+    assert "the target 'y' must not be among the types" in said({"y": "text"})
+    assert "the type of column 'lab' must be number, date" in said({"lab": "numeric"})
+
+
+def test_what_was_guessed_is_written_corrected_and_read(folder, tmp_path, capsys):
+    guessed = tmp_path / "types.json"
+    assert fit(folder / "train.csv", tmp_path / "a.skops", "--write-types", guessed) == 0
+    notes = capsys.readouterr().err
+    assert '--types: {"income": "number 1,234.5 €"}' in notes
+    types = json.loads(guessed.read_text("utf-8"))
+    assert types == {
+        "income": "text", "rate": "text", "lab": "text", "seen": "date %m/%d/%Y",
+        "ward": "number", "smoker": "text", "name": "drop",
+    }  # fmt: skip
+    assert fit(folder / "train.csv", tmp_path / "b.skops", "--types", guessed) == 0
+    pd.testing.assert_frame_equal(
+        predicted(tmp_path / "b.skops", folder / "new.csv", tmp_path),
+        predicted(tmp_path / "a.skops", folder / "new.csv", tmp_path),
+        check_exact=True,
+    )
+    guessed.write_text(json.dumps(types | {"income": "number 1,234.5 €", "name": "text"}), "utf-8")
+    assert fit(folder / "train.csv", tmp_path / "c.skops", "--types", guessed) == 0
+    assert read_header(tmp_path / "c.skops")["columns"]["name"] == "category"
+
+
+def test_show_says_how_cells_are_written(folder, capsys):
+    assert run("show", folder / "m.skops") == 0
+    out = capsys.readouterr().out
+    for part in ("'income' (number 1,234.5 €)", "'rate' (number 1234.5 %)", "'ward' (category)",
+                 "'seen' (date %d/%m/%Y)"):  # fmt: skip
+        assert part in out
+    assert "name" not in read_header(folder / "m.skops")["types"]
+
+
+def test_the_page_and_its_code_use_the_types(folder, tmp_path, capsys):
+    more = ("--trees", 20, "--folds", 2, "--methods", "venn-abers", "--jobs", 1, "--json")
+    base = ("report", folder / "train.csv", "-t", "y", "-o", tmp_path / "r.html")
+    by = ("--by", "lab", "--time", "seen")
+    assert run(*base, "--types", folder / "t.json", *more, *by) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["settings"]["types"] == {k: v for k, v in TYPES.items()
+                                            if k not in ("seen", "name")}  # fmt: skip
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "are taken for the limit, 0.5." in page
+    import re
+    from html import unescape
+
+    code = unescape(re.search(r"(from sklearn.*?predict_proba\(X_new\))", page, re.DOTALL)[1])
+    X = ugly()
+    scope = {"X": X.drop(columns=["seen", "name", "y"]), "y": X["y"], "X_new": X[:3]}
+    exec(compile(re.sub(r"<[^>]*>", "", code), "recipe", "exec"), scope)
+    types = {k: v for k, v in TYPES.items() if k != "seen"}
+    (tmp_path / "t.json").write_text(json.dumps(types), "utf-8")
+    command = ("--types", tmp_path / "t.json", "--drop", "seen")
+    assert fit(folder / "train.csv", tmp_path / "m.skops", *command) == 0
+    X_new = ugly(40, seed=1)
+    np.testing.assert_array_equal(
+        scope["model"].predict_proba(X_new),
+        vennforest.load(tmp_path / "m.skops").predict_proba(X_new),
+    )
+    command = ("report", folder / "train.csv", "-t", "y", "-o", tmp_path / "s.html")
+    command += ("--model", folder / "m.skops")
+    assert run(*command) == 0
+    error = refused(capsys, *command, "--types", folder / "t.json")
+    assert "with --model columns are read as in its training: leave out --types" in error
+    error = refused(capsys, *command, "--write-types", tmp_path / "w.json")
+    assert "with --model no types are guessed, and --write-types has no meaning" in error
