@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from vennforest._files import check_output, one_line, written_whole
 from vennforest._validation import InputError, check_option
@@ -17,8 +17,9 @@ from vennforest.calibrators.methods import check_method
 from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.counts import ScoreCounts, ScoreGrid
+from vennforest.engines.parquet import ParquetColumns, parquet_columns
 from vennforest.multiprobability import Merge
-from vennforest.tables.scores import MOST_SCORES, Counter, ScoreColumns
+from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
 from vennforest.tables.stream import TableFile
 
 ROWS_AT_ONCE = 200_000
@@ -135,7 +136,8 @@ def calibrate_file(
     note : callable
         Takes sentences for the user.
     progress : callable, optional
-        Called with the rows done and, where known, all of them.
+        Called with the rows done and, where known, all of them; not where DuckDB counts, which it
+        does of Parquet where it is installed.
 
     Raises
     ------
@@ -147,44 +149,34 @@ def calibrate_file(
     check_option(grid, GridOf, "grid")
     calibrator = _calibrator(method, merge)
     check_output(output, {"table of scores": data})
-    columns = ScoreColumns(TableFile(data), scores, target, weight)
-    classes, missing = columns.labels(rows_at_once, progress)
-    k = len(classes)
-    if len(scores) not in ({1, 2} if k == 2 else {k}):
-        raise InputError(
-            f"--score must name {'one column' if k == 2 else f'{k} columns'} for the {k} classes "
-            f"of {target!r}, in the order {', '.join(map(repr, map(str, classes)))}, "
-            f"got {len(scores)}"
-        )
-    if len(scores) == 2:
-        columns.scores = [scores[1]]
-    chosen = ScoreGrid(on="logit" if grid == "logit" else "score") if grid in _ON else None
-    whole = k > 2 and not isinstance(calibrator, OneVsRestCalibrator | VennAbers)
-    counter = Counter(classes, chosen, whole, most_scores if grid == "auto" or whole else 1 << 62)
-    if whole and chosen is not None:
-        raise InputError(f"--grid must be none or auto for {method} of {k} classes, got {grid}")
-    n_rows = 0
+    table = TableFile(data)
+    check_names(table, [*scores, target, *([weight] if weight else [])])
     try:
-        for part in columns.parts(rows_at_once, progress):
-            counter.add(*part)
-            n_rows += len(part[1])
-        counts = counter.total()
-        calibrator.fit_counts(counts)
+        found = None
+        with parquet_columns(table, scores, target, weight) as fast:
+            if fast is not None:
+                found = _count(fast, calibrator, method, grid, most_scores)
+        if found is None:
+            columns = ScoreColumns(table, scores, target, weight, rows_at_once, progress)
+            found = _count(columns, calibrator, method, grid, most_scores)
+        assert found is not None
+        calibrator.fit_counts(found.counts)
     except InputError:
         raise
     except ValueError as error:  # what the scores are not
         raise InputError(f"{data} cannot be calibrated on: {one_line(error)}") from error
+    classes, missing, counts = found.classes, found.missing, found.counts
     if missing:
         note(f"{missing:,} rows have no {target!r} and are left out.")
-    _note_bounds(counts, chosen, note)
-    positive = str(classes[1]) if k == 2 else None
-    about = {"scores": columns.scores, "target": target, "rows": n_rows, "data": data.name}
+    _note_bounds(counts, grid, note)
+    positive = str(classes[1]) if len(classes) == 2 else None
+    about = {"scores": found.scores, "target": target, "rows": found.n_rows, "data": data.name}
     document = {**json.loads(calibrator.to_json()), "about": about}
     with written_whole(output) as part_file:
         part_file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
     names = map(str, classes)
     return Calibrated(
-        n_rows,
+        found.n_rows,
         dict(zip(names, counts.class_totals, strict=True)),
         positive,
         max(len(table.scores) for table in counts.tables),
@@ -194,13 +186,41 @@ def calibrate_file(
     )
 
 
-_ON = ("score", "logit")
+@dataclass(frozen=True)
+class _Found:
+    """What was counted."""
+
+    classes: list[Any]
+    missing: int
+    scores: list[str]
+    counts: ScoreCounts
+    n_rows: int
 
 
-def _note_bounds(
-    counts: ScoreCounts, chosen: ScoreGrid | None, note: Callable[[str], None]
-) -> None:
-    if counts.grid is not None and chosen is None:
+def _count(
+    columns: ParquetColumns | ScoreColumns, calibrator: Any, method: str, grid: str, most: int
+) -> _Found | None:
+    """Return the counts of a table; None: these columns cannot tell, though others may."""
+    classes, missing = columns.labels()
+    k, scores = len(classes), columns.scores
+    if len(scores) not in ({1, 2} if k == 2 else {k}):
+        raise InputError(
+            f"--score must name {'one column' if k == 2 else f'{k} columns'} for the {k} classes "
+            f"of {columns.target!r}, in the order {', '.join(map(repr, map(str, classes)))}, "
+            f"got {len(scores)}"
+        )
+    if len(scores) == 2:
+        columns.scores = [scores[1]]
+    whole = k > 2 and not isinstance(calibrator, OneVsRestCalibrator | VennAbers)
+    chosen = None if grid in ("auto", "none") else ScoreGrid(on=cast("Any", grid))
+    if whole and chosen is not None:
+        raise InputError(f"--grid must be none or auto for {method} of {k} classes, got {grid}")
+    found = columns.count(classes, chosen, whole, most if grid == "auto" or whole else 1 << 62)
+    return None if found is None else _Found(classes, missing, columns.scores, *found)
+
+
+def _note_bounds(counts: ScoreCounts, grid: str, note: Callable[[str], None]) -> None:
+    if counts.grid is not None and grid == "auto":
         note(
             f"There are more than {MOST_SCORES:,} distinct scores: they are put on "
             f"{counts.grid.cells:,} cells of their log-odds, as new scores will be."

@@ -87,7 +87,7 @@ def calibrate(
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
     pa = need_pyarrow()
-    with _opened(source, memory_limit, threads, temp_directory) as table:
+    with opened(source, memory_limit, threads, temp_directory) as table:
         schema = table.schema()
         for name in counting.columns:
             find_column(name, schema.names, table.shown)
@@ -157,7 +157,7 @@ def predict(
 
     how = output_format(output)
     done = 0
-    with _opened(source, memory_limit, threads, temp_directory) as table:
+    with opened(source, memory_limit, threads, temp_directory) as table:
         check_output(output, {f"data file {path.name}": path for path in table.paths})
         predictor = BatchPredictor(
             model, table.schema(), columns=columns, carried=carried, rows_at_once=rows_at_once
@@ -175,18 +175,25 @@ def predict(
     return done
 
 
-class _Table:
+class Files:
     """What a connection calls ``source``."""
 
-    def __init__(self, query: Callable[[str], Any], shown: str, paths: list[Path]) -> None:
+    def __init__(self, query: Callable[..., Any], shown: str, paths: list[Path]) -> None:
         self._query, self.shown, self.paths = query, shown, paths
 
     def schema(self) -> pa.Schema:
         return self.run("SELECT * FROM source LIMIT 0").schema
 
-    def run(self, query: str) -> pa.Table:
+    def run(self, query: str, parameters: Sequence[Any] = ()) -> pa.Table:
+        """Return the rows of a query, in which ``?`` stands for one parameter after another."""
+        more = {"params": list(parameters)} if parameters else {}
         with _said_in_a_sentence(self.shown):
-            return self._query(query).to_arrow_table()
+            return self._query(query, **more).to_arrow_table()
+
+    def queries(self) -> Iterator[tuple[Path, str]]:
+        """Yield each file with the query that reads it alone."""
+        for path in self.paths:
+            yield path, _query([path])
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         names = ", ".join(quoted(name, '"') for name in columns)
@@ -200,8 +207,8 @@ class _Table:
         if not self.paths:
             row = self.run(f"SELECT {names} FROM source {where}").to_pylist()[0]
             return row, self.shown
-        for path in self.paths:
-            numbered = f"SELECT *, row_number() OVER () - 1 AS _row FROM ({_query([path])})"
+        for path, query in self.queries():
+            numbered = f"SELECT *, row_number() OVER () - 1 AS _row FROM ({query})"
             found = self.run(f"SELECT {names}, _row FROM ({numbered}) {where}").to_pylist()
             if found:
                 return found[0], f"row {found[0]['_row']} of {path}"
@@ -209,12 +216,12 @@ class _Table:
 
 
 @contextmanager
-def _opened(
+def opened(
     source: Source,
     memory_limit: str | None,
     threads: int | None,
     temp_directory: str | os.PathLike[str] | None,
-) -> Iterator[_Table]:
+) -> Iterator[Files]:
     """Give the data as ``source``, in a connection of its own or in that of a relation."""
     duckdb = need_duckdb()
     if isinstance(source, duckdb.DuckDBPyRelation):
@@ -223,7 +230,7 @@ def _opened(
                 "memory_limit, threads and temp_directory must be left out for a relation, whose "
                 "connection has its own: SET them there"
             )
-        yield _Table(lambda query: source.query("source", query), "the relation", [])
+        yield Files(lambda query: source.query("source", query), "the relation", [])
         return
     paths = _paths(source)
     config: dict[str, Any] = {}
@@ -241,7 +248,7 @@ def _opened(
         with _said_in_a_sentence(shown):
             connection.execute("SET enable_progress_bar = false")
             connection.execute(f"CREATE VIEW source AS {_query(paths)}")
-        yield _Table(connection.sql, shown, paths)
+        yield Files(connection.sql, shown, paths)
     finally:
         connection.close()
 

@@ -114,8 +114,8 @@ class ParquetFiles:
     Parameters
     ----------
     paths : sequence of Path
-        At least one. The first tells columns and types; others may have more columns, and types
-        that are cast to these without loss.
+        At least one. The first tells the columns; others may have more of them. Numbers of
+        several types become those of their common type.
 
     Attributes
     ----------
@@ -134,14 +134,18 @@ class ParquetFiles:
         self._files = [ArrowFile(path, _head(path)) for path in paths]
         first = self._files[0]
         self.names, self.n_rows = first.names, sum(file.n_rows or 0 for file in self._files)
-        self.schema = first.schema
+        kinds = {field.name: field.type for field in first.schema}
         for file in self._files[1:]:
-            missing = [name for name in self.names if name not in file.schema.names]
-            if missing:
-                raise InputError(
-                    f"the files of a table must have the same columns, got none called "
-                    f"{missing[0]!r} in {file.path}"
-                )
+            for name, kind in kinds.items():
+                if name not in file.schema.names:
+                    raise InputError(
+                        f"the files of a table must have the same columns, got none called "
+                        f"{name!r} in {file.path}"
+                    )
+                other = file.schema.field(name).type
+                if kind != other:
+                    kinds[name] = self._common(name, kind, other, file.path)
+        self.schema = pa.schema(list(kinds.items()))
 
     def parts(self, columns: Sequence[str], size: int) -> Iterator[pa.Table]:
         """Yield some columns, up to ``size`` rows after another.
@@ -149,7 +153,7 @@ class ParquetFiles:
         Raises
         ------
         InputError
-            If a file is damaged further on, or a column is of another type than in the first.
+            If a file is damaged further on, or has integers that are none of its floats.
         """
         for file in self._files:
             for part in file.parts(columns, size):
@@ -178,16 +182,27 @@ class ParquetFiles:
         for name in part.column_names:
             column, wanted = part[name], self.schema.field(name).type
             try:
-                if column.type != wanted:
-                    column = column.cast(plain(column.type)).cast(plain(wanted))
-                    column = column.dictionary_encode() if plain(wanted) != wanted else column
-                columns.append(column.cast(wanted))
+                columns.append(
+                    column
+                    if column.type == wanted
+                    else column.cast(plain(column.type)).cast(wanted)
+                )
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise InputError(
-                    f"column {name!r} must be of one type in all files of a table, got {wanted} in "
-                    f"{self._files[0].path.name} and {column.type} in {path} ({one_line(error)})"
-                ) from error
+                raise self._mixed(name, wanted, column.type, path) from error
         return pa.table(columns, names=part.column_names)
+
+    def _common(self, name: str, one: Any, other: Any, path: Path) -> pa.DataType:
+        kinds = [pa.schema([(name, plain(kind))]) for kind in (one, other)]
+        try:
+            return pa.unify_schemas(kinds, promote_options="permissive").field(name).type
+        except pa.ArrowException as error:
+            raise self._mixed(name, one, other, path) from error
+
+    def _mixed(self, name: str, one: Any, other: Any, path: Path) -> InputError:
+        return InputError(
+            f"column {name!r} must be of one type in all files of a table, got {other} in "
+            f"{path.name} after {one} in {self._files[0].path}"
+        )
 
 
 def plain(kind: pa.DataType) -> pa.DataType:

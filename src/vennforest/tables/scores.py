@@ -69,10 +69,7 @@ def read_numbers(
         cell = column.cells.iloc[at]
         missing = not column.there[at]
         got = "nothing" if missing else repr(cell) if isinstance(cell, str) else str(cell)
-        raise InputError(
-            f"column {name!r} must hold {what} in every row, got {got} in "
-            f"{place(int(cells.index[at]))}"
-        )
+        raise no_number(name, what, got, place(int(cells.index[at])))
     return values
 
 
@@ -88,20 +85,26 @@ class ScoreColumns:
         The labels.
     weight : str or None
         How often each row is to count.
-
-    Raises
-    ------
-    InputError
-        If there is no such column.
+    size : int
+        Rows that are read together.
+    progress : callable, optional
+        Called with the rows done and, where known, all of them.
     """
 
     def __init__(
-        self, table: TableFile, scores: Sequence[str], target: str, weight: str | None = None
+        self,
+        table: TableFile,
+        scores: Sequence[str],
+        target: str,
+        weight: str | None,
+        size: int,
+        progress: Progress | None = None,
     ) -> None:
         self.table, self.scores, self.target, self.weight = table, list(scores), target, weight
-        check_names(table, [*scores, target, *([weight] if weight else [])])
+        self._size, self._progress = size, progress
+        self._code: dict[Any, int] = {}
 
-    def labels(self, size: int, progress: Progress | None = None) -> tuple[list[Any], int]:
+    def labels(self) -> tuple[list[Any], int]:
         """Read the labels, and return the distinct ones, sorted, and how many rows have none.
 
         Cells of text that all say whole numbers, or true and false, become such; other kinds stay
@@ -112,51 +115,51 @@ class ScoreColumns:
         InputError
             If there is only one, there are more than 1,000, or they are a quantity.
         """
-        self._code: dict[Any, int] = {}
         seen: dict[Any, None] = {}
         missing = done = 0
-        for batch in self.table.batches([self.target], [], size):
+        for batch in self.table.batches([self.target], [], self._size):
             column = Column(batch.rows[self.target], self.target)
             missing += int((~column.there).sum())
             done += len(batch.rows)
             seen.update(dict.fromkeys(pd.unique(column.present).tolist()))
             if len(seen) > MOST_CLASSES:
-                raise InputError(
-                    f"the target {self.target!r} holds more than {MOST_CLASSES:,} distinct "
-                    "values, a quantity or names rather than classes"
-                )
-            if progress is not None:
-                progress(done, self.table.n_rows)
-        if not seen:
-            raise InputError(f"the target {self.target!r} is missing in every row")
-        cells = list(seen)
-        labels = _plain(cells, self.target)
-        classes = sorted(set(labels))
-        if len(classes) == 1:
-            raise InputError(
-                f"the target {self.target!r} holds only one class, {str(classes[0])!r}: "
-                "at least two are needed"
-            )
-        place = {label: code for code, label in enumerate(classes)}
-        self._code = {cell: place[label] for cell, label in zip(cells, labels, strict=True)}
+                raise too_many_classes(self.target)
+            if self._progress is not None:
+                self._progress(done, self.table.n_rows)
+        classes, self._code = classes_of(list(seen), self.target)
         return classes, missing
 
-    def parts(
-        self, size: int, progress: Progress | None = None
-    ) -> Iterator[tuple[FloatArray, NDArray[np.int64], FloatArray | None]]:
-        """Yield scores (n,) or (n, k), numbers of labels (n,), and weights of rows with a label.
+    def count(
+        self, classes: Sequence[Any], grid: ScoreGrid | None, vectors: bool, most: int
+    ) -> tuple[ScoreCounts, int]:
+        """Return the counts of rows with a label, and how many rows these are; after ``labels``.
 
-        After ``labels``.
+        Parameters
+        ----------
+        classes : sequence
+            What ``labels`` returned.
+        grid, vectors, most
+            Of `Counter`.
 
         Raises
         ------
         InputError
             If a score or a weight is missing or no finite number, or a weight is negative; the
             message names the row.
+        ValueError
+            If a score is not in the range of the grid.
         """
+        counter, n_rows = Counter(classes, grid, vectors, most), 0
+        for scores, codes, weight in self._parts():
+            counter.add(scores, codes, weight)
+            n_rows += len(codes)
+        return counter.total(), n_rows
+
+    def _parts(self) -> Iterator[tuple[FloatArray, NDArray[np.int64], FloatArray | None]]:
+        """Yield scores (n,) or (n, k), numbers of labels (n,), and weights of rows with a label."""
         others = [*self.scores, *([self.weight] if self.weight else [])]
         done = 0
-        for batch in self.table.batches([*others, self.target], [], size, others):
+        for batch in self.table.batches([*others, self.target], [], self._size, others):
             labels = Column(batch.rows[self.target], self.target)
             rows = batch.rows[labels.there]
             done += len(batch.rows)
@@ -171,8 +174,8 @@ class ScoreColumns:
                     there = weight > 0
                     scores, codes, weight = scores[there], codes[there], weight[there]
                 yield scores, codes, weight
-            if progress is not None:
-                progress(done, self.table.n_rows)
+            if self._progress is not None:
+                self._progress(done, self.table.n_rows)
 
     def _weights(self, rows: pd.DataFrame) -> FloatArray | None:
         if self.weight is None:
@@ -180,11 +183,58 @@ class ScoreColumns:
         weight = read_numbers(rows[self.weight], self.weight, "weights", self.table.place)
         if (weight < 0).any():
             at = int((weight < 0).argmax())
-            raise InputError(
-                f"column {self.weight!r} must hold weights that are not negative, got "
-                f"{weight[at]:g} in {self.table.place(int(rows.index[at]))}"
-            )
+            row = self.table.place(int(rows.index[at]))
+            raise negative_weight(self.weight, float(weight[at]), row)
         return weight
+
+
+def classes_of(cells: list[Any], target: str) -> tuple[list[Any], dict[Any, int]]:
+    """Return the classes that distinct cells stand for, sorted, and the number of each cell's.
+
+    Raises
+    ------
+    InputError
+        If there are none, is only one, or they are a quantity.
+    """
+    if not cells:
+        raise InputError(f"the target {target!r} is missing in every row")
+    labels = _plain(cells, target)
+    classes = sorted(set(labels))
+    if len(classes) == 1:
+        raise InputError(
+            f"the target {target!r} holds only one class, {str(classes[0])!r}: "
+            "at least two are needed"
+        )
+    place = {label: code for code, label in enumerate(classes)}
+    return classes, {cell: place[label] for cell, label in zip(cells, labels, strict=True)}
+
+
+def too_many_classes(target: str) -> InputError:
+    """Return the error that says so."""
+    return InputError(
+        f"the target {target!r} holds more than {MOST_CLASSES:,} distinct values, a quantity or "
+        "names rather than classes"
+    )
+
+
+def no_number(name: str, what: str, got: str, place: str) -> InputError:
+    """Return the error for a cell that is no finite number."""
+    return InputError(f"column {name!r} must hold {what} in every row, got {got} in {place}")
+
+
+def negative_weight(name: str, value: float, place: str) -> InputError:
+    """Return the error for a weight below zero."""
+    return InputError(
+        f"column {name!r} must hold weights that are not negative, got {value:g} in {place}"
+    )
+
+
+def too_many_vectors(most: int) -> InputError:
+    """Return the error for more score vectors than are kept."""
+    return InputError(
+        f"there are more than {most:,} different score vectors, which this method "
+        "keeps all: choose venn-abers, platt, isotonic, beta, quadratic or spline"
+    )
 
 
 def _stacked(columns: list[FloatArray]) -> FloatArray:
@@ -286,10 +336,7 @@ class Counter:
         if len(self.counts) <= most or self.grid is not None:
             return
         if self.vectors:
-            raise InputError(
-                f"there are more than {self.most:,} different score vectors, which this method "
-                "keeps all: choose venn-abers, platt, isotonic, beta, quadratic or spline"
-            )
+            raise too_many_vectors(self.most)
         tables = self.counts.tables
         if all(one.scores[0] >= 0 and one.scores[-1] <= 1 for one in tables):
             self.grid = ScoreGrid(on="logit")

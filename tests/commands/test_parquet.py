@@ -1,0 +1,368 @@
+"""Scores in Parquet files of any number: what DuckDB counts is what the ordinary reader counts."""
+
+import errno
+import json
+import shutil
+import sys
+from unittest import mock
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas")
+for extra in ("typer", "rich", "pyarrow", "duckdb"):
+    pytest.importorskip(extra)
+
+from vennforest import VennAbers  # noqa: E402
+from vennforest._validation import InputError  # noqa: E402
+from vennforest.calibrators import Calibrator  # noqa: E402
+from vennforest.cli import main  # noqa: E402
+from vennforest.commands import calibrate as command  # noqa: E402
+from vennforest.engines import parquet as engine  # noqa: E402
+from vennforest.tables.scores import ScoreColumns  # noqa: E402
+
+LABELS = {
+    "text": ["no", "yes"],
+    "text of numbers": ["9", "10"],
+    "text of booleans": ["True", " false"],
+    "whole numbers": [-1, 2**40],
+    "floats": [0.0, 1.0],
+    "booleans": [False, True],
+    "three": ["a", "b", "c"],
+    "one class written twice": ["1", "01", "2", "+2", "3"],
+}
+
+
+def draw(kind, seed, missing=True, step=0.0):
+    """Return scores ``s`` or ``s0``, …, labels ``y`` with missing ones, and weights."""
+    rng = np.random.default_rng(seed)
+    n, labels = 300, LABELS[kind]
+    k = 2 if len(labels) == 2 else 3
+    p = rng.dirichlet(np.ones(k), n).round(2) + step * np.arange(n)[:, None]
+    y = rng.integers(0, len(labels), n)
+    y[: len(labels)] = np.arange(len(labels))
+    frame = pd.DataFrame({f"s{j}": p[:, j] for j in range(k)})
+    if k == 2:
+        frame = pd.DataFrame({"s": p[:, 1]})
+    cells = pd.Series([labels[i] for i in y], dtype=object)
+    if missing:
+        cells[rng.random(n) < 0.05] = None
+        if isinstance(labels[0], str):
+            cells[rng.random(n) < 0.05] = " NA"
+            cells[rng.random(n) < 0.05] = ""
+    frame["y"] = cells
+    frame["w"] = rng.integers(0, 4, n)
+    frame["v"] = frame["w"] / 4
+    return frame
+
+
+def written(folder, frame, files=1):
+    folder.mkdir()
+    for i, part in enumerate(np.array_split(np.arange(len(frame)), files)):
+        frame.iloc[part].to_parquet(folder / f"part{i}.parquet", index=False)
+    return folder if files > 1 else folder / "part0.parquet"
+
+
+def both_ways(data, output, monkeypatch, **options):
+    """Return what DuckDB and the ordinary reader write, and the summaries."""
+    found = []
+    for installed in (True, False):
+        monkeypatch.setattr(engine, "_installed", lambda installed=installed: installed)
+        with mock.patch.object(
+            ScoreColumns, "labels", autospec=True, side_effect=ScoreColumns.labels
+        ) as read:
+            notes = []
+            done = command.calibrate_file(data, output, note=notes.append, **options)
+        summary = {name: getattr(done, name) for name in done.__annotations__ if name != "seconds"}
+        found.append((output.read_text(encoding="utf-8"), summary, notes, read.called))
+    return found
+
+
+@pytest.mark.parametrize("kind", list(LABELS))
+@pytest.mark.parametrize("weight", [None, "w", "v"])
+def test_the_same_to_the_last_bit(tmp_path, monkeypatch, kind, weight):
+    files = 1 if weight == "w" else 3
+    frame = draw(kind, seed=[len(kind), files])
+    scores = [name for name in frame if name.startswith("s")]
+    data = written(tmp_path / "data", frame, files)
+    for method, grid in (("venn-abers", "auto"), ("isotonic", "logit"), ("venn", "auto")):
+        fast, slow = both_ways(
+            data,
+            tmp_path / "c.json",
+            monkeypatch,
+            scores=scores,
+            target="y",
+            weight=weight,
+            method=method,
+            grid=grid,
+            rows_at_once=70,
+        )
+        assert fast[:3] == slow[:3]
+        assert (fast[3], slow[3]) == (False, True)
+
+
+@pytest.mark.parametrize("kind", ["text", "three"])
+@pytest.mark.parametrize("most", [20, 299, 300, 301])
+def test_scores_go_on_a_grid_where_they_do_otherwise(tmp_path, monkeypatch, kind, most):
+    frame = draw(kind, seed=7, step=1e-9, missing=False)
+    scores = [name for name in frame if name.startswith("s")]
+    frame[scores] = frame[scores].clip(0, 1)
+    fast, slow = both_ways(
+        written(tmp_path / "data", frame),
+        tmp_path / "c.json",
+        monkeypatch,
+        scores=scores,
+        target="y",
+        most_scores=most,
+        rows_at_once=70,
+    )
+    assert fast[:3] == slow[:3]
+    assert (most, fast[1]["grid"]) not in ((20, None), (301, "logit"))
+    assert (fast[3], slow[3]) == (False, True)
+
+
+def test_too_many_scores_that_are_no_probabilities_are_compressed(tmp_path, monkeypatch):
+    frame = draw("text", seed=8, step=1e-9)
+    frame["s"] = 5 * frame["s"] - 1
+    fast, slow = both_ways(
+        written(tmp_path / "data", frame),
+        tmp_path / "c.json",
+        monkeypatch,
+        scores=["s"],
+        target="y",
+        most_scores=40,
+    )
+    assert fast[:3] == slow[:3]
+    assert fast[3]  # by the ordinary reader
+    assert fast[1]["error"] > 0
+
+
+@pytest.mark.parametrize("most", [10, 200])
+def test_too_many_vectors(tmp_path, most):
+    frame = draw("three", seed=9, step=1e-9)
+    data = written(tmp_path / "data", frame)
+    with pytest.raises(InputError, match=f"more than {most} different score vectors"):
+        command.calibrate_file(
+            data,
+            tmp_path / "c.json",
+            scores=["s0", "s1", "s2"],
+            target="y",
+            method="venn",
+            most_scores=most,
+        )
+
+
+TYPES = ["float32", "int8", "uint64", "bool", "Float64", "boolean"]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_types_of_scores(tmp_path, monkeypatch, dtype):
+    frame = draw("booleans", seed=10, missing=False)
+    frame["s"] = (frame["s"] * (1 if "loat" in dtype else 3)).astype(
+        "int8" if "loat" not in dtype and "bool" not in dtype else "float64"
+    )
+    frame["s"] = (frame["s"] > 1).astype(dtype) if "bool" in dtype else frame["s"].astype(dtype)
+    fast, slow = both_ways(
+        written(tmp_path / "data", frame),
+        tmp_path / "c.json",
+        monkeypatch,
+        scores=["s"],
+        target="y",
+    )
+    assert fast[:3] == slow[:3]
+    assert not fast[3]
+
+
+def test_what_only_the_ordinary_reader_understands(tmp_path, monkeypatch):
+    frame = draw("text", seed=11)
+    text = frame.assign(s=frame["s"].astype(str))
+    category = frame.assign(y=frame["y"].astype("category"))
+    for i, (some, ordinary) in enumerate(((text, True), (category, False))):
+        fast, slow = both_ways(
+            written(tmp_path / f"data{i}", some),
+            tmp_path / "c.json",
+            monkeypatch,
+            scores=["s"],
+            target="y",
+        )
+        assert fast[:3] == slow[:3]
+        assert fast[3] == ordinary
+
+
+ERRORS = [
+    ({"s": np.nan}, [], "column 's' must hold scores in every row, got nothing in row 51 of part1"),
+    ({"s": np.inf}, [], "column 's' must hold scores in every row, got inf in row 51 of part1"),
+    ({"s": 1.5}, ["--grid", "score"], "the range of the grid, got 1.5 in row 51 of part1.parquet"),
+    ({"v": None}, ["--weight", "v"], "column 'v' must hold weights in every row, got nothing in "),
+    ({"v": -2.0}, ["--weight", "v"], "not negative, got -2 in row 51 of part1.parquet"),
+]
+
+
+@pytest.mark.parametrize(("cells", "more", "message"), ERRORS)
+@pytest.mark.parametrize("installed", [True, False])
+def test_rows_that_are_wrong_are_named(
+    tmp_path, capsys, monkeypatch, cells, more, message, installed
+):
+    frame = draw("text", seed=12, missing=False)
+    for name, value in cells.items():
+        frame.loc[150, name] = value
+        frame.loc[250, name] = value
+    data = written(tmp_path / "data", frame, 3)
+    if not installed:
+        monkeypatch.setattr(engine, "_installed", lambda: False)
+        if "grid" in message:  # the place there is one in what was read together
+            message = "the range of the grid, got 1.5"
+    assert run("calibrate", data, *more, folder=tmp_path) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+    assert not (tmp_path / "c.json").exists()
+    frame.loc[[150, 250], "y"] = None  # rows without a label do not count
+    shutil.rmtree(data)
+    assert run("calibrate", written(tmp_path / "data", frame, 3), *more, folder=tmp_path) == 0
+
+
+def run(name, data, *more, folder):
+    if name == "calibrate":
+        more = ("-s", "s", "-t", "y", "-o", str(folder / "c.json"), *more)
+        return main([name, str(data), *more])
+    return main([name, str(folder / "c.json"), str(data), *more])
+
+
+def test_calibrated_and_applied_over_a_pattern(tmp_path, capsys):
+    frame = draw("text", seed=13, missing=False).assign(i=np.arange(300))
+    data = written(tmp_path / "data", frame, 3)
+    (data / "_metadata.parquet").write_bytes(b"no table")
+    assert run("calibrate", data, folder=tmp_path) == 0
+    fitted = VennAbers().fit(frame["s"], frame["y"])
+    read = Calibrator.from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
+    p = fitted.predict_proba(frame["s"])
+    assert np.array_equal(read.predict_proba(frame["s"]), p)
+    out = tmp_path / "out.parquet"
+    pattern = data / "part?.parquet"
+    assert run("apply", pattern, "-o", str(out), "--rows-at-once", "33", folder=tmp_path) == 0
+    found = pd.read_parquet(out)
+    assert found["i"].tolist() == list(range(300))
+    assert np.array_equal(found["p(yes)"], p[:, 1])
+    assert np.array_equal(
+        found["lower(yes)"], fitted.predict_multiprobability(frame["s"]).lower[:, 1]
+    )
+    capsys.readouterr()
+    for given in (data / "part9.parquet", data / "part1.parquet"):
+        assert run("apply", pattern, "-o", str(given), folder=tmp_path) == 2
+        said = capsys.readouterr().err
+        assert "the output must not be one of the files of the table of scores" in said
+    assert run("apply", data, "-o", str(data / "out.parquet"), folder=tmp_path) == 2
+    assert run("apply", data, "-o", str(data / "out.csv"), folder=tmp_path) == 0
+    assert len(pd.read_csv(data / "out.csv")) == 300
+
+
+def test_files_of_a_table_that_do_not_fit_together(tmp_path, capsys):
+    frame = draw("text", seed=14, missing=False)
+    data = written(tmp_path / "data", frame, 2)
+
+    def fails(message, name="calibrate", given=data):
+        capsys.readouterr()
+        more = ["-o", str(tmp_path / "out.csv")] if name == "apply" else []
+        assert run(name, given, *more, folder=tmp_path) == 2
+        said = capsys.readouterr().err
+        assert message in said and said.count("\n") == 1
+        assert not (tmp_path / "out.csv").exists()
+
+    frame.drop(columns="s").to_parquet(data / "part2.parquet")
+    fails("must have the same columns, got none called 's' in")
+    frame.assign(s="0.5").to_parquet(data / "part2.parquet")
+    fails(
+        "column 's' must be of one type in all files of a table, got large_string in part2.parquet"
+    )
+    (data / "part2.parquet").write_bytes(b"PAR1 and nothing else")
+    fails("part2.parquet is damaged")
+    (data / "part2.parquet").write_text("s,y\n1,2\n")
+    fails("must be Parquet, which")
+    (data / "part2.parquet").unlink()
+    fails("there is no file", given=data / "*.pq")
+    (tmp_path / "empty").mkdir()
+    fails("is a folder without Parquet files", given=tmp_path / "empty")
+    frame[:0].to_parquet(data / "part2.parquet")
+    assert run("calibrate", data, folder=tmp_path) == 0
+    frame.loc[200, "s"] = np.nan
+    frame.to_parquet(data / "part1.parquet")
+    fails("column 's' must hold scores in every row, got nothing in row 201 of part1", "apply")
+    frame[:0].to_parquet(tmp_path / "none.parquet")
+    fails("the target 'y' is missing in every row", given=tmp_path / "none.parquet")
+
+
+def test_integers_in_one_file_and_fractions_in_another(tmp_path, monkeypatch):
+    frame = draw("floats", seed=15, missing=False)
+    data = written(tmp_path / "data", frame)
+    frame.assign(s=frame["w"] % 2).astype({"y": int}).to_parquet(data.parent / "a.parquet")
+    fast, slow = both_ways(
+        data.parent, tmp_path / "c.json", monkeypatch, scores=["s"], target="y", method="venn"
+    )
+    assert fast[:3] == slow[:3]
+    every = np.concatenate([frame["w"] % 2, frame["s"]])
+    read = Calibrator.from_json(fast[0])
+    fitted = command._calibrator("venn", None).fit(every, np.tile(frame["y"].astype(int), 2))
+    assert np.array_equal(read.predict_proba(every), fitted.predict_proba(every))
+
+
+def test_without_duckdb_the_ordinary_reader(tmp_path, monkeypatch):
+    data = written(tmp_path / "data", draw("text", seed=16), 2)
+    assert run("calibrate", data, folder=tmp_path) == 0
+    fast = (tmp_path / "c.json").read_text()
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    monkeypatch.setattr(engine, "find_spec", lambda _: None)
+    assert run("calibrate", data, folder=tmp_path) == 0
+    assert (tmp_path / "c.json").read_text() == fast
+
+
+def test_a_damaged_file_and_a_full_disk(tmp_path, capsys, monkeypatch):
+    frame = pd.concat([draw("text", seed=17)] * 40)
+    data = written(tmp_path / "data", frame)
+    raw = bytearray(data.read_bytes())
+    raw[40:400] = bytes(360)
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(raw)
+    assert run("calibrate", broken, folder=tmp_path) == 2
+    said = capsys.readouterr().err
+    assert "broken.parquet" in said and said.count("\n") == 1
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    assert run("calibrate", data, folder=tmp_path) == 2
+    assert "cannot be written: No space left on device" in capsys.readouterr().err
+    assert not (tmp_path / "c.json").exists()
+
+
+def test_many_labels_are_refused_before_they_are_counted(tmp_path, capsys):
+    n = 20_000
+    frame = pd.DataFrame({"s": np.linspace(0, 1, n), "y": [f"name {i}" for i in range(n)]})
+    assert run("calibrate", written(tmp_path / "data", frame), folder=tmp_path) == 2
+    assert "holds more than 1,000 distinct values" in capsys.readouterr().err
+    frame["y"] = frame["y"].str[:7]  # 1,100 of them, which an estimate need not tell
+    frame["y"] = [f"name {i % 1100}" for i in range(n)]
+    shutil.rmtree(tmp_path / "data")
+    assert run("calibrate", written(tmp_path / "data", frame), folder=tmp_path) == 2
+    assert "holds more than 1,000 distinct values" in capsys.readouterr().err
+
+
+def test_a_target_with_a_fraction_and_one_class(tmp_path, capsys):
+    frame = draw("floats", seed=18)
+    frame["y"] = frame["y"].astype(float)
+    frame.loc[5, "y"] = 0.5
+    assert run("calibrate", written(tmp_path / "data", frame), folder=tmp_path) == 2
+    assert "numbers with a fraction, a quantity" in capsys.readouterr().err
+    frame["y"] = frame["y"].where(frame["y"] == 1)
+    shutil.rmtree(tmp_path / "data")
+    assert run("calibrate", written(tmp_path / "data", frame), folder=tmp_path) == 2
+    assert "holds only one class, '1'" in capsys.readouterr().err
+
+
+def test_the_summary(tmp_path, capsys):
+    frame = draw("text", seed=19)
+    assert run("calibrate", written(tmp_path / "data", frame), "--json", folder=tmp_path) == 0
+    said = capsys.readouterr()
+    there = frame["y"].isin(["no", "yes"])
+    assert json.loads(said.out)["n_rows"] == there.sum()
+    assert f"{(~there).sum()} rows have no 'y' and are left out" in said.err
