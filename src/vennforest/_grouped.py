@@ -160,7 +160,7 @@ class ByGroups(ShiftedPrior):
             expect(len(self._grouped) == len(self._parts), "_grouped must be as many as _parts")
             for grouped, part in zip(self._grouped, self._parts, strict=True):
                 expect(isinstance(grouped, GroupedPart), "_grouped must be GroupedParts")
-                grouped.check_part(part, self.classes_, len(self._grouping))
+                grouped.check_part(part, self.classes_, self._grouping)
 
 
 class _Everybody(NamedTuple):

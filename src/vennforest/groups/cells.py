@@ -83,19 +83,22 @@ class GroupedPart:
         expect(all(isinstance(cell, Cell) for cell in self.cells), "cells must be Cells")
         expect_array(self.of_group, "of_group", (None,), "i", -1, len(self.cells) - 1)
 
-    def check_part(self, part: Part, classes: NDArray[Any], n_groups: int) -> None:
-        """Refuse cells of another part, other classes or another number of groups.
+    def check_part(self, part: Part, classes: NDArray[Any], grouping: Grouping) -> None:
+        """Refuse cells of another part, other classes or other groups.
 
         Raises
         ------
         ValueError
             If they are.
         """
+        n_groups = len(grouping)
         expect(len(self.of_group) == n_groups + 1, f"of_group must be of {n_groups} groups")
-        expect(part.by is not None, "by must be given with groups")
         expect_array(part.by, "by", (len(part.codes),), "i", 0, n_groups - 1)
-        for cell in self.cells:
-            expect(cell.rows[-1] < len(part.codes), "rows must be examples of the part")
+        assert part.by is not None
+        cells, of_group = assign(part.by, part.weight, n_groups, grouping.groups.smallest)
+        expect(np.array_equal(of_group, self.of_group), "of_group must be that of the groups")
+        for cell, rows in zip(self.cells, cells, strict=True):
+            expect(np.array_equal(cell.rows, rows), "rows must be the examples of the groups")
             for calibrator in (cell.calibrator, cell.point):
                 known = classes if calibrator is None else calibrator.classes_
                 expect(same_labels(known, classes), "calibrators must be of the same classes")

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._loaded import expect, expect_array, expect_number
+from vennforest._loaded import expect, expect_array
 from vennforest._validation import FloatArray
 from vennforest.monitoring import kernels
 from vennforest.monitoring.bets import Bets
@@ -136,10 +136,26 @@ class Channel:
         expect(type(self.scales) is np.ndarray, "scales must be an array")
         expect(self.scales.shape == JUMPS.shape, f"scales must have shape {JUMPS.shape}")
         expect(self.scales.dtype == np.float64, "scales must be float64")
-        expect((self.scales < np.inf).all(), "scales must not be NaN or infinite")
         expect_array(self.sums, "sums", (k,))
         expect_array(self.begins, "begins", (k,), "i", 0, MOST)
         expect(self.begins.dtype == np.int64, "begins must be of type int64")
         expect(type(self.times) is np.ndarray, "times must be an array")
         expect(self.times.shape == (k,) and self.times.dtype == np.float64, "times must be float64")
-        expect_number(float(self.weights.sum()), "the sum of weights", 0, len(JUMPS) + 1e-6)
+
+    def check_form(self, form: Form) -> None:
+        """Refuse weights that no stream leaves: all capital is somewhere, if there is some.
+
+        Raises
+        ------
+        ValueError
+            If they are such.
+        """
+        waits = self.weights[:, 0] != 0
+        expect(form == "ville" or not waits.any(), f"no capital waits with form {form}")
+        none = (self.scales == -np.inf) & (self.weights == 0).all(axis=1)
+        expect(form == "shiryaev-roberts" or not none.any(), "scales must be finite")
+        expect(
+            (np.isfinite(self.scales) | none).all(), "scales must be finite where there is capital"
+        )
+        sums = self.weights.sum(axis=1)
+        expect((none | (abs(sums - 1) < 1e-6)).all(), "weights must sum to 1")

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._loaded import expect
 from vennforest._validation import FloatArray
 from vennforest.monitoring.bets import (
     Kind,
@@ -112,6 +113,34 @@ def changes_of(channels: list[Channel], classes: NDArray[Any]) -> list[Change]:
         )
         found.append((logs, change))
     return [change for _, change in sorted(found, key=lambda one: -one[0])]
+
+
+def check_channels(
+    channels: Any, *, k: int, watch: Watch, form: Form, n_seen: int, log_now: float
+) -> None:
+    """Refuse what ``channels_of`` and then ``n_seen`` examples could not have left.
+
+    Raises
+    ------
+    ValueError
+        If channels are not those of k classes, or tell of other examples or other evidence.
+    """
+    kinds: tuple[Kind, ...] = ("scores", "share", "labels given scores")
+    kinds = kinds if watch == "labels" else kinds[:1]
+    wanted = [(code, kind) for code in ([1] if k == 2 else range(k)) for kind in kinds]
+    expect(isinstance(channels, list), "channels must be a list")
+    expect(all(isinstance(one, Channel) for one in channels), "channels must be Channels")
+    expect([(one.code, one.bets.kind) for one in channels] == wanted, f"channels must be {wanted}")
+    for one in channels:
+        one.bets.check_loaded()
+        one.check_loaded()
+        one.check_form(form)
+        expect((one.begins < max(n_seen, 1)).all(), "begins must be examples of the stream")
+    totals = {int(one.counts.sum()) for one in channels}
+    expect(len(totals) == 1, "counts must be of the same examples")
+    expect(totals.pop() > n_seen, "counts must be of the reference and the stream")
+    found = max(one.log_evidence() for one in channels) - np.log(len(channels))
+    expect(np.isclose(found, log_now, rtol=0, atol=1e-6), "the evidence must be what scales say")
 
 
 def capital_of(logs: FloatArray) -> FloatArray:

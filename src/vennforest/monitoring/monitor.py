@@ -14,8 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._loaded import expect, expect_labels, expect_number
 from vennforest._validation import FloatArray, InputError, check_option, check_scores, encode_labels
-from vennforest.monitoring.channel import MOST, Channel
-from vennforest.monitoring.evidence import Change, Watch, capital_of, changes_of, channels_of
+from vennforest.monitoring.channel import MOST
+from vennforest.monitoring.evidence import (
+    Change,
+    Watch,
+    capital_of,
+    changes_of,
+    channels_of,
+    check_channels,
+)
 from vennforest.monitoring.jumpers import Form
 from vennforest.monitoring.scoring import (
     Scored,
@@ -430,21 +437,32 @@ class Monitor(BaseEstimator):
         own = getattr(self.model, "classes_", self.classes_)
         expect(np.array_equal(own, self.classes_), "model must be of the same classes")
         k = len(self.classes_)
-        n = (1 if k == 2 else k) * (3 if self.watch == "labels" else 1)
-        expect(isinstance(self._channels, list) and len(self._channels) == n, f"{n} channels")
-        expect(all(isinstance(one, Channel) for one in self._channels), "channels must be Channels")
-        expect(all(0 <= one.code < k for one in self._channels), "channels must be of a class")
+        for name in ("n_seen_", "n_unlabelled_"):
+            expect_number(getattr(self, name), name, 0, MOST, integer=True)
+        for name in ("_log_max", "_log_now"):
+            value = getattr(self, name)
+            expect(isinstance(value, float) and value < np.inf, f"{name} must be a number")
+        check_channels(
+            self._channels,
+            k=k,
+            watch=self.watch,
+            form=self.form,
+            n_seen=self.n_seen_,
+            log_now=self._log_now,
+        )
+        n = len(self._channels)
         expect(isinstance(self._seeds, list) and len(self._seeds) == n, "a seed a channel")
         for seed in self._seeds:
             expect_number(seed, "seed", 0, SEEDS, integer=True)
-        for name in ("n_seen_", "n_unlabelled_"):
-            expect_number(getattr(self, name), name, 0, MOST, integer=True)
+        if self.n_seen_:
+            expect(self._log_max >= self._log_now, "the largest evidence must be no smaller")
         if self.alarm_ is not None:
-            expect_number(self.alarm_, "alarm_", 0, MOST, integer=True)
-        for name in ("_log_max", "_log_now"):
-            expect(isinstance(getattr(self, name), float), f"{name} must be a number")
+            expect_number(self.alarm_, "alarm_", 0, self.n_seen_ - 1, integer=True)
         for name in ("_last_time", "alarm_time_"):
             value = getattr(self, name)
-            expect(value is None or isinstance(value, float), f"{name} must be a number or None")
+            number = isinstance(value, float) and not np.isnan(value)
+            expect(value is None or number, f"{name} must be a number or None")
         expect(isinstance(self._last_batch, list), "_last_batch must be a list")
         expect(isinstance(self._own_reference, bool), "_own_reference must be True or False")
+        if self._own_reference:
+            expect(calibration_examples(self.model) is not None, "model must have a reference")
