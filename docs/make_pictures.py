@@ -6,6 +6,7 @@ the site builds without running a model.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -15,7 +16,11 @@ from sklearn.ensemble import RandomForestClassifier
 from vennforest import CalibratedClassifier
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 
-FOLDER = Path(__file__).parent / "pictures"
+DOCS = Path(__file__).parent
+FOLDER = DOCS / "pictures"
+
+# Colours that also those tell apart who do not see all of them, each with a marker of its own.
+LOOKS = [("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D")]
 
 
 def sample(n, seed):
@@ -31,9 +36,48 @@ def save(display, name):
     display.figure_.savefig(FOLDER / f"{name}.svg", metadata={"Date": None})
 
 
+def rows_of(page, *headings):
+    """Return the cells of a page's first table below headings, one after the other."""
+    text = (DOCS / page).read_text("utf-8")
+    for heading in headings:
+        text = text.split(f"{heading}\n", 1)[1]
+    lines = iter(text.splitlines())
+    next(line for line in lines if line.startswith("|---"))
+    cells = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        cells.append([cell.strip() for cell in line.strip("|").split("|")])
+    return cells
+
+
+def write(figure, name):
+    """Write one picture of a page's figures."""
+    figure.savefig(FOLDER / f"{name}.svg", metadata={"Date": None})
+    plt.close(figure)
+
+
+def dots(rows, names, *, xlabel, name, height=0.34):
+    """Draw a line for each row with a mark for each name that has a number there."""
+    figure, ax = plt.subplots(figsize=(6.8, 1.1 + height * len(rows)), layout="constrained")
+    for i, (_, values) in enumerate(rows):
+        there = [v for v in values if v is not None]
+        ax.plot([min(there), max(there)], [-i, -i], color="#b0b0b0", zorder=1)
+    for j, label in enumerate(names):
+        color, marker = LOOKS[j]
+        points = [(v[j], -i) for i, (_, v) in enumerate(rows) if v[j] is not None]
+        ax.scatter(*zip(*points, strict=True), color=color, marker=marker, label=label, alpha=0.85)
+    ax.set(xlabel=xlabel, yticks=[-i for i in range(len(rows))])
+    ax.set_yticklabels([row for row, _ in rows])
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["left", "top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=len(names), frameon=False)
+    write(figure, name)
+
+
 def figures():
     """Return ``{family and classes: (uncalibrated, default)}``: log losses of docs/defaults.md."""
-    text = (Path(__file__).parent / "defaults.md").read_text("utf-8")
+    text = (DOCS / "defaults.md").read_text("utf-8")
     found = {}
     for family, default in [
         ("forest", "pooled"),
@@ -50,30 +94,167 @@ def figures():
 
 def gain():
     """Draw what the default is worth, by family and number of classes."""
-    figure, ax = plt.subplots(figsize=(6.4, 2.8), layout="constrained")
-    for i, ((family, classes), (raw, default)) in enumerate(figures().items()):
-        ax.plot([raw, default], [-i, -i], color="#767676", zorder=1)
-        ax.scatter(raw, -i, color="#D55E00", marker="s", label="uncalibrated" if i == 0 else None)
-        ax.scatter(default, -i, color="#0072B2", label="the default" if i == 0 else None)
-        ax.text(0.78, -i, f"{family}, {classes}", va="center")
-    ax.set(xlabel="mean log loss over data sets (docs/defaults.md)", yticks=[], xlim=(0.3, 1.13))
-    ax.spines[["left", "top", "right"]].set_visible(False)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.3, 1.0), ncols=2, frameon=False)
-    figure.savefig(FOLDER / "which-gain.svg", metadata={"Date": None})
+    rows = [(f"{family}, {classes}", found) for (family, classes), found in figures().items()]
+    dots(
+        [(row, (default, raw)) for row, (raw, default) in rows],
+        ["the default", "uncalibrated"],
+        xlabel="mean log loss over data sets (Maps compared)",
+        name="which-gain",
+    )
+
+
+def worst(cells):
+    """Return the largest deviation in a row of docs/validity.md that chance does not explain.
+
+    Those of four standard errors or more stand in bold there; 0 if none does.
+    """
+    bold = re.findall(r"\*\*[+−]([.\d]+) \(", " ".join(cells))
+    return max(map(float, bold), default=0.0)
+
+
+def deviations():
+    """Draw how far bounds are off, by the number of trees and by what spoils them."""
+    settings = {
+        "Venn–Abers, one draw": "one draw",
+        "Venn–Abers, all trees": "all trees",
+        "Venn–Abers, default": "the default: all trees, widened to hold the point",
+    }
+    cells = rows_of(
+        "validity.md", "## By the number of trees", "### five normal features, signal; n = 200"
+    )
+    figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+    for (setting, label), (color, marker) in zip(settings.items(), LOOKS, strict=False):
+        points = [(int(c[1]), worst(c[3:9])) for c in cells if c[0] == setting]
+        ax.plot(*zip(*points, strict=True), color=color, marker=marker, label=label)
+    ax.set(xscale="log", xticks=(trees := (10, 30, 100, 300, 1000)), ylim=(-0.005, None))
+    ax.set_xticks(trees, [f"{t:,}" for t in trees])
+    ax.minorticks_off()
+    ax.set(xlabel="trees", ylabel="largest deviation")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    write(figure, "guarantee-trees")
+
+    processes = {
+        "continuous features": "five normal features, signal; n = 200",
+        "five binary features": "five binary features, signal; n = 200",
+        "60 values, labels by coin": "one integer of 60 levels, coin labels; n = 200",
+        "every row twice": "every row twice; n = 200",
+        "groups of ten near-copies": (
+            "groups of ten near-copies, coin labels; new groups; n = 200"
+        ),
+    }
+    settings = {
+        "out of bag, all trees": "Venn–Abers, all trees",
+        "joined": "Venn–Abers, joined",
+        "honest forest": "Venn–Abers, honest forest",
+        "held-out part": "Venn–Abers, holdout",
+    }
+    rows = []
+    for row, process in processes.items():
+        cells = rows_of("validity.md", "## Every process, 100 trees", f"### {process}")
+        bins = [c[-14:-8] for c in cells]
+        found = {c[0]: worst(b) for c, b in zip(cells, bins, strict=True)}
+        rows.append((row, [found.get(setting) for setting in settings.values()]))
+    dots(
+        rows,
+        list(settings),
+        xlabel="largest deviation of 4 standard errors or more, 0 where there is none",
+        name="guarantee-spoilt",
+    )
+
+
+def groups():
+    """Draw in how many groups the mean bounds miss the share, without and with ``by``."""
+    rows, data, by = [], "", ""
+    for cells in rows_of("groups.md", "<!-- table -->"):
+        data, by = cells[0] or data, cells[1] or by
+        if cells[2] == "none":
+            rows.append((f"{data} by {by.split(' (')[0]}", [int(cells[7].rstrip("%"))]))
+        elif cells[2] == "by":
+            rows[-1][1].insert(0, int(cells[7].rstrip("%")))
+    dots(
+        rows,
+        ["with by", "without"],
+        xlabel="groups outside of their mean bounds, per cent",
+        name="groups-measured",
+        height=0.24,
+    )
+
+
+def scale():
+    """Draw CPU seconds by rows."""
+    figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+    work = {
+        "DuckDB: Venn–Abers from counts on a grid": "counted in DuckDB",
+        "in memory: Venn–Abers fitted to rows": "fitted in memory",
+        "in memory: scikit-learn's isotonic": "scikit-learn's isotonic regression, in memory",
+    }
+    cells = rows_of("scale.md", "## Time and memory")
+    for (name, label), (color, marker) in zip(work.items(), LOOKS, strict=False):
+        points = [(float(c[1]), float(c[3])) for c in cells if c[0] == name]
+        ax.plot(*zip(*points, strict=True), color=color, marker=marker, label=label)
+    ax.set(xscale="log", yscale="log", xlabel="rows with a score", ylabel="CPU seconds")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    write(figure, "scale")
+
+
+def named_groups():
+    """Draw what happens to estimates when rows of a group are taken for strangers."""
+    rng = np.random.default_rng(0)
+
+    def copies(count):
+        X = np.repeat(rng.normal(size=(count, 5)), 10, axis=0)
+        y = np.repeat(rng.integers(0, 2, count), 10)
+        return X + rng.normal(scale=0.05, size=X.shape), y, np.repeat(np.arange(count), 10)
+
+    X, y, group = copies(60)
+    X_new, y_new, _ = copies(300)
+    model = CalibratedClassifier(RandomForestClassifier(100, random_state=0), random_state=0)
+    p = {
+        "rows as strangers": model.fit(X, y).predict_proba(X_new)[:, 1],
+        "groups named": model.fit(X, y, groups=group).predict_proba(X_new)[:, 1],
+    }
+    save(ReliabilityDisplay.from_predictions(y_new, p), "groups-named")
+
+
+def fitted_map():
+    """Draw what leaves the library with a calibrator: three numbers for each score."""
+    X, y, _ = sample(300, 0)
+    model = CalibratedClassifier(RandomForestClassifier(150, random_state=0), random_state=0)
+    model.fit(X, y)
+    s = np.linspace(0, 1, 1001)
+    m = model.calibrator_.predict_multiprobability(s)
+    p = model.point_calibrator_.predict_proba(s)[:, 1]
+    lower, upper = np.minimum(m.p0, p), np.maximum(m.p1, p)
+    figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    ax.plot([0, 1], [0, 1], color="#767676", linestyle=":", linewidth=1, label="the score itself")
+    look = {"color": "#0072B2", "alpha": 0.25, "label": "lower to upper"}
+    ax.fill_between(s, lower, upper, step="post", **look)
+    ax.plot(s, p, color="black", linewidth=1.4, label="probability")
+    ax.set(xlabel="score of the model", ylabel="calibrated", xlim=(0, 1), ylim=(0, 1))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    write(figure, "map")
 
 
 def main():
     """Draw them."""
-    gain()
     FOLDER.mkdir(exist_ok=True)
+    gain()
+    deviations()
+    groups()
+    scale()
+    named_groups()
+    fitted_map()
     X, y, _ = sample(1500, 0)
     X_new, y_new, _ = sample(3000, 1)
     model = CalibratedClassifier(RandomForestClassifier(150, random_state=0), random_state=0)
     model.fit(X, y)
     raw, p = model.estimator_.predict_proba(X_new)[:, 1], model.predict_proba(X_new)[:, 1]
     save(ReliabilityDisplay.from_predictions(y_new, raw, name="forest"), "why-before")
-    save(ReliabilityDisplay.from_predictions(y_new, p, name="calibrated"), "why-after")
-    both = {"forest": raw, "calibrated": p}
+    save(ReliabilityDisplay.from_predictions(y_new, p, name="forest, calibrated"), "why-after")
+    both = {"forest": raw, "forest, calibrated": p}
     save(ReliabilityDisplay.from_predictions(y_new, both), "start")
     for n, name in [(100, "few"), (1500, "many")]:
         model.fit(X[:n], y[:n])

@@ -152,6 +152,8 @@ def page(paths, command):
         "",
         "## By the number of trees",
         "",
+        "![Largest deviation by the number of trees](pictures/guarantee-trees.svg)",
+        "",
     ]  # fmt: skip
     for key in BY_SIZE:
         if key in results:

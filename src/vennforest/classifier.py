@@ -139,7 +139,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
     estimator_ : classifier
         The fitted model; with several (``"cv"`` and ``ensemble=True``) there is ``estimators_``.
     calibrator_ : Calibrator
-        The fitted calibrator; with several there is ``calibrators_``.
+        The fitted calibrator; with several there is ``calibrators_``. With ``merge="pooled"`` it
+        has the bounds before they are widened to hold the probability, which is not its own.
     calibration_scores_ : ndarray of shape (n_calibration,) or (n_calibration, k)
         The calibration scores: of the second of two classes, or a column a class.
     calibration_y_ : ndarray of shape (n_calibration,)

@@ -74,7 +74,7 @@ def test_reliability_shows_the_curve_of_the_measures():
     assert display.ax_.get_title() == "Venn–Abers"
     assert display.ax_histogram_.get_xlabel() == "Estimated probability of 'yes'"
     assert display.ax_.get_ylabel() == "Observed share of 'yes'"
-    assert texts(display.ax_) == ["Calibrated", "90% if calibrated", "Venn–Abers"]
+    assert texts(display.ax_) == ["Perfectly calibrated", "90% if calibrated", "Venn–Abers"]
     assert len(np.unique(drawn(display.figure_).reshape(-1, 4), axis=0)) > 10
 
 
@@ -101,7 +101,7 @@ def test_reliability_parts_can_be_left_out_and_axes_given():
     assert display.figure_ is right.figure
     assert display.ax_histogram_ is None
     assert right.get_title() == "Forest"
-    assert texts(right) == ["Calibrated", "Estimates"]
+    assert texts(right) == ["Perfectly calibrated", "Estimates"]
     curve = metrics.reliability_curve(y, p)
     np.testing.assert_array_equal(display.line_.get_xdata(), curve.bin_estimate)
     drawn(display.figure_)
