@@ -28,8 +28,8 @@ def catboost():
 
 def data(k):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(340, 4))
-    y = np.digitize(X[:, 0] + 0.7 * rng.normal(size=340), [0.0] if k == 2 else [-0.5, 0.5])
+    X = rng.normal(size=(800, 4))
+    y = np.digitize(X[:, 0] + 0.7 * rng.normal(size=800), [0.0] if k == 2 else [-0.5, 0.5])
     X[::9, 1] = np.nan
     return X[:300], y[:300], X[300:], y[300:]
 
@@ -43,9 +43,10 @@ def test_boosters_are_calibrated_on_folds_and_held_out_parts(make, k, calibrate_
     model.fit(X, y)
     assert len(model.estimators_) == (3 if calibrate_on == "auto" else 1)
     p = model.predict_proba(new)
-    assert p.shape == (40, k)
+    assert p.shape == (500, k)
     assert_allclose(p.sum(axis=1), 1, atol=1e-9)
-    assert (model.predict(new) == y_new).mean() > 0.55
+    # The commonest class alone is .52 of two, .35 of three.
+    assert (model.predict(new) == y_new).mean() > (0.6 if k == 2 else 0.45)
     m = model.predict_multiprobability(new)
     assert (m.lower <= p + 1e-9).all()
     assert (p <= m.upper + 1e-9).all()
