@@ -91,7 +91,7 @@ def report(
     ] = None,
     positive: Annotated[
         str | None,
-        typer.Option(metavar="LABEL", help="The positive class of two.  [default: the rarer]"),
+        typer.Option(metavar="LABEL", help="The positive class of two.", show_default="the rarer"),
     ] = None,
     drop: Drop = None,
     keep: Keep = None,
@@ -102,7 +102,8 @@ def report(
         typer.Option(
             metavar="A,B,…",
             help="Compare only these with the raw forest: platt, isotonic, beta, temperature, "
-            "bostrom, matrix, quadratic, spline, venn, venn-abers.  [default: all]",
+            "bostrom, matrix, quadratic, spline, venn, venn-abers.",
+            show_default="all",
         ),
     ] = None,
     costs: Annotated[

@@ -15,7 +15,7 @@ from vennforest.commands.arguments import (
 
 DataDir = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder of data sets.  [default: $VENNFOREST_DATA]"),
+    typer.Option(metavar="DIR", help="Folder of data sets.", show_default="$VENNFOREST_DATA"),
 ]
 
 
@@ -42,10 +42,12 @@ def reproduce(
         ),
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="Repeats of the cross-validation.  [default: paper's]")
+        int | None,
+        typer.Option(min=1, help="Repeats of the cross-validation.", show_default="paper's"),
     ] = None,
     folds: Annotated[
-        int | None, typer.Option(min=2, help="Folds of the cross-validation.  [default: paper's]")
+        int | None,
+        typer.Option(min=2, help="Folds of the cross-validation.", show_default="paper's"),
     ] = None,
     settings: Annotated[
         list[str] | None,

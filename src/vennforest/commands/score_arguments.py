@@ -50,8 +50,8 @@ def calibrate(
     merge: Annotated[
         str | None,
         typer.Option(
-            help="How the probability is made of the bounds: log, brier, midpoint or smooth.  "
-            "[default: the method's own]"
+            help="How the probability is made of the bounds: log, brier, midpoint or smooth.",
+            show_default="the method's own",
         ),
     ] = None,
     weight: Annotated[
@@ -110,8 +110,8 @@ def apply(
             "--score",
             "-s",
             metavar="COLUMN",
-            help="The scores; several times for more than two classes.  [default: the columns "
-            "that it was calibrated on]",
+            help="The scores; several times for more than two classes.",
+            show_default="the columns that it was calibrated on",
         ),
     ] = None,
     carried: Annotated[
@@ -119,7 +119,8 @@ def apply(
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help="Carry this column of SCORES along; may be given several times.  [default: all]",
+            help="Carry this column of SCORES along; may be given several times.",
+            show_default="all",
         ),
     ] = None,
     rows_at_once: Rows = 100_000,

@@ -27,14 +27,16 @@ def watch(
             "--target",
             "-t",
             metavar="COLUMN",
-            help="The column of labels that have become known.  [default: watch objects alone]",
+            help="The column of labels that have become known.",
+            show_default="watch objects alone",
         ),
     ] = None,
     time: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="When each label became known: numbers or dates.  [default: the order of DATA]",
+            help="When each label became known: numbers or dates.",
+            show_default="the order of DATA",
         ),
     ] = None,
     output: Annotated[
@@ -48,7 +50,9 @@ def watch(
     ] = None,
     alpha: Annotated[
         float | None,
-        typer.Option(help="Chance that there ever is an alarm without a change.  [default: 0.05]"),
+        typer.Option(
+            help="Chance that there ever is an alarm without a change.", show_default="0.05"
+        ),
     ] = None,
     form: Annotated[
         str | None,
@@ -58,8 +62,8 @@ def watch(
         int | None,
         typer.Option(
             min=2,
-            help="With the last two: rows n have an alarm with a chance of n divided by this.  "
-            "[default: 10000]",
+            help="With the last two: rows n have an alarm with a chance of n divided by this.",
+            show_default="10000",
         ),
     ] = None,
     trusted: Annotated[
