@@ -88,6 +88,8 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         if span <= MOST_INTEGERS:  # counting is several times faster than sorting or hashing
             shifted = np.subtract(y, low, dtype=np.intp)
             there = np.bincount(shifted, minlength=span) > 0
+            if there.all():
+                return shifted, np.arange(span).astype(y.dtype) + low
             return (np.cumsum(there) - 1)[shifted], np.flatnonzero(there).astype(y.dtype) + low
     found = _sorted_labels(y, "y")
     check_classification_targets(y)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vennforest._bounds_kernels import scale_rows
 from vennforest._shown import bounds_frame, bounds_html
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -249,30 +250,6 @@ def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> Fl
     lower, upper : ndarray of shape (n, k)
         Bounds; where no point of theirs sums to 1 the nearer bound, normalised, is returned.
     """
-    p = np.maximum(p, 1e-100)  # a zero may have to grow to its lower bound
-    scaled: FloatArray = p / p.sum(axis=1, keepdims=True)
-    outside = ((scaled < lower) | (scaled > upper)).any(axis=1)
-    if not outside.any():
-        return scaled
-    q, low, up = p[outside], lower[outside], upper[outside]
-    # sum(clip(c q, low, up)) does not decrease in c and bends only where an entry meets a bound;
-    # between two bends the vector moves on a straight line. Halving finds the bends around 1.
-    bends = np.sort(np.concatenate([low / q, up / q], axis=1), axis=1)
-    rows = np.arange(len(q))
-
-    def points(at: IntArray) -> FloatArray:
-        return np.clip(bends[rows, at][:, None] * q, low, up)
-
-    after, last = np.ones(len(q), np.intp), np.full(len(q), bends.shape[1] - 1)
-    while (after < last).any():
-        middle = (after + last) // 2
-        short = (middle < last) & (points(middle).sum(axis=1) < 1)
-        after, last = np.where(short, middle + 1, after), np.where(short, last, middle)
-    before, behind = points(after - 1), points(after)
-    s0, s1 = before.sum(axis=1), behind.sum(axis=1)
-    rise = np.where(s1 > s0, s1 - s0, 1.0)
-    share = ((1 - s0) / rise).clip(0, 1)[:, None]
-    fitted = before * (1 - share) + behind * share
-    # clipped once more, since the last division rounds
-    scaled[outside] = np.clip(fitted / fitted.sum(axis=1, keepdims=True), low, up)
-    return scaled
+    out: FloatArray = np.empty(p.shape)
+    scale_rows(*(np.ascontiguousarray(one) for one in (p, lower, upper)), out)
+    return out

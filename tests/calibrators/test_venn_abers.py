@@ -180,19 +180,22 @@ def test_reading_through_the_grid_counts_the_values_below(values, new, parts):
     values = np.unique(np.array(values, float) + 0.0)
     new = np.append(np.array(new), values)
     fits, out = np.arange(len(values) + 1.0), np.empty(len(new))
-    grid = kernels.guide(values)
-    kernels.read_steps(new, values, fits, *grid, False, out, 0, len(new))
+    table = (values, fits, *kernels.guide(values))
+    kernels.read_steps(new, *table, False, out, 0, len(new), None)
     assert_array_equal(out, [sum(v < s for v in values) for s in new])
-    kernels.read_steps(new, values, fits, *grid, True, out, 0, len(new))
+    kernels.read_steps(new, *table, True, out, 0, len(new), None)
     assert_array_equal(out, [sum(v <= s for v in values) for s in new])
-    # and sorted into parts of the grid first
+    # and sorted into parts of a range first
     begin = parts % len(new)
-    ordered, numbers = kernels.sort_into_parts(new, *grid[1:], len(grid[0]) - 1, begin, len(new))
-    assert_array_equal(np.sort(numbers), np.arange(len(new) - begin))
-    assert_array_equal(ordered, new[begin:][numbers])
-    kernels.read_steps(ordered, values, fits, *grid, True, ordered, 0, len(ordered))
+    ordered = np.empty(len(new) - begin)
+    numbers = np.empty(len(new) - begin, np.uint32)
+    low = values[0] if len(values) else 0.0
+    scale = kernels.scale_of(low, max(new.max(), low), kernels.PARTS)
+    kernels.sort_into_parts(new, low, scale, begin, len(new), ordered, numbers)
+    assert_array_equal(np.sort(numbers), np.arange(begin, len(new)))
+    assert_array_equal(ordered, new[numbers])
     again = np.empty(len(new))
-    kernels.put_back(ordered, numbers, again, begin)
+    kernels.read_steps(ordered, *table, True, again, 0, len(ordered), numbers)
     assert_array_equal(again[begin:], out[begin:])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
 from vennforest._validation import FloatArray, IntArray
 
@@ -82,27 +81,3 @@ def group(
     mean: FloatArray = np.bincount(cell, x * weight)[there] / total[there]
     share: FloatArray = np.bincount(cell, positive)[there].astype(np.float64)
     return np.clip(mean, x.min(), x.max()), total[there].astype(np.float64), share
-
-
-def group_ascending(
-    x: FloatArray, weight: FloatArray, positive: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Do what `group` does for scores that increase: each cell is a stretch of them.
-
-    No score's log-odds are needed, which makes it several times as fast.
-    """
-    low, high = x[0], x[-1]
-    probabilities = low >= 0 and high <= 1
-    if probabilities:
-        with np.errstate(divide="ignore"):
-            low, high = np.clip(np.log([low, high]) - np.log1p([-low, -high]), -FARTHEST, FARTHEST)
-    with np.errstate(over="ignore"):
-        width = high - low
-    if not 0 < width < np.inf:
-        return x, weight, positive
-    edges = np.linspace(low, high, FINEST + 1)[1:-1]
-    starts = np.unique(np.append(0, np.searchsorted(x, expit(edges) if probabilities else edges)))
-    starts = starts[starts < len(x)]
-    total = np.add.reduceat(weight, starts)
-    mean = np.add.reduceat(x * weight, starts) / total
-    return np.clip(mean, x[0], x[-1]), total, np.add.reduceat(positive, starts)

@@ -87,7 +87,11 @@ def logistic(f: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 @np.errstate(under="ignore")
 def fit_logistic(
-    z: FloatArray, negative: FloatArray, positive: FloatArray, intercept: bool = True
+    z: FloatArray,
+    negative: FloatArray,
+    positive: FloatArray,
+    intercept: bool = True,
+    start: tuple[FloatArray, float] | None = None,
 ) -> tuple[FloatArray, float, float]:
     """Return the coefficients and the intercept that maximise the likelihood.
 
@@ -104,6 +108,8 @@ def fit_logistic(
         How often each example counts as one label and as the other; smoothed targets split it.
     intercept : bool
         Whether b is fitted; 0 otherwise.
+    start : (ndarray of shape (d,), float), optional
+        Coefficients and intercept to begin with, where they are better than none.
 
     Returns
     -------
@@ -135,6 +141,8 @@ def fit_logistic(
     weights = np.zeros(len(z))
     b = float(np.log((share + 1e-9) / (1 - share + 1e-9))) if intercept else 0.0
     loss, p, q = evaluate(weights, b)
+    if start is not None and (tried := evaluate(*start))[0] < loss:
+        (weights, b), (loss, p, q) = start, tried
     for _ in range(MAX_STEPS):
         if loss <= PERFECT * scale:
             break

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from vennforest._blocks import blocks
 from vennforest._loaded import expect
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.base import Calibrator
@@ -137,6 +138,15 @@ def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, Float
     The hull of the two intervals keeps both. Where 0 is divided by 0, the lower bound is 0 and the
     upper bound 1.
     """
+    lower, upper = np.empty(p0.shape), np.empty(p0.shape)
+    for block in blocks(*p0.shape):
+        # In C order, since that of columns decides in which order a row is summed.
+        rows = np.ascontiguousarray(p0[block]), np.ascontiguousarray(p1[block])
+        lower[block], upper[block] = _normalised_bounds(*rows)
+    return lower, upper
+
+
+def _normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
     least = p0 + np.maximum(p1.sum(axis=1, keepdims=True) - p1, 0)
     most = p1 + np.maximum(p0.sum(axis=1, keepdims=True) - p0, 0)
     zeros, ones = np.zeros_like(p0), np.ones_like(p1)

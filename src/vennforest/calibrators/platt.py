@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from vennforest._blocks import in_blocks
 from vennforest._loaded import expect, expect_number
 from vennforest._validation import FloatArray, check_option
 from vennforest.calibrators._logistic import Standard, fit_logistic, logistic
@@ -19,6 +20,9 @@ Targets = Literal["smoothed", "hard"]
 
 On = Literal["score", "logit"]
 """What the sigmoid is a function of."""
+
+MANY, FEW = 2048, 256
+"""From so many scores on, so many stretches of them tell where to begin."""
 
 WAY_OUT = ' with on="logit" (on="score" takes any)'
 
@@ -58,7 +62,6 @@ class PlattMap:
             "interior must be an Interior or None",
         )
 
-    @np.errstate(under="ignore")
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,).
 
@@ -67,6 +70,10 @@ class PlattMap:
         ValueError
             If the map is one of log-odds and a score is outside [0, 1].
         """
+        return in_blocks(self._read, scores)
+
+    @np.errstate(under="ignore")
+    def _read(self, scores: FloatArray) -> FloatArray:
         if self.interior is not None:
             check_unit_interval(scores, WAY_OUT)
             scores = self.interior.log_odds(scores)
@@ -113,15 +120,55 @@ def fit_platt(
     ValueError
         If scores are outside [0, 1] with ``on="logit"``.
     """
+    w = np.ones(len(scores)) if weight is None else weight
+    target = make_targets(positive, w, targets)
+    return _fit_sigmoid(scores, weight, w * (1 - target), w * target, on)
+
+
+def fit_platt_to_counts(
+    scores: FloatArray, weight: FloatArray, positive: FloatArray, on: On = "score"
+) -> PlattMap:
+    """Fit a sigmoid to the weights (m,) of increasing scores (m,), and the positive ones of these.
+
+    What `fit_platt` finds from single examples with smoothed targets, to rounding.
+    """
+    negative = weight - positive
+    n_positive, n_negative = positive.sum(), negative.sum()
+    low, high = 1 / (n_negative + 2), 1 / (n_positive + 2)  # high: what is missing to 1
+    return _fit_sigmoid(
+        scores,
+        weight,
+        positive * high + negative * (n_negative + 1) * low,
+        positive * (n_positive + 1) * high + negative * low,
+        on,
+        ascending=True,
+    )
+
+
+def _fit_sigmoid(
+    scores: FloatArray,
+    weight: FloatArray | None,
+    negative: FloatArray,
+    positive: FloatArray,
+    on: On,
+    ascending: bool = False,
+) -> PlattMap:
+    """Fit to how often each score counts as one label and as the other, each (n,)."""
     interior = None
     if on == "logit":
         interior = Interior.of(scores, WAY_OUT)
         scores = interior.log_odds(scores)
-    w = np.ones(len(scores)) if weight is None else weight
-    target = make_targets(positive, w, targets)
     standard = Standard.of(scores, weight=weight)
-    z = standard(scores)[None]
-    slope, intercept, _ = fit_logistic(z, w * (1 - target), w * target)
+    z = standard(scores)
+    start = None
+    if ascending and len(z) > MANY:
+        total = negative + positive
+        at = np.arange(0, len(z), len(z) // FEW)
+        mean, less, more, whole = (
+            np.add.reduceat(part, at) for part in (z * total, negative, positive, total)
+        )
+        start = fit_logistic((mean / whole)[None], less, more)[:2]
+    slope, intercept, _ = fit_logistic(z[None], negative, positive, start=start)
     return PlattMap(standard, float(slope[0]), intercept, interior)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vennforest._blocks import blocks
 from vennforest._loaded import expect
 from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators.bounded import BoundedCalibrator
@@ -82,10 +83,11 @@ class VennAbers(BoundedCalibrator):
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
         self._fit_merge()
         check_total(weight)
+        # Copies, since the caller may change what is his.
         columns = (
-            [(scores, codes == 1)]
+            [(scores.copy(), codes == 1)]
             if scores.ndim == 1
-            else [(np.ascontiguousarray(scores[:, j]), codes == j) for j in range(scores.shape[1])]
+            else [(column, codes == j) for j, column in enumerate(scores.T.copy())]
         )
         self.tables_ = [StepTable.from_examples(s, positive, weight) for s, positive in columns]
         self._plan_smooth()
@@ -104,7 +106,7 @@ class VennAbers(BoundedCalibrator):
         if not self._has_smooth:
             return None
         if (smooth := self.__dict__.get("_smooth")) is None:
-            columns = [(table.x, *table.sums.counts()) for table in self.tables_]
+            columns = [(table.x, table.sums) for table in self.tables_]
             smooth = self._smooth = SmoothEstimate.fit(columns)
         return smooth
 
@@ -198,18 +200,28 @@ class VennAbers(BoundedCalibrator):
         """
         new = self._check_new(scores)
         absent = self._left_out(left_out, groups, len(new))
+        sides = np.empty((2, len(self.classes_), len(new)))
         if new.ndim == 1:
-            p0, p1 = self.tables_[0].read(new, absent)
-            lower, upper = np.array([1 - p1, p0]).T, np.array([1 - p0, p1]).T
+            self.tables_[0].read(new, absent, out=sides[:, 1])
+            np.subtract(1, sides[::-1, 1], out=sides[:, 0])
+            lower, upper = sides[0].T, sides[1].T
             return Multiprobability(lower, upper, self.classes_)
-        both = [
-            table.read(np.ascontiguousarray(new[:, j]), absent)
-            for j, table in enumerate(self.tables_)
-        ]
-        lower, upper = normalised_bounds(
-            np.column_stack([p0 for p0, _ in both]), np.column_stack([p1 for _, p1 in both])
-        )
+        for j, (table, column) in enumerate(zip(self.tables_, new.T.copy(), strict=True)):
+            table.read(column, absent, out=sides[:, j])
+        lower, upper = normalised_bounds(*sides.transpose(0, 2, 1))
         return Multiprobability(lower, upper, self.classes_)
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        smooth = self.smooth_ if self.merge == "smooth" else None
+        if scores.ndim > 1 or smooth is None:
+            return super()._predict_proba(scores)
+        # The same without the bounds of the first class.
+        p0, p1 = self.tables_[0].read(scores)
+        p = np.empty((len(scores), 2))
+        for block in blocks(len(scores)):
+            clipped = np.clip(smooth.read(scores[block]), p0[block], p1[block])
+            p[block, 0], p[block, 1] = 1 - clipped, clipped
+        return p
 
     def predict_joined(
         self, scores: ArrayLike, offsets: ArrayLike, rows: ArrayLike, changed: ArrayLike

@@ -27,10 +27,70 @@ CELLS, LARGEST_GRID = 8, 1 << 20
 """Cells a value in the grid that shortens searches, and their number from which on one will do."""
 
 PARTS = 256
-"""Parts of the grid into which scores are sorted before they are looked up in a large table."""
+"""Parts of the range into which scores are sorted before they are looked up in a large table."""
 
 DIGIT = 11
 """Bits of one radix pass: six passes for 64, with counters that stay in the first-level cache."""
+
+FIRST_DIGIT = 3
+"""Digits from this one to the sixth are sorted by first: sign, exponent and 21 bits of fraction."""
+
+
+@kernel
+def split(scores, positive, out):
+    """Write scores of the one label to the front of ``out``, the others to its end.
+
+    Returns
+    -------
+    n_negatives : int
+    """
+    i, j = 0, len(out) - 1
+    for k in range(len(scores)):
+        out[i] = out[j] = scores[k]  # one of the two places is written to again
+        if positive[k]:
+            j -= 1
+        else:
+            i += 1
+    return i
+
+
+@kernel
+def radix_pass(source, target, digit):
+    """Sort keys stably by one digit; return the array (of the two) that holds them."""
+    n = len(source)
+    mask = np.uint64((1 << DIGIT) - 1)
+    shift = np.uint64(DIGIT * digit)
+    places = np.zeros(1 << DIGIT, np.uint32)
+    for i in range(n):
+        places[(source[i] >> shift) & mask] += np.uint32(1)
+    if places[(source[0] >> shift) & mask] == n:
+        return source, target
+    total = np.uint32(0)
+    for value in range(1 << DIGIT):
+        total, places[value] = total + places[value], total
+    for i in range(n):
+        key = source[i]
+        at = (key >> shift) & mask
+        target[places[at]] = key
+        places[at] += np.uint32(1)
+    return target, source
+
+
+@kernel
+def insertion_sort(keys, most_moves):
+    """Sort keys that are nearly in order; tell whether so many moves were enough."""
+    left = most_moves
+    for i in range(1, len(keys)):
+        key = keys[i]
+        j = i
+        while j > 0 and keys[j - 1] > key:
+            keys[j] = keys[j - 1]
+            j -= 1
+        keys[j] = key
+        left -= i - j
+        if left < 0:
+            return False
+    return True
 
 
 @kernel
@@ -38,53 +98,48 @@ def radix_sort(bits, spare):
     """Sort float64 values given as uint64 bits; return the array (of the two) that holds them.
 
     Flipping the sign bit of positive numbers and all bits of negative ones makes the order of the
-    numbers the order of the bits. A digit that all values share costs no pass.
+    numbers the order of the bits. After the digits on the left few numbers are out of order, unless
+    they lie so near to each other that the digits on the right have to be gone through as well.
     """
     n = len(bits)
-    mask = np.uint64((1 << DIGIT) - 1)
     top = np.uint64(1 << 63)
-    counts = np.zeros((6, 1 << DIGIT), np.uint32)
     for i in range(n):
         key = bits[i]
-        key ^= (np.uint64(0) - (key >> np.uint64(63))) | top
-        bits[i] = key
-        for digit in range(6):
-            counts[digit, (key >> np.uint64(DIGIT * digit)) & mask] += np.uint32(1)
+        bits[i] = key ^ ((np.uint64(0) - (key >> np.uint64(63))) | top)
     source, target = bits, spare
-    for digit in range(6):
-        shift = np.uint64(DIGIT * digit)
-        places = counts[digit]
-        if places[(source[0] >> shift) & mask] == n:
-            continue
-        total = np.uint32(0)
-        for value in range(1 << DIGIT):
-            total, places[value] = total + places[value], total
-        for i in range(n):
-            key = source[i]
-            at = (key >> shift) & mask
-            target[places[at]] = key
-            places[at] += np.uint32(1)
-        source, target = target, source
+    for digit in range(FIRST_DIGIT, 6):
+        source, target = radix_pass(source, target, digit)
+    if not insertion_sort(source, 2 * n):
+        for digit in range(6):
+            source, target = radix_pass(source, target, digit)
     for i in range(n):
         key = source[i]
-        target[i] = key ^ (((key >> np.uint64(63)) - np.uint64(1)) | top)
-    return target
+        source[i] = key ^ (((key >> np.uint64(63)) - np.uint64(1)) | top)
+    return source
 
 
 @kernel
-def merge_sorted(negatives, positives):
-    """Return the distinct scores of two sorted arrays, and the cumulative points W, Y.
+def merge_sorted(negatives, positives, x, W, Y):
+    """Write the distinct scores of two sorted arrays, and the cumulative points W, Y.
 
-    The three arrays come longer than needed, with the number of distinct scores.
+    Returns
+    -------
+    m : int
+        The number of distinct scores: of so much of x, and one more of W and Y, something is said.
     """
     n, p = len(negatives), len(positives)
-    x = np.empty(n + p, np.float64)
-    W = np.empty(n + p + 1, np.float64)
-    Y = np.empty(n + p + 1, np.float64)
     W[0] = Y[0] = 0.0
     i, j, m = 0, 0, 0
     while i < n or j < p:
-        if j >= p or (i < n and negatives[i] <= positives[j]):
+        if i < n and j < p:
+            negative, positive = negatives[i], positives[j]
+            if negative <= positive:
+                score = negative
+                i += 1
+            else:
+                score = positive
+                j += 1
+        elif i < n:
             score = negatives[i]
             i += 1
         else:
@@ -95,7 +150,7 @@ def merge_sorted(negatives, positives):
             m += 1
         W[m] = i + j
         Y[m] = j
-    return x, W, Y, m
+    return m
 
 
 @kernel
@@ -154,10 +209,9 @@ def cumulate(numbers, weight, label, m):
 
 
 @kernel
-def suffix_hulls(W, Y, W_low, Y_low):
-    """Return for every point the corner that follows it on the hull of it and all after it."""
+def suffix_hulls(W, Y, W_low, Y_low, after):
+    """Write for every point the corner that follows it on the hull of it and all after it."""
     m = len(W) - 1
-    after = np.empty(m + 1, np.int32)
     after[m] = -1
     for i in range(m - 1, -1, -1):
         j = np.int64(i + 1)
@@ -166,12 +220,13 @@ def suffix_hulls(W, Y, W_low, Y_low):
             j = n
             n = np.int64(after[j])
         after[i] = j
-    return after
 
 
 @kernel
-def insert(W, Y, W_low, Y_low, after, v):
+def insert(W, Y, W_low, Y_low, after, v, queue, found):
     """Find the isotonic fit of a new observation of label v at every place.
+
+    What ``suffix_hulls`` wrote is read; ``queue`` (m + 1,) and ``found`` (3, m + 1) are written to.
 
     Returns
     -------
@@ -187,9 +242,7 @@ def insert(W, Y, W_low, Y_low, after, v):
     links to the next corner, is linear (the idea of Vovk, Petej & Fedorova 2015, Algorithms 1-4).
     """
     m = len(W) - 1
-    queue = np.empty(m + 1, np.int32)  # corners of the hull of P_a ... P_k, P_a first
-    first, last = 0, -1
-    found = np.empty((3, m + 1), np.int32)
+    first, last = 0, -1  # of the queue: corners of the hull of P_a ... P_k, P_a first
     steps = 0
     right = np.int64(0)
     value = -1.0
@@ -271,10 +324,7 @@ def guide(values):
     begins = np.zeros(cells + 1, np.uint32)
     if n == 0:
         return begins, 0.0, 0.0
-    span = values[n - 1] - values[0]
-    scale = cells / span if span > 0 else 0.0
-    if not np.isfinite(span) or not np.isfinite(scale):
-        scale = 0.0
+    scale = scale_of(values[0], values[n - 1], cells)
     for i in range(n):
         begins[cell_of(values[i], values[0], scale, cells) + 1] += np.uint32(1)
     for cell in range(cells):
@@ -291,11 +341,12 @@ def cell_of(s, origin, scale, cells):
 
 
 @kernel
-def read_steps(scores, values, fits, begins, origin, scale, equal, out, begin, stop):
+def read_steps(scores, values, fits, begins, origin, scale, equal, out, begin, stop, numbers):
     """Look up the fits of scores begin ... stop - 1.
 
     The fit of s is the one whose number is the count of values below s (``equal``: up to s). The
-    grid leaves few values to a cell; where it leaves many the search begins with halving.
+    grid leaves few values to a cell; where it leaves many the search begins with halving. It is
+    written to the place of the score in ``out``, or the one that ``numbers`` gives.
     """
     one = np.uint32(1)  # unsigned numbers spare the test for a negative index
     cells = len(begins) - 1
@@ -315,33 +366,63 @@ def read_steps(scores, values, fits, begins, origin, scale, equal, out, begin, s
             if not (value < s) | (equal & (value == s)):
                 break
             low += one
-        out[i] = fits[low]
+        if numbers is None:
+            out[i] = fits[low]
+        else:
+            out[numbers[i]] = fits[low]
 
 
 @kernel
-def sort_into_parts(scores, origin, scale, cells, begin, stop):
-    """Return scores begin ... stop - 1 and their numbers, in the order of their part of the grid.
+def sort_into_parts(scores, low, scale, begin, stop, ordered, numbers):
+    """Write scores begin ... stop - 1 and their numbers, sorted by which part of a range they are.
 
     Look-ups in a table that no cache holds find what they need there when neighbours come in turn.
     """
     counts = np.zeros(PARTS + 1, np.int64)
-    share = PARTS / cells
     for i in range(begin, stop):
-        counts[int(cell_of(scores[i], origin, scale, cells) * share) + 1] += 1
+        counts[cell_of(scores[i], low, scale, PARTS) + 1] += 1
     for part in range(PARTS):
         counts[part + 1] += counts[part]
-    ordered = np.empty(stop - begin, np.float64)
-    numbers = np.empty(stop - begin, np.uint32)
     for i in range(begin, stop):
-        part = int(cell_of(scores[i], origin, scale, cells) * share)
+        part = cell_of(scores[i], low, scale, PARTS)
         ordered[counts[part]] = scores[i]
-        numbers[counts[part]] = i - begin
+        numbers[counts[part]] = i
         counts[part] += 1
-    return ordered, numbers
 
 
 @kernel
-def put_back(values, numbers, out, begin):
-    """Write values to where their scores were taken from."""
-    for i in range(len(values)):
-        out[begin + numbers[i]] = values[i]
+def scale_of(low, high, cells):
+    """Return the scale that puts low ... high into so many cells, 0 where there is none."""
+    span = high - low
+    scale = cells / span if span > 0 else 0.0
+    return scale if np.isfinite(span) and np.isfinite(scale) else 0.0
+
+
+@kernel
+def group(x, W, Y, W_low, Y_low, edges, mean, weight, positive):
+    """Add up the weights of scores between one edge and the next, both ascending.
+
+    Writes the mean score, the weight and the positive weight of each group that has any.
+
+    Returns
+    -------
+    n_groups : int
+    """
+    m = len(x)
+    groups, start, edge = 0, 0, 0
+    total = 0.0
+    for i in range(m):
+        # the last digits of sums of weights may make a part negative, or larger than the whole
+        total += x[i] * max(between(W, W_low, i, i + 1), 0.0)
+        while edge < len(edges) and edges[edge] <= x[i]:
+            edge += 1
+        if i + 1 < m and (edge == len(edges) or x[i + 1] < edges[edge]):
+            continue
+        whole = between(W, W_low, start, i + 1)
+        if whole > 0:
+            mean[groups] = min(max(total / whole, x[0]), x[m - 1])
+            weight[groups] = whole
+            positive[groups] = min(max(between(Y, Y_low, start, i + 1), 0.0), whole)
+            groups += 1
+        start, total = i + 1, 0.0
+    return groups

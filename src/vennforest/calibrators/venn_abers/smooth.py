@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from scipy.special import expit
 
+from vennforest._blocks import in_blocks
 from vennforest._loaded import expect
 from vennforest._validation import FloatArray
-from vennforest.calibrators._counts import FINEST, group_ascending
+from vennforest.calibrators._counts import FARTHEST, FINEST
 from vennforest.calibrators.one_vs_rest import normalise
-from vennforest.calibrators.platt import PlattMap, fit_platt
+from vennforest.calibrators.platt import PlattMap, fit_platt_to_counts
+from vennforest.calibrators.venn_abers import kernels
+from vennforest.calibrators.venn_abers.sums import Sums
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,8 @@ class SmoothEstimate:
     maps: tuple[PlattMap, ...]
 
     @classmethod
-    def fit(cls, columns: Iterable[tuple[FloatArray, FloatArray, FloatArray]]) -> Self:
-        """Fit a map to each column: increasing scores, weights and positive weights, each (m,)."""
+    def fit(cls, columns: Iterable[tuple[FloatArray, Sums]]) -> Self:
+        """Fit a map to each column: increasing scores (m,), and the sums of weights at them."""
         return cls(tuple(_fit_map(*column) for column in columns))
 
     def check_loaded(self) -> None:
@@ -46,26 +50,50 @@ class SmoothEstimate:
     def predict(self, scores: FloatArray) -> FloatArray:
         """Return estimates (n, k) for scores (n,) of two classes or (n, k); rows sum to 1."""
         if scores.ndim == 1:
-            p = _read_map(self.maps[0], scores)
+            p = self.read(scores)
             return np.column_stack([1 - p, p])
-        columns = [_read_map(one, scores[:, j]) for j, one in enumerate(self.maps)]
-        return normalise(np.column_stack(columns), scores)
+        each = np.empty(scores.shape)
+        for j, one in enumerate(self.maps):
+            each[:, j] = _read_map(one, scores[:, j])
+        return normalise(each, scores)
+
+    def read(self, scores: FloatArray) -> FloatArray:
+        """Return the estimate (n,) of the second of two classes for scores (n,)."""
+        return _read_map(self.maps[0], scores)
 
 
-def _fit_map(x: FloatArray, weight: FloatArray, positive: FloatArray) -> PlattMap:
+def _fit_map(x: FloatArray, sums: Sums) -> PlattMap:
     probabilities = bool(x[0] >= 0 and x[-1] <= 1)
-    if len(x) > FINEST:
-        x, weight, positive = group_ascending(x, weight, positive)
-    counts = np.concatenate([weight - positive, positive])
-    used = counts > 0
-    return fit_platt(
-        np.tile(x, 2)[used],
-        np.repeat([0.0, 1.0], len(x))[used],
-        counts[used],
-        on="logit" if probabilities else "score",
-    )
+    weight, positive = sums.counts() if len(x) <= FINEST else (None, None)
+    if weight is None or positive is None:
+        x, weight, positive = _group(x, sums, probabilities)
+    return fit_platt_to_counts(x, weight, positive, on="logit" if probabilities else "score")
+
+
+def _group(
+    x: FloatArray, sums: Sums, probabilities: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Do what `vennforest.calibrators._counts.group` does for scores that increase.
+
+    Each cell is a stretch of them, so that no score's log-odds are needed.
+    """
+    low, high = x[0], x[-1]
+    if probabilities:
+        with np.errstate(divide="ignore"):
+            low, high = np.clip(np.log([low, high]) - np.log1p([-low, -high]), -FARTHEST, FARTHEST)
+    with np.errstate(over="ignore"):
+        width = high - low
+    if not 0 < width < np.inf:
+        return x, *sums.counts()
+    edges = np.linspace(low, high, FINEST + 1)[1:-1]
+    made = np.empty((3, FINEST))
+    groups = kernels.group(x, *sums, expit(edges) if probabilities else edges, *made)
+    mean, weight, positive = made[:, :groups]
+    return mean, weight, positive
 
 
 def _read_map(smooth: PlattMap, scores: FloatArray) -> FloatArray:
+    if smooth.interior is None:
+        return smooth(scores)
     # Beyond [0, 1] the log-odds are those of the nearer end.
-    return smooth(scores if smooth.interior is None else np.clip(scores, 0.0, 1.0))
+    return in_blocks(lambda block: smooth(np.clip(block, 0.0, 1.0)), scores)

@@ -136,16 +136,19 @@ class StepTable:
     ) -> None:
         self.x, self.W, self.Y, self.examples = x, W, Y, examples
         self.W_low, self.Y_low = W_low, Y_low
-        after = kernels.suffix_hulls(*self.sums)
-        self.zeros, self.ones = self._steps(after, 0), self._steps(after, 1)
+        # Large arrays are made by numpy, which asks the system for large pages.
+        after, queue = np.empty((2, len(W)), np.int32)
+        found = np.empty((3, len(W)), np.int32)
+        kernels.suffix_hulls(*self.sums, after)
+        self.zeros, self.ones = (self._steps(label, after, queue, found) for label in (0, 1))
 
     @property
     def sums(self) -> Sums:
         """The cumulative points."""
         return Sums(self.W, self.Y, self.W_low, self.Y_low)
 
-    def _steps(self, after: Int32Array, label: int) -> Steps:
-        start, a, b = kernels.insert(*self.sums, after, label)
+    def _steps(self, label: int, after: Int32Array, queue: Int32Array, found: Int32Array) -> Steps:
+        start, a, b = kernels.insert(*self.sums, after, label, queue, found)
         ends, fits = kernels.read_fits(self.x, *self.sums, start, a, b, label)
         return Steps(ends, fits, a, b, *kernels.guide(ends))
 
@@ -153,16 +156,23 @@ class StepTable:
     def from_examples(
         cls, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None
     ) -> Self:
-        """Fit to scores (n,), whether each is of the positive class, and weights above zero."""
+        """Fit to scores (n,), whether each is of the positive class, and weights above zero.
+
+        The arrays are kept.
+        """
         labels = positive.view(np.int8)
         if weight is None:
-            x, W, Y, m = kernels.merge_sorted(_sort(scores[~positive]), _sort(scores[positive]))
-            if m < len(x):
-                x, W, Y = x[:m].copy(), W[: m + 1].copy(), Y[: m + 1].copy()
-            # the caller may change what is his
-            return cls(x, W, Y, Examples(labels, np.empty(0), scores.copy()))
+            n = len(scores)
+            parted = np.empty(n)
+            cut = kernels.split(scores, labels, parted)
+            x, (W, Y) = np.empty(n), np.empty((2, n + 1))
+            m = kernels.merge_sorted(_sort(parted[:cut]), _sort(parted[cut:]), x, W, Y)
+            x, W, Y = x[:m], W[: m + 1], Y[: m + 1]
+            if m < n:
+                x, W, Y = x.copy(), W.copy(), Y.copy()
+            return cls(x, W, Y, Examples(labels, np.empty(0), scores))
         table = cls.from_counts(scores, weight, labels)
-        table.examples = Examples(labels, weight, scores.copy())
+        table.examples = Examples(labels, weight, scores)
         return table
 
     @classmethod
@@ -254,9 +264,14 @@ class StepTable:
         scores: FloatArray,
         left_out: LeftOut | None = None,
         n_jobs: int | None = None,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return p0 and p1, each (n,), of scores (n,), each without what ``left_out`` says."""
-        p0, p1 = np.empty(len(scores)), np.empty(len(scores))
+        out: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return p0 and p1, (2, n), of scores (n,), each without what ``left_out`` says.
+
+        They are written to ``out`` where it is given, whose rows must lie close.
+        """
+        both = np.empty((2, len(scores))) if out is None else out
+        p0, p1 = both
         if left_out is None:
             self._look_up(scores, p0, p1, n_jobs)
         elif left_out.groups is None:
@@ -265,23 +280,24 @@ class StepTable:
             self._look_up_without_groups(scores, left_out.rows, left_out.groups, p0, p1, n_jobs)
         if self.W[-1] > LARGEST_COUNT or self.W_low is not None:
             np.minimum(p0, p1, out=p0)  # rounding may be more than what they are apart
-        return p0, p1
+        return both
 
     def _look_up(
         self, scores: FloatArray, p0: FloatArray, p1: FloatArray, n_jobs: int | None
     ) -> None:
+        tables = (True, self.zeros, p0), (False, self.ones, p1)
+        large = max(len(self.zeros.ends), len(self.ones.ends)) >= LARGE_TABLE
+
         def work(begin: int, stop: int) -> None:
-            for equal, steps, out in ((True, self.zeros, p0), (False, self.ones, p1)):
-                ends, fits, _, _, *grid = steps
-                if len(ends) < LARGE_TABLE or stop - begin < LARGE_TABLE:
-                    kernels.read_steps(scores, ends, fits, *grid, equal, out, begin, stop)
-                    continue
-                cells = len(steps.begins) - 1
-                ordered, numbers = kernels.sort_into_parts(
-                    scores, steps.origin, steps.scale, cells, begin, stop
-                )
-                kernels.read_steps(ordered, ends, fits, *grid, equal, ordered, 0, len(ordered))
-                kernels.put_back(ordered, numbers, out, begin)
+            read, numbers = scores, None
+            if large and stop - begin >= LARGE_TABLE:
+                low = self.x[0]
+                scale = kernels.scale_of(low, self.x[-1], kernels.PARTS)
+                read, numbers = np.empty(stop - begin), np.empty(stop - begin, np.uint32)
+                kernels.sort_into_parts(scores, low, scale, begin, stop, read, numbers)
+                begin, stop = 0, stop - begin
+            for equal, (ends, fits, _, _, *grid), out in tables:
+                kernels.read_steps(read, ends, fits, *grid, equal, out, begin, stop, numbers)
 
         _run(work, len(scores), n_jobs)
 
