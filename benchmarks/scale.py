@@ -23,6 +23,9 @@ SAMPLES = (1_000, 10_000, 100_000, 1_000_000)
 IN_MEMORY = 10_000_000
 """Rows up to which they are also held in memory."""
 
+WRITTEN = 100_000_000
+"""Rows up to which a file of them is read."""
+
 APPLIED = 10_000_000
 """Rows up to which predictions are written."""
 
@@ -89,16 +92,32 @@ def sklearn_isotonic(n, folder):
 
 
 def applying(n, folder):
-    import duckdb
-
     from vennforest.engines.duckdb import calibrate, predict
 
-    path = Path(folder) / "rows.parquet"
-    connection = duckdb.connect(config={"threads": 2})
-    connection.execute(f"COPY ({rows_of(n)}) TO '{path}'")
+    path = _file(n, folder)
     calibrator = calibrate(path, score="s", target="y", threads=2)
     start = _now()
     predict(path, calibrator, Path(folder) / "out.parquet", columns="s", threads=2)
+    return start
+
+
+def calibrate_command(n, folder):
+    from vennforest.cli import main as command
+
+    path = _file(n, folder)
+    start = _now()
+    assert not command(["calibrate", str(path), "-s", "s", "-t", "y", "-o", f"{folder}/c.json"])
+    return start
+
+
+def apply_command(n, folder):
+    from vennforest.cli import main as command
+
+    path = _file(n, folder)
+    calibrator = ["calibrate", str(path), "-s", "s", "-t", "y", "-o", f"{folder}/c.json"]
+    assert not command([*calibrator, "--grid", "logit"])
+    start = _now()
+    assert not command(["apply", f"{folder}/c.json", str(path), "-o", f"{folder}/out.parquet"])
     return start
 
 
@@ -109,6 +128,8 @@ WORK = {
     "in memory: Venn–Abers fitted to rows": (in_memory, IN_MEMORY),
     "in memory: scikit-learn's isotonic": (sklearn_isotonic, IN_MEMORY),
     "DuckDB: predictions, Parquet to Parquet": (applying, APPLIED),
+    "vennforest calibrate, from Parquet": (calibrate_command, WRITTEN),
+    "vennforest apply, Parquet to Parquet": (apply_command, APPLIED),
 }
 
 
@@ -117,6 +138,17 @@ def _arrays(n):
 
     found = duckdb.connect(config={"threads": 2}).sql(rows_of(n)).fetchnumpy()
     return np.asarray(found["s"]), np.asarray(found["y"])
+
+
+def _file(n, folder):
+    """Return a file of n rows, made by another process, so that its memory is not counted."""
+    path = Path(folder) / "rows.parquet"
+    making = (
+        "import duckdb, sys; duckdb.connect(config={'threads': 2}).execute("
+        "f\"COPY ({sys.argv[1]}) TO '{sys.argv[2]}'\")"
+    )
+    subprocess.run([sys.executable, "-c", making, rows_of(n), str(path)], check=True)
+    return path
 
 
 def _now():
@@ -147,19 +179,24 @@ def measure(work, n):
     print(json.dumps(record))
 
 
+def quantiles():
+    """Return scores that stand for all of them: 200,000 quantiles."""
+    return ((np.arange(200_000) + 0.5) / 200_000) ** 3
+
+
+def excess_log_loss(answers):
+    """Return the log loss of answers at the quantiles above that of the true shares."""
+    p, q = true_share(quantiles()), np.clip(answers, 1e-12, 1 - 1e-12)
+    return float((p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))).mean())
+
+
 def cost_of_samples(largest):
     """Return rows of what calibrating on a sample costs: log loss above that of the true share."""
     from sklearn.isotonic import IsotonicRegression
 
     from vennforest import IsotonicCalibration, ScoreCounts, ScoreGrid, VennAbers
 
-    middle = ((np.arange(200_000) + 0.5) / 200_000) ** 3
-    p = true_share(middle)
-
-    def excess(q):
-        q = np.clip(q, 1e-12, 1 - 1e-12)
-        return float((p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))).mean())
-
+    middle = quantiles()
     lines = []
     s, y = _arrays(largest)
     for m in [*(m for m in SAMPLES if m < largest), largest]:
@@ -174,8 +211,11 @@ def cost_of_samples(largest):
         lines.append(
             {
                 "rows": m,
-                "sklearn": excess(theirs.predict(middle)),
-                **{name: excess(one.predict_proba(middle)[:, 1]) for name, one in ours.items()},
+                "sklearn": excess_log_loss(theirs.predict(middle)),
+                **{
+                    name: excess_log_loss(one.predict_proba(middle)[:, 1])
+                    for name, one in ours.items()
+                },
                 "width": float((bounds.p1 - bounds.p0).mean()),
             }
         )

@@ -67,7 +67,7 @@ def both_ways(data, output, monkeypatch, **options):
     """Return what DuckDB and the ordinary reader write, and the summaries."""
     found = []
     for installed in (True, False):
-        monkeypatch.setattr(engine, "_installed", lambda installed=installed: installed)
+        monkeypatch.setattr(engine, "is_installed", lambda installed=installed: installed)
         with mock.patch.object(
             ScoreColumns, "labels", autospec=True, side_effect=ScoreColumns.labels
         ) as read:
@@ -209,7 +209,7 @@ def test_rows_that_are_wrong_are_named(
         frame.loc[250, name] = value
     data = written(tmp_path / "data", frame, 3)
     if not installed:
-        monkeypatch.setattr(engine, "_installed", lambda: False)
+        monkeypatch.setattr(engine, "is_installed", lambda: False)
         if "grid" in message:  # the place there is one in what was read together
             message = "the range of the grid, got 1.5"
     assert run("calibrate", data, *more, folder=tmp_path) == 2
@@ -305,7 +305,7 @@ def test_integers_in_one_file_and_fractions_in_another(tmp_path, monkeypatch):
     assert np.array_equal(read.predict_proba(every), fitted.predict_proba(every))
 
 
-def test_without_duckdb_the_ordinary_reader(tmp_path, monkeypatch):
+def test_without_duckdb_the_ordinary_reader(tmp_path, monkeypatch, capsys):
     data = written(tmp_path / "data", draw("text", seed=16), 2)
     assert run("calibrate", data, folder=tmp_path) == 0
     fast = (tmp_path / "c.json").read_text()
@@ -313,6 +313,11 @@ def test_without_duckdb_the_ordinary_reader(tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "find_spec", lambda _: None)
     assert run("calibrate", data, folder=tmp_path) == 0
     assert (tmp_path / "c.json").read_text() == fast
+    assert "duckdb" not in capsys.readouterr().err
+    monkeypatch.setattr(command, "MANY", 200)
+    monkeypatch.setattr(command, "is_installed", engine.is_installed)
+    assert run("calibrate", data, folder=tmp_path) == 0
+    assert "pip install 'vennforest[duckdb]'" in capsys.readouterr().err
 
 
 def test_a_damaged_file_and_a_full_disk(tmp_path, capsys, monkeypatch):

@@ -17,13 +17,16 @@ from vennforest.calibrators.methods import check_method
 from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.engines.parquet import ParquetColumns, parquet_columns
+from vennforest.engines.parquet import ParquetColumns, is_installed, parquet_columns
 from vennforest.multiprobability import Merge
 from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
 from vennforest.tables.stream import TableFile
 
 ROWS_AT_ONCE = 200_000
 """Rows that are read together; the calibrator does not depend on it."""
+
+MANY = 2_000_000
+"""Rows from which reading takes so long that it is worth saying what is faster."""
 
 GridOf = Literal["auto", "none", "score", "logit"]
 """On what grid scores are put."""
@@ -157,6 +160,8 @@ def calibrate_file(
             if fast is not None:
                 found = _count(fast, calibrator, method, grid, most_scores)
         if found is None:
+            if table.parquet_files and not is_installed() and (table.n_rows or 0) > MANY:
+                note("Parquet is counted much faster with pip install 'vennforest[duckdb]'.")
             columns = ScoreColumns(table, scores, target, weight, rows_at_once, progress)
             found = _count(columns, calibrator, method, grid, most_scores)
         assert found is not None

@@ -45,7 +45,7 @@ def parquet_columns(
     None: the table is no Parquet, DuckDB is not installed, or a column is one of text that says
     numbers, of decimals, or of dates.
     """
-    if not table.parquet_files or not _installed():
+    if not table.parquet_files or not is_installed():
         yield None
         return
     with opened(table.parquet_files, None, None, tempfile.gettempdir()) as files:
@@ -299,5 +299,6 @@ def _is_number(kind: pa.DataType) -> bool:
     )
 
 
-def _installed() -> bool:
+def is_installed() -> bool:
+    """Tell whether DuckDB is."""
     return find_spec("duckdb") is not None
