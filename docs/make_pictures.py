@@ -174,7 +174,7 @@ def groups():
             rows[-1][1].insert(0, int(cells[7].rstrip("%")))
     dots(
         rows,
-        ["with by", "without"],
+        ["with by=", "without"],
         xlabel="groups outside of their mean bounds, per cent",
         name="groups-measured",
         height=0.24,

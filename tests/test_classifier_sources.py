@@ -474,6 +474,10 @@ def test_the_point_is_a_pool_of_all_trees_and_the_bounds_hold_it(subforest, k):
     plain = model.recalibrate("venn-abers", merge="log").predict_multiprobability(new)
     assert_allclose(m.lower, np.minimum(plain.lower, p), rtol=0, atol=1e-15)
     assert_allclose(m.upper, np.maximum(plain.upper, p), rtol=0, atol=1e-15)
+    if k == 2 and subforest == "all":  # what can be exported alone, as the page on it says
+        alone = model.calibrator_.predict_multiprobability(whole[:, 1])
+        assert_array_equal(np.minimum(alone.p0, p[:, 1]), m.p0)
+        assert_array_equal(np.maximum(alone.p1, p[:, 1]), m.p1)
     outside = ((p < plain.lower) | (p > plain.upper)).any(axis=1)
     assert_array_equal(m.widened, outside)
     assert 0 < outside.mean() < 1

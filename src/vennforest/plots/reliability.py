@@ -185,9 +185,8 @@ class ReliabilityDisplay:
         ax = new_axes(ax, (width, 6.0 if histogram else 5.0))
         self.ax_, self.figure_ = ax, figure_of(ax)
         band = len(self.curves) == 1 if band is None else band
-        ax.plot(
-            [0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":", label="Perfectly calibrated"
-        )
+        ideal = "Perfectly calibrated"
+        ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":", label=ideal)
         self.lines_ = []
         for i, (key, values) in enumerate(self.curves.items()):
             look = style(i)
