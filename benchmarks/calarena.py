@@ -41,7 +41,7 @@ class ForCalArena:
 
 
 def columns(p):
-    """Return probabilities with a column a class, in double precision."""
+    """Return probabilities with a column per class, in double precision."""
     p = np.asarray(p, dtype=np.float64)
     if p.ndim == 1:
         p = p[:, None]

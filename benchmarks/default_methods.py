@@ -93,7 +93,7 @@ def cross_venn_abers(fold):
 
 
 def cross_package(fold):
-    """Return the cross predictor of the venn-abers package (two classes), one model a fold."""
+    """Return the cross predictor of the venn-abers package (two classes), one model per fold."""
     if "fold" not in fold or fold["k"] > 2:
         return None
     import venn_abers

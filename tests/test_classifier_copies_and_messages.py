@@ -284,7 +284,7 @@ def test_nothing_is_there_before_fit():
         ({"subforest": 3}, "subforest must be one of .*, got 3"),
         ({"votes": "veto"}, "votes must be one of .*, got 'veto'"),
         ({"merge": "mean"}, "merge must be one of .*, got 'mean'"),
-        ({"ensemble": "yes"}, "ensemble must be True or False, got 'yes'"),
+        ({"ensemble": "yes"}, "ensemble must be a boolean, got 'yes'"),
         ({"n_draws": 0}, 'n_draws must be an integer >= 1 or "all", got 0'),
         ({"n_draws": 1.5}, "n_draws must be .*, got 1.5"),
         ({"n_draws": "every"}, "n_draws must be .*, got 'every'"),
@@ -336,7 +336,7 @@ def test_what_is_no_classifier_is_refused():
     for wrong in ("forest", GaussianNB, 3):
         with pytest.raises(TypeError, match="estimator must be a classifier"):
             CalibratedClassifier(wrong).fit(X, y)
-    with pytest.raises(ValueError, match="estimator must have one decision value a class"):
+    with pytest.raises(ValueError, match="estimator must have one decision value per class"):
         CalibratedClassifier(SVC(decision_function_shape="ovo")).fit(X, y)
     assert CalibratedClassifier(SVC(decision_function_shape="ovo")).fit(X, y > 0).predict(X).any()
 

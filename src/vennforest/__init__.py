@@ -68,7 +68,7 @@ _ELSEWHERE = {
     "load": "persistence",
     "save": "persistence",
 }
-"""Where names come from that are no calibrators."""
+"""Where the names that are not calibrators come from."""
 
 
 def __getattr__(name: str) -> Any:

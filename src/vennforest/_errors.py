@@ -2,4 +2,4 @@
 
 
 class InputError(ValueError):
-    """What a user gave cannot be worked with; the message is one sentence for that user."""
+    """An argument or a file that cannot be used; the message is one sentence for the user."""

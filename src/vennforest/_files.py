@@ -210,7 +210,7 @@ def _flush(path: Path) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """Return what an error says in one line of at most 200 letters."""
+    """Return what an error says in one line of at most 200 characters."""
     if isinstance(error, OSError) and error.strerror:
         # Libraries wrap what the system says in words of their own.
         number = error.errno or 0

@@ -39,7 +39,7 @@ class ByGroups(ShiftedPrior):
     _grouping: Grouping | None = None
     _grouped: list[GroupedPart] | None = None
     _ridge: float = RIDGES[0]
-    """How strongly the maps of groups are drawn to everybody's."""
+    """How strongly the maps of groups are shrunk towards the overall map."""
 
     @property
     def grouping_(self) -> Grouping:

@@ -27,7 +27,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 def run_in_blocks(
     work: Callable[[int, int], None], n: int, n_jobs: int | None, smallest: int = 1
 ) -> None:
-    """Call ``work(start, stop)`` on equal parts of ``range(n)``, one thread a part.
+    """Call ``work(start, stop)`` on equal parts of ``range(n)``, one thread per part.
 
     ``n_jobs`` is scikit-learn's: ``None`` follows ``joblib.parallel_config`` and is 1 otherwise,
     and inside joblib workers no more threads are started than they allow. Each part has at least

@@ -32,7 +32,7 @@ def expect(sound: Any, rule: str) -> None:
 def expect_number(
     value: Any, name: str, low: float = -math.inf, high: float = math.inf, *, integer: bool = False
 ) -> None:
-    """Refuse what is no finite number from ``low`` to ``high``, or no integer where one is due.
+    """Refuse anything but a finite number from ``low`` to ``high``, an integer where one is due.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def expect_array(
     low: float = -math.inf,
     high: float = math.inf,
 ) -> None:
-    """Refuse what is no array of finite numbers from ``low`` to ``high``.
+    """Refuse anything but an array of finite numbers from ``low`` to ``high``.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def expect_increasing(value: Any, name: str) -> None:
 
 
 def expect_labels(classes: Any, name: str = "classes_") -> None:
-    """Refuse what are no two or more different labels in sorted order.
+    """Refuse anything but two or more different labels in sorted order.
 
     Raises
     ------

@@ -132,7 +132,7 @@ class Settings(ByGroups, BaseEstimator):
         if self.by is not None:
             Groups.of(self.by)
         if not isinstance(self.ensemble, bool | np.bool_):
-            raise ValueError(f"ensemble must be True or False, got {self.ensemble!r}")
+            raise ValueError(f"ensemble must be a boolean, got {self.ensemble!r}")
         draws = self.n_draws
         if draws != "all" and not (isinstance(draws, Integral) and draws >= 1):
             raise ValueError(f'n_draws must be an integer >= 1 or "all", got {draws!r}')

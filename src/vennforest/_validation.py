@@ -78,7 +78,7 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
     Raises
     ------
     ValueError
-        If ``y`` is no vector of class labels, holds a label that ``classes`` lacks, or labels
+        If ``y`` is not a vector of class labels, holds a label that ``classes`` lacks, or labels
         cannot be sorted.
     """
     y = cast("NDArray[Any]", column_or_1d(_without_nullable_type(y), warn=True))
@@ -181,7 +181,7 @@ def check_option(value: object, options: object, name: str) -> None:
 
 
 def is_frame(X: object) -> bool:
-    """Tell whether X is a data frame: something with named columns that is no array."""
+    """Tell whether X is a data frame: something with named columns that is not an array."""
     return hasattr(X, "columns") and hasattr(X, "dtypes") and not isinstance(X, np.ndarray)
 
 

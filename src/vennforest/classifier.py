@@ -104,7 +104,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         With ``"cv"``: so many folds drawn at random, or as everywhere in scikit-learn
         (``StratifiedKFold`` gives up exactness).
     ensemble : bool, default=True
-        With ``"cv"``. True: one model and one calibrator a fold, whose bounds are averaged (cross
+        With ``"cv"``. True: one model and one calibrator per fold, whose bounds are averaged (cross
         Venn–Abers); one pool of maps serves the probabilities of all. False: the pooled scores of
         all folds calibrate one model that is trained on all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint", "smooth"}, default="auto"
@@ -142,7 +142,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         The fitted calibrator; with several there is ``calibrators_``. With ``merge="pooled"`` it
         has the bounds before they are widened to hold the probability, which is not its own.
     calibration_scores_ : ndarray of shape (n_calibration,) or (n_calibration, k)
-        The calibration scores: of the second of two classes, or a column a class.
+        The calibration scores: of the second of two classes, or a column per class.
     calibration_y_ : ndarray of shape (n_calibration,)
         Their labels.
     calibrate_on_ : str
@@ -402,7 +402,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         Returns
         -------
         ndarray of shape (n, k)
-            In [0, 1], a column a class in the order of ``classes_``; rows sum to 1.
+            In [0, 1], a column per class in the order of ``classes_``; rows sum to 1.
 
         Raises
         ------
@@ -472,7 +472,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         NotFittedError
             Before ``fit``.
         ValueError
-            If there is a model a fold, whose scores do not compare, or examples have weights.
+            If there is a model per fold, whose scores do not compare, or examples have weights.
         """
         check_is_fitted(self, "classes_")
         made = [

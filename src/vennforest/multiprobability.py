@@ -83,7 +83,7 @@ class Multiprobability:
         )
 
     def to_frame(self, p: ArrayLike | None = None, index: Any = None) -> pd.DataFrame:
-        """Return the bounds as a pandas data frame, a row an object.
+        """Return the bounds as a pandas data frame, a row per object.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class Multiprobability:
         )
 
     def merge(self, how: Merge = "log", smooth: FloatArray | None = None) -> FloatArray:
-        """Return one probability a class, shape (n, k): rows sum to 1 and stay in the bounds.
+        """Return one probability per class, shape (n, k): rows sum to 1 and stay in the bounds.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class Multiprobability:
         Notes
         -----
         For two classes every formula gives rows that sum to 1. For more, the formula's values
-        are multiplied by the one factor a row for which they sum to 1 once clipped into the bounds.
+        are multiplied by the factor for which the row sums to 1 once clipped into the bounds.
         """
         low, up = self.lower, self.upper
         two = len(self.classes) == 2
@@ -216,7 +216,7 @@ class Multiprobability:
 
 
 def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArray]) -> FloatArray:
-    """Return one probability a class from the multiprobabilities of several folds, (n, k).
+    """Return one probability per class from the multiprobabilities of several folds, (n, k).
 
     Parameters
     ----------

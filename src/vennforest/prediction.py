@@ -308,7 +308,7 @@ def confidence_of_parts(
     Raises
     ------
     ValueError
-        If there is a model a fold, whose scores do not compare, or examples have weights.
+        If there is a model per fold, whose scores do not compare, or examples have weights.
     """
     if len(parts) != 1:
         raise ValueError(

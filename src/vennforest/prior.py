@@ -331,7 +331,7 @@ def mixture_shares(ratio: FloatArray, start: FloatArray) -> FloatArray:
     Parameters
     ----------
     ratio : ndarray of shape (m, k)
-        Not below zero, no row of zeros.
+        Non-negative, no row of zeros.
     start : ndarray of shape (k,)
         Shares above zero: where to begin, and what is returned where all shares do as well.
 

@@ -95,14 +95,14 @@ def test_what_is_kept_and_what_is_not():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the calibrator is no JSON"),
+        ("", "the calibrator is not JSON"),
         ("[1]", 'must be JSON with "format"'),
         ('{"format": "other"}', 'must be JSON with "format"'),
         ('{"format": "vennforest-calibrator", "version": 2}', "of version 2 .*: install a newer"),
         ('{"format": "vennforest-calibrator", "version": 1}', "damaged: the document must have"),
         ('{"a": 1, "a": 2}', "two parts of an object share a name"),
-        ('{"a": NaN}', "NaN is no number"),
-        ("[" * 100_000, "the calibrator is no JSON"),
+        ('{"a": NaN}', "NaN is not a number"),
+        ("[" * 100_000, "the calibrator is not JSON"),
     ],
 )
 def test_what_is_no_calibrator_is_refused(text, message):

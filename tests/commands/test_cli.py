@@ -209,6 +209,22 @@ def test_version_and_help(capsys):
         assert option in text
 
 
+def test_help_loses_nothing_to_markup(capsys):
+    """The terminal takes [default: ...] in a help text for a style, and leaves it out."""
+    from typer.main import get_command
+
+    from vennforest.commands.arguments import app
+
+    for name, command in get_command(app).commands.items():
+        assert run(name, "--help") == 0
+        shown = re.sub(r"[\s│]+", "", capsys.readouterr().out)
+        for option in command.params:
+            text = getattr(option, "help", None) or ""
+            assert not re.search(r"\[[a-z/#@]", text), (name, option.name)
+            if isinstance(option.show_default, str):
+                assert f"({option.show_default})".replace(" ", "") in shown, (name, option.name)
+
+
 def test_stopping_leaves_nothing_half_written(table, tmp_path):
     page = tmp_path / "page.html"
     page.write_text("old")

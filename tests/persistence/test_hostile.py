@@ -542,7 +542,9 @@ def test_what_fit_could_not_have_left_is_refused(kind, part, change, saved):
     model = vennforest.load(path)
     change(only(model, part))
     vennforest.save(model, path)
-    with pytest.raises(InputError, match=r"model\.skops is damaged: .*(no result of fit|must|\d)"):
+    with pytest.raises(
+        InputError, match=r"model\.skops is damaged: .*(not a result of fit|must|\d)"
+    ):
         vennforest.load(path)
 
 
@@ -597,7 +599,7 @@ PACKED = [
     ("counts", at(0, -1), "counts must be"),
     ("counts", at(0, 2**62), "counts must be"),
     ("counts", lambda c: np.full_like(c, 2**30), "less than"),
-    ("counts", lambda c: c + np.array([1, -1, 0, 0, 0]), "no result of fit"),
+    ("counts", lambda c: c + np.array([1, -1, 0, 0, 0]), "not a result of fit"),
     ("counts", lambda c: c.astype(float), "counts must not be of type"),
     ("counts", lambda c: c[:, None], "counts must have shape"),
     ("counts", lambda c: c[:0], "there must be a tree"),

@@ -392,7 +392,7 @@ def test_trees_that_point_outside_themselves_are_refused(field, value, tmp_path)
         assert changed
 
     rewritten(path, forge)
-    with pytest.raises(InputError, match="a Tree in it is no result of fit"):
+    with pytest.raises(InputError, match="a Tree in it is not a result of fit"):
         vennforest.load(path)
 
 
@@ -444,7 +444,7 @@ def test_an_index_of_leaves_is_checked(where, change):
     scorer = model._parts[0].scorer
     holder = scorer if hasattr(scorer, where) else scorer.index
     object.__setattr__(holder, where, change(getattr(holder, where)))
-    with pytest.raises(InputError, match="JoinedScorer in it is no result of fit"):
+    with pytest.raises(InputError, match="JoinedScorer in it is not a result of fit"):
         check_structure(model, "model")
 
 

@@ -43,8 +43,8 @@ def left_out_rows(
     Raises
     ------
     ValueError
-        If ``left_out`` is no vector of m integers from -1 to n - 1, or ``groups`` no vector of
-        n labels.
+        If ``left_out`` is not a vector of m integers from -1 to n - 1, or ``groups`` not one
+        of n labels.
     """
     rows = np.asarray(left_out)
     if rows.shape != (m,):

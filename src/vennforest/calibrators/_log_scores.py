@@ -47,7 +47,7 @@ def choose_on(on: On, scores: FloatArray) -> Literal["probabilities", "logits"]:
     Raises
     ------
     ValueError
-        If ``on`` has none of its values, or scores are no probabilities although it says so.
+        If ``on`` has none of its values, or scores are not probabilities although it says so.
     """
     check_option(on, On, "on")
     if on == "logits" or (on == "auto" and not are_probabilities(scores)):
@@ -118,7 +118,7 @@ class ToProbabilities:
 
 @dataclass(frozen=True, eq=False)
 class Shrinkage:
-    """Draws probabilities towards the shares of the classes: ``(s + c pi) / (1 + c)``.
+    """Shrinks probabilities towards the shares of the classes: ``(s + c pi) / (1 + c)``.
 
     A forest gives exact zeros, whose logarithms are infinite; drawn they are finite, and the
     logarithms of nearly 0 and of 0 are nearly the same.

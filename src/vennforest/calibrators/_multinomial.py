@@ -1,4 +1,4 @@
-"""Multinomial regression on the logarithms of scores, drawn towards leaving them as they are."""
+"""Multinomial regression on the logarithms of scores, shrunk towards the identity."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Multinomial:
         Raises
         ------
         ValueError
-            If they are, or are no finite numbers.
+            If they are, or are not finite numbers.
         """
         k = len(self.intercepts)
         expect_array(self.intercepts, "intercepts", (k,))
@@ -232,7 +232,7 @@ def fit_multinomial(
     ridge: float,
     start: Multinomial | None = None,
 ) -> Multinomial:
-    """Minimise the log loss plus a ridge that draws the map towards leaving scores alone.
+    """Minimise the log loss plus a ridge that shrinks the map towards the identity.
 
     Parameters
     ----------

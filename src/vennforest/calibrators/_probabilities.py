@@ -95,7 +95,7 @@ class Interior:
         return cls(_margin(scores), 1 - _margin(1 - scores))
 
     def check_loaded(self) -> None:
-        """Refuse what is no interval within (0, 1).
+        """Refuse anything but an interval within (0, 1).
 
         Raises
         ------

@@ -64,11 +64,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ----------
         scores : array-like of shape (n,) or (n, k)
             Calibration scores: of the second class (two classes; from two columns the second is
-            taken), or one column a class in sorted order of the labels.
+            taken), or one column per class in sorted order of the labels.
         y : array-like of shape (n,)
             Their labels, of any dtype.
         sample_weight : array-like of shape (n,), optional
-            Not below zero; a weight of 2 is the observation twice, of 0 its absence.
+            Non-negative; a weight of 2 is the observation twice, of 0 its absence.
         classes : array-like of shape (k,), optional
             Every class, when some may be missing from ``y``.
 
@@ -381,8 +381,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If ``left_out`` is no vector of m integers from -1 to n - 1, or ``groups`` no vector of
-            n labels or without ``left_out``.
+            If ``left_out`` is not a vector of m integers from -1 to n - 1, or ``groups`` is not a
+            vector of n labels, or given without ``left_out``.
         """
         if left_out is None:
             if groups is not None:

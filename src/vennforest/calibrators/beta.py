@@ -28,7 +28,7 @@ class BetaMap:
     Attributes
     ----------
     a, b : float
-        Not below zero.
+        Non-negative.
     c : float
         Any number.
     interior : Interior
@@ -46,7 +46,7 @@ class BetaMap:
         Raises
         ------
         ValueError
-            If a or b is below zero, or a parameter is no finite number.
+            If a or b is below zero, or a parameter is not a finite number.
         """
         expect_number(self.a, "a", 0)
         expect_number(self.b, "b", 0)
@@ -149,7 +149,7 @@ class BetaCalibration(OneVsRestCalibrator):
 
     The map that is right when the scores of either class follow a beta distribution (Kull, Silva
     Filho & Flach 2017, eq. 3), fitted by maximum likelihood with a, b >= 0 so that it does not
-    decrease. Many classes: one map a class against the rest, normalised.
+    decrease. Many classes: one map per class against the rest, normalised.
 
     Parameters
     ----------

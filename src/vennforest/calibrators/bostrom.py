@@ -40,7 +40,7 @@ class BostromScaling(Calibrator):
     Raises
     ------
     ValueError
-        From ``fit`` and ``predict_proba``, if scores are no probabilities: outside [0, 1], or
+        From ``fit`` and ``predict_proba``, if scores are not probabilities: outside [0, 1], or
         rows of columns that do not sum to 1.
 
     Notes

@@ -131,8 +131,8 @@ class ScoreConfidence:
             counts = np.asarray(given, np.float64)
             if (counts != np.rint(counts)).any():
                 raise ValueError(
-                    "counts must be whole numbers for confidence intervals, got "
-                    f"{counts[counts != np.rint(counts)][0]}: weights are no independent examples"
+                    "counts must be integers for confidence intervals, got "
+                    f"{counts[counts != np.rint(counts)][0]}: weights are not independent examples"
                 )
             sums.append(np.append(0, np.cumsum(counts)).astype(np.intp))
         return cls(x, *sums)
@@ -248,7 +248,7 @@ def confidence_intervals(
     ----------
     scores : array-like of shape (n,) or (n, k)
         Scores of calibration examples that the model was not trained on: of the second of two
-        classes, or a column a class in sorted order of the labels.
+        classes, or a column per class in sorted order of the labels.
     y : array-like of shape (n,)
         Their labels.
     new_scores : array-like of shape (m,) or (m, k)

@@ -1,4 +1,4 @@
-"""What a group adds to a map that was fitted to everybody."""
+"""What a group adds to a map that was fitted to all groups together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vennforest.calibrators.base import Calibrator
 from vennforest.calibrators.matrix import MatrixScaling
 
 RIDGES = (3.0, 10.0, 30.0, 100.0, 1000.0)
-"""How strongly a group's map may be drawn to everybody's, in examples; the last leaves it there."""
+"""How strongly a group's map may be shrunk towards the overall one, in examples."""
 
 FOLDS = 4
 """A ridge is judged on so many folds; from `MANY` examples on, on the first alone."""
@@ -21,7 +21,7 @@ MANY = 10_000
 
 
 def correction(ridge: float) -> MatrixScaling:
-    """Return the unfitted map from everybody's probabilities to a group's."""
+    """Return the unfitted map from the overall map's probabilities to a group's."""
     return MatrixScaling("shared", ridge=ridge, shrinkage=0, on="probabilities")
 
 
@@ -59,16 +59,16 @@ def choose_ridge(
 
 
 class GroupCorrection(Calibrator):
-    """Everybody's map, corrected by a slope and intercepts that one group's labels ask for.
+    """The overall map, corrected by a slope and intercepts that one group's labels ask for.
 
-    The correction is `MatrixScaling` with a shared slope on the logarithms of what everybody's map
+    The correction is `MatrixScaling` with a shared slope on the logarithms of what the overall map
     says, with a ridge that keeps it near 1 and 0: a group of few examples has the map of all, one
     of many has its own.
 
     Parameters
     ----------
     base : Calibrator
-        Fitted to everybody; not fitted again.
+        Fitted to all groups together; not fitted again.
     ridge : float
         Above 0; see `choose_ridge`.
     """

@@ -25,7 +25,7 @@ class StepMap:
     values: FloatArray  # (m,) non-decreasing
 
     def check_loaded(self) -> None:
-        """Refuse what is no non-decreasing function with values in [0, 1].
+        """Refuse anything but a non-decreasing function with values in [0, 1].
 
         Raises
         ------
@@ -50,7 +50,7 @@ class LinearMap:
     values: FloatArray  # (m,) non-decreasing
 
     def check_loaded(self) -> None:
-        """Refuse what is no non-decreasing function with values in [0, 1].
+        """Refuse anything but a non-decreasing function with values in [0, 1].
 
         Raises
         ------
@@ -78,7 +78,7 @@ class LinearMap:
 
 
 def _check_values(values: FloatArray) -> None:
-    """Refuse what are no probabilities that do not decrease."""
+    """Refuse anything but probabilities that do not decrease."""
     expect_array(values, "values", (None,), low=0, high=1)
     expect(len(values), "values must hold one probability or more")
     expect((values[1:] >= values[:-1]).all(), "values must not decrease")
@@ -147,7 +147,7 @@ class IsotonicCalibration(OneVsRestCalibrator):
     Parameters
     ----------
     between : {"step", "nearest", "linear"}, default="step"
-        The value of a score f that is no calibration score. ``"step"``: that of the smallest
+        The value of a score f that is not a calibration score. ``"step"``: that of the smallest
         calibration score above f, the rule ``m(f) = m_j for f_i < f <= f_j`` of Niculescu-Mizil
         & Caruana (2005), Table 1, where f_i and f_j are neighbours. ``"nearest"``: that of the
         nearest calibration score, of two equally near the smaller (the direct method of Vovk &

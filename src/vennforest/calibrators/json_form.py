@@ -119,12 +119,12 @@ def from_json(text: str | bytes) -> Calibrator:
     Raises
     ------
     InputError
-        A ``ValueError``: it is no document of a calibrator, or none that ``to_json`` has written.
+        A ``ValueError``: it is not a calibrator's document, or none that ``to_json`` has written.
     """
     try:
         document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"the calibrator is no JSON: {error}") from None
+        raise InputError(f"the calibrator is not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError(f'the calibrator must be JSON with "format": "{FORMAT}"')
     version = document.get("version")
@@ -379,4 +379,4 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")

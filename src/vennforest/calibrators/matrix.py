@@ -43,7 +43,7 @@ class MatrixScaling(Calibrator):
         all classes share is nearly free, what sets them apart is not. As it is added to the sum
         over examples, it weighs the less the more there are.
     shrinkage : float, default=0.01
-        Not below 0. Scores are drawn to the shares pi of the classes first,
+        Non-negative. Scores are drawn to the shares pi of the classes first,
         ``(s + c pi) / (1 + c)`` with this c, so that zeros, which forests give, have logarithms;
         with 0 they are put halfway to the smallest calibration score instead (within 2.2e-16 and
         0.01).

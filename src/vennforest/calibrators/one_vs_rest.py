@@ -1,4 +1,4 @@
-"""Many classes from maps for two: one map a class, then normalisation."""
+"""Many classes from maps for two: one map per class, then normalisation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BinaryMap(Protocol):
 
 
 class OneVsRestCalibrator(Calibrator):
-    """A calibrator for two classes; for more, one map a class against the rest, normalised.
+    """A calibrator for two classes; for more, one map per class against the rest, normalised.
 
     The scores are those of the one many-class model: no further models are trained (Boström 2008,
     section 2.2.3). Where every class gets probability 0 the row falls back to its raw scores.
@@ -42,7 +42,7 @@ class OneVsRestCalibrator(Calibrator):
     Attributes
     ----------
     maps_ : list of BinaryMap
-        One map of the second class's score (two classes), or one map a class.
+        One map of the second class's score (two classes), or one map per class.
     """
 
     maps_: Sequence[BinaryMap]

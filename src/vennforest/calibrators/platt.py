@@ -47,7 +47,7 @@ class PlattMap:
     interior: Interior | None = None
 
     def check_loaded(self) -> None:
-        """Refuse a sigmoid whose parameters are no finite numbers.
+        """Refuse a sigmoid whose parameters are not finite numbers.
 
         Raises
         ------
@@ -193,7 +193,7 @@ def make_targets(positive: FloatArray, weight: FloatArray, targets: Targets) -> 
 class PlattScaling(OneVsRestCalibrator):
     """Platt scaling: a sigmoid of the score, fitted by maximum likelihood.
 
-    ``p = 1 / (1 + exp(A s + B))``. Many classes: one sigmoid a class against the rest, normalised.
+    ``p = 1 / (1 + exp(A s + B))``. Many classes: one sigmoid per class, normalised.
 
     Parameters
     ----------

@@ -197,7 +197,7 @@ def name_members(members: object) -> dict[str, Calibrator]:
     Raises
     ------
     InputError
-        If they are no calibrators, or none.
+        If they are not calibrators, or none.
     """
     if isinstance(members, str) and members == "auto":
         return {}

@@ -94,8 +94,8 @@ class QuadraticScaling(LogOddsCalibrator):
     """Quadratic scaling: ``1 / (1 + exp(-(a0 + a1 z + a2 z**2)))`` of the log-odds z of the score.
 
     Where the log-odds of a score are normally distributed in either class, with variances that
-    may differ, the map is of this form. It is fitted by maximum likelihood with a ridge that draws
-    it towards leaving the scores alone. Many classes: one map a class against the rest,
+    may differ, the map is of this form. It is fitted by maximum likelihood with a ridge that
+    shrinks it towards the identity. Many classes: one map per class against the rest,
     normalised.
 
     Parameters
@@ -108,7 +108,7 @@ class QuadraticScaling(LogOddsCalibrator):
         Whether the map must not decrease: the slope stays at or above 0 at both ends of the
         calibration scores' log-odds. Beyond the ends it goes on with the slope it has there.
     shrinkage : float, default=0.01
-        Not below 0: see `MatrixScaling`.
+        Non-negative: see `MatrixScaling`.
     on : {"auto", "probabilities", "logits"}, default="auto"
         What the scores are: see `MatrixScaling`.
 

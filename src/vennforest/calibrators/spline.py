@@ -27,7 +27,7 @@ class SplineCalibration(LogOddsCalibrator):
     f is a spline of the log-odds z of the score: its slope runs straight from knot to knot and is
     nowhere negative. It is fitted by maximum likelihood with a penalty on the bend, as in
     smoothing splines (Lucena 2018 for calibration; Eilers & Marx 1996), and a ridge that draws it
-    towards leaving the scores alone. Many classes: one map a class against the rest, normalised.
+    towards leaving the scores alone. Many classes: one map per class against the rest, normalised.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class SplineCalibration(LogOddsCalibrator):
         Above 0: weight of the squared distance of the slope from 1, the mean over the knots, and
         half as much of the intercept from 0.
     shrinkage : float, default=0.01
-        Not below 0: see `MatrixScaling`.
+        Non-negative: see `MatrixScaling`.
     on : {"auto", "probabilities", "logits"}, default="auto"
         What the scores are: see `MatrixScaling`.
 

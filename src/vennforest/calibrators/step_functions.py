@@ -123,7 +123,7 @@ def _begins(calibrator: Calibrator) -> FloatArray | None:
         ):
             return None
         if isinstance(taxonomy, NeighbourCells):
-            return after(taxonomy._cut_at[taxonomy._cell < 0])  # those of nodes that are no leaves
+            return after(taxonomy._cut_at[taxonomy._cell < 0])  # those of nodes that are not leaves
         # On either side of where the predicted label changes, categories come in order.
         middle = taxonomy.boundary if isinstance(taxonomy, LabelTaxonomy) else 0.5
         first = float(np.nextafter(middle, np.inf))

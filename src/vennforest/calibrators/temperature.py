@@ -126,7 +126,7 @@ class TemperatureScaling(Calibrator):
     def _half_logits(self, scores: FloatArray) -> FloatArray:
         """Return half of each logit's distance from the largest of its row, (k, n), at most 0.
 
-        Halves, because the distance itself may overflow; one row a class, because sums over few
+        Halves, because the distance itself may overflow; one row per class, because sums over few
         classes are then fast.
         """
         if self.on_ == "probabilities":

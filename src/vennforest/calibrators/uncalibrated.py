@@ -20,7 +20,7 @@ class Uncalibrated(Calibrator):
     Raises
     ------
     ValueError
-        From ``fit`` and ``predict_proba``, if scores are no probabilities.
+        From ``fit`` and ``predict_proba``, if scores are not probabilities.
     """
 
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:

@@ -49,16 +49,18 @@ def report(
         typer.Option(
             metavar="COLUMN",
             help="Judge this column of probabilities (or scores) and train nothing; several: a "
-            "column a class, or one a model.",
+            "column per class, or one per model.",
         ),
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Judge this model file on DATA, and train nothing."),
+        typer.Option(metavar="FILE", help="Evaluate this model file on DATA; train nothing."),
     ] = None,
     trusted: Annotated[
         list[str] | None,
-        typer.Option("--trust", metavar="TYPE", help="As for predict, of --model."),
+        typer.Option(
+            "--trust", metavar="TYPE", help="As for predict: accept this type in --model."
+        ),
     ] = None,
     estimator: Annotated[
         str | None,
@@ -70,7 +72,7 @@ def report(
     ] = None,
     test: Annotated[
         Path | None,
-        typer.Option(metavar="TABLE", help="Train on DATA, and judge on the rows of this table."),
+        typer.Option(metavar="TABLE", help="Train on DATA, and evaluate on this table."),
     ] = None,
     groups: Annotated[
         str | None,
@@ -86,7 +88,7 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Look at the rows of each value separately; may be given several times.",
+            help="Report on the rows of each value separately; may be given several times.",
         ),
     ] = None,
     positive: Annotated[
@@ -123,7 +125,7 @@ def report(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Judge probabilities and ways of calibrating them, and write a page about it.
+    """Evaluate probabilities and ways of calibrating them, and write a report.
 
     Of a table, random forests (or others) are trained and all methods compared by cross-validation;
     text, dates and missing cells are handled. With --probability or --model nothing is trained.

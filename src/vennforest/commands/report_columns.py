@@ -51,7 +51,7 @@ def report_on_columns(
         if len(names) > 1 and of_classes is None:
             raise InputError(
                 f"the column {outside[0]!r} holds numbers outside [0, 1]: give one column of "
-                "scores at a time, or a column a class"
+                "scores at a time, or a column per class"
             )
         methods = options["methods"]
         scores = _matrix(read, of_classes) if of_classes else _of_second(read, labels, options)
@@ -132,7 +132,7 @@ def _of_second(read: dict[str, FloatArray], labels: Any, options: dict[str, Any]
 def _no_probabilities(name: str, values: FloatArray) -> str:
     cent = ""
     if values.min() >= 0 and 1.5 < values.max() <= 100:
-        cent = " If they are per cent, divide them by 100."
+        cent = " If they are percentages, divide them by 100."
     return (
         f"{name!r} holds numbers from {values.min():.4g} to {values.max():.4g}, no probabilities: "
         f"they are calibrated here, in cross-validation.{cent}"

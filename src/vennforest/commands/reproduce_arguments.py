@@ -58,7 +58,7 @@ def reproduce(
         ),
     ] = None,
     seed: Seed = 0,
-    jobs: Annotated[int, typer.Option(help="Processes to use; -1: one a processor.")] = -1,
+    jobs: Annotated[int, typer.Option(help="Processes to use; -1: one per processor.")] = -1,
     debug: Debug = False,
 ) -> None:
     """Run a paper's experiment and print its tables, with the published numbers beside ours."""

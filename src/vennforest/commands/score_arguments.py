@@ -28,7 +28,7 @@ def calibrate(
             metavar="COLUMN",
             show_default=False,
             help="The scores of the second class, in sorted order; of more than two classes "
-            "several times, a column a class in sorted order.",
+            "several times, a column per class in sorted order.",
         ),
     ],
     target: Annotated[
@@ -50,19 +50,19 @@ def calibrate(
     merge: Annotated[
         str | None,
         typer.Option(
-            help="How the probability is made of the bounds: log, brier, midpoint or smooth.",
+            help="How the bounds are merged into a probability: log, brier, midpoint or smooth.",
             show_default="the method's own",
         ),
     ] = None,
     weight: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="How often each row is to count."),
+        typer.Option(metavar="COLUMN", help="The column of weights: how often each row counts."),
     ] = None,
     grid: Annotated[
         str,
         typer.Option(
             help="Put scores in [0, 1] on 1,048,576 cells: of the score, of its log-odds (logit), "
-            "or none; auto: of the log-odds from as many distinct scores on."
+            "or none; auto: of the log-odds where there are at least as many distinct scores."
         ),
     ] = "auto",
     rows_at_once: Rows = 200_000,

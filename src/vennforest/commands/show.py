@@ -40,7 +40,7 @@ def run(model: Path, *, as_json: bool) -> None:
     Raises
     ------
     InputError
-        If it is no model file, or cannot be read.
+        If it is not a model file, or cannot be read.
     """
     from vennforest.persistence.archive import read_header
 

@@ -50,19 +50,18 @@ def watch(
     ] = None,
     alpha: Annotated[
         float | None,
-        typer.Option(
-            help="Chance that there ever is an alarm without a change.", show_default="0.05"
-        ),
+        typer.Option(help="Probability of ever raising a false alarm.", show_default="0.05"),
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(help="ville, or for endless streams shiryaev-roberts or cusum."),
+        typer.Option(help="ville, or for streams without end shiryaev-roberts or cusum."),
     ] = None,
     run_length: Annotated[
         int | None,
         typer.Option(
             min=2,
-            help="With the last two: rows n have an alarm with a chance of n divided by this.",
+            help="For the last two: a false alarm within n rows has a probability of at most n "
+            "divided by this.",
             show_default="10000",
         ),
     ] = None,

@@ -257,7 +257,7 @@ def compare(
     Parameters
     ----------
     table : array-like of shape (n, k), data frame, or mapping
-        One row a data set, one column a method. A data frame brings its column names; a mapping
+        One row per data set, one column per method. A data frame brings its column names; a mapping
         holds for each method its n values, or for each method a mapping of data sets to values.
     lower_is_better : bool
         Whether the smallest value gets rank 1. Equal values share the mean of their ranks.
@@ -276,7 +276,7 @@ def compare(
     ------
     ValueError
         If a value is missing, there are fewer than two methods or no data set, names do not fit,
-        or ``control`` is no method.
+        or ``control`` is not a method.
 
     Examples
     --------
@@ -329,8 +329,8 @@ def compare_mean_ranks(
     Raises
     ------
     ValueError
-        If the ranks are no mean ranks of k methods (their sum is k (k + 1) / 2, here to within
-        what rounding to two places allows), or ``control`` is no method.
+        If the ranks are not mean ranks of k methods (their sum is k (k + 1) / 2, here to within
+        what rounding to two places allows), or ``control`` is not a method.
     """
     names = tuple(mean_ranks)
     ranks = np.array([mean_ranks[name] for name in names], dtype=np.float64)

@@ -67,7 +67,7 @@ class ScoreGrid:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no grid."""
+        """Refuse anything but a grid."""
         check_count(self.cells, "cells")
         if self.cells > MOST_CELLS:
             raise InputError(f"cells must be at most {MOST_CELLS}, got {self.cells}")
@@ -97,7 +97,7 @@ class ScoreGrid:
             )
 
     def check_loaded(self) -> None:
-        """Refuse what is no grid.
+        """Refuse anything but a grid.
 
         Raises
         ------

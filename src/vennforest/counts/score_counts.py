@@ -144,7 +144,7 @@ class ScoreCounts:
         y : array-like of shape (n,)
             Their labels, of any dtype.
         sample_weight : array-like of shape (n,), optional
-            Not below zero. Integers count so many examples; floats make the counts sums of
+            Non-negative. Integers count so many examples; floats make the counts sums of
             weights.
         classes : array-like of shape (k,), optional
             Every class. All parts of one data set must know the same classes.
@@ -363,7 +363,7 @@ class ScoreCounts:
         Raises
         ------
         InputError
-            A ``ValueError``: ``size`` is no such integer.
+            A ``ValueError``: ``size`` is not such an integer.
         ValueError
             If score vectors are kept, which have no neighbours.
 

@@ -78,7 +78,7 @@ def conformal_p_values(
     Parameters
     ----------
     scores : array-like of shape (n,) or (n, k)
-        Calibration scores: of the second class, or one column a class.
+        Calibration scores: of the second class, or one column per class.
     y : array-like of shape (n,)
         Their labels.
     new_scores : array-like of shape (m,) or (m, k)

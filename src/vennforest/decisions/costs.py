@@ -75,7 +75,7 @@ class CostMatrix:
         Raises
         ------
         InputError
-            If it is none of these, a class is missing or unknown, or a cost is no finite number.
+            If it is none of these, a class is missing or unknown, or a cost is not a finite number.
         """
         if isinstance(given, CostMatrix):
             return given

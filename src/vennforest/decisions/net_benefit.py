@@ -26,7 +26,7 @@ class NetBenefit:
     weight : ndarray of shape (n,)
         Weights of the observations, above zero.
     act_on_all : ndarray of shape (t,)
-        Net benefit of acting on everybody; acting on nobody has net benefit 0.
+        Net benefit of acting on everyone; acting on no one has net benefit 0.
     """
 
     thresholds: FloatArray
@@ -71,7 +71,7 @@ def net_benefit(
     thresholds : array-like of shape (t,), optional
         In (0, 1); by default .01 to .99.
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     pos_label : label, optional
@@ -81,7 +81,7 @@ def net_benefit(
     ------
     ValueError
         If a threshold does not lie between 0 and 1, there is no positive class, or estimates are
-        no probabilities.
+        not probabilities.
 
     Examples
     --------

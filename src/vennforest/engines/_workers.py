@@ -1,4 +1,4 @@
-"""What travels to workers, and how they read rows: a model once a process, batches by name."""
+"""What travels to workers, and how they read rows: a model once per process, batches by name."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def read_labelled(
     Raises
     ------
     InputError
-        If a column is missing, a feature is no number or a label is missing; with the row, from
+        If a column is missing, a feature is not a number or a label is missing; with the row, from
         0, and ``where``.
     """
     need_pyarrow()

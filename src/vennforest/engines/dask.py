@@ -43,8 +43,8 @@ def calibrate(
     ----------
     frame : dask.dataframe.DataFrame
     score : str or sequence of str
-        The column of the second of two classes' scores, or a column a class in the sorted order of
-        labels.
+        The column of the second of two classes' scores, or a column per class in sorted order of
+        the labels.
     target : str
         The column of the labels: numbers, booleans or text.
     method : str or calibrator, default="venn-abers"

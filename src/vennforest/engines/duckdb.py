@@ -51,8 +51,8 @@ def calibrate(
         Parquet or CSV files (``*`` and ``?`` stand for several), or a relation such as
         ``duckdb.sql("SELECT …")``, with its own connection. Columns of CSV are numbers or text.
     score : str or sequence of str
-        The column of the second of two classes' scores, or a column a class in the sorted order of
-        labels.
+        The column of the second of two classes' scores, or a column per class in sorted order of
+        the labels.
     target : str
         The column of the labels: numbers, booleans or text.
     method : str or calibrator, default="venn-abers"

@@ -112,7 +112,7 @@ class Membership:
 
     @classmethod
     def from_dense(cls, may_score: ArrayLike) -> Self:
-        """Take one boolean a tree and example.
+        """Take one boolean per tree and example.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class Membership:
         return counts.astype(np.intp, copy=False)
 
     def dense(self) -> NDArray[np.bool_]:
-        """Return one boolean a tree and example, shape (n_trees, n)."""
+        """Return one boolean per tree and example, shape (n_trees, n)."""
         octets = self.bits.astype("<u8", copy=False).view(np.uint8)
         unpacked = np.unpackbits(octets, axis=1, count=self.n, bitorder="little")
         return unpacked.astype(bool)

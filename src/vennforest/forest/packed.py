@@ -124,7 +124,7 @@ class PackedForest:
         check_is_fitted(forest)
         if forest.n_outputs_ != 1:
             raise ValueError(
-                f"forest must have one output, got {forest.n_outputs_}: fit one forest an output"
+                f"forest must have one output, got {forest.n_outputs_}: fit one forest per output"
             )
         trees = [estimator.tree_ for estimator in forest.estimators_]
         first = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])])
@@ -199,7 +199,7 @@ class PackedForest:
         Returns
         -------
         ndarray of shape (m,) or (m, k)
-            The second class's score for two classes, else a column a class; in [0, 1]. Rows that
+            The second class's score for two classes, else a column per class; in [0, 1]. Rows that
             no tree may score are NaN. With all trees and soft votes it is the forest's
             ``predict_proba``, to the last bit.
 
@@ -230,7 +230,7 @@ class PackedForest:
         Returns
         -------
         ndarray of shape (m, n_trees) or (m, n_trees, k)
-            The second class's score for two classes, else one value a class; in [0, 1].
+            The second class's score for two classes, else one value per class; in [0, 1].
 
         Raises
         ------

@@ -227,14 +227,14 @@ def sub_models(
 
 
 class Vacuous:
-    """Calibrates a group without examples: bounds 0 and 1, and everybody's probability."""
+    """Calibrates a group without examples: bounds 0 and 1, and the overall map's probability."""
 
     def __init__(self, base: Any) -> None:
         self.base = base
         self.merge = getattr(base, "merge", "midpoint")
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
-        """Return everybody's probabilities."""
+        """Return the overall map's probabilities."""
         p: FloatArray = self.base.predict_proba(scores)
         return p
 

@@ -47,7 +47,7 @@ class Groups:
     smallest: int = 0
 
     def check(self) -> None:
-        """Refuse what is no column or function, or no count.
+        """Refuse anything but a column or a function, and a count.
 
         Raises
         ------

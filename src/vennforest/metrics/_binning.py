@@ -35,7 +35,7 @@ def check_bins(bins: Bins, strategy: Strategy) -> FloatArray | int | None:
     Raises
     ------
     ValueError
-        If ``bins`` is no positive integer, increasing edges in [0, 1] or ``"distinct"``, or
+        If ``bins`` is not a positive integer, increasing edges in [0, 1] or ``"distinct"``, or
         ``strategy`` is unknown.
     """
     if strategy not in ("uniform", "quantile"):

@@ -35,7 +35,7 @@ class EventEstimates(NamedTuple):
 class ClassEstimates(NamedTuple):
     """Checked estimates of every class.
 
-    ``codes`` (n,) is each label's column, ``p`` (n, k) has a column a class, ``weight`` (n,) is
+    ``codes`` (n,) is each label's column, ``p`` (n, k) has a column per class, ``weight`` (n,) is
     above zero, ``positive`` is the column of the positive class (None: more than two classes and
     no ``pos_label``).
     """
@@ -93,7 +93,7 @@ def check_estimates(
     p : array-like of shape (n,) or (n, k)
         In [0, 1]: the probability of the positive class, or of every class in sorted order.
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     pos_label : label, optional

@@ -71,7 +71,7 @@ def brier_decomposition(
     strategy : {"uniform", "quantile"}
         Bins of equal width, or of equal count (equal estimates stay together).
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     pos_label : label, optional
@@ -192,7 +192,7 @@ def brier_score(
     scale_by_half : bool or "auto"
         Whether to halve it; ``"auto"``: with two classes, as scikit-learn does.
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
     classes, pos_label
         As in ``brier_decomposition``.
 

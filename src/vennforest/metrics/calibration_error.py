@@ -80,7 +80,7 @@ def calibration_error(
     strategy : {"uniform", "quantile"}
         Bins of equal width, or of equal count; ``"adaptive"`` always takes the latter.
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     pos_label : label, optional

@@ -36,7 +36,7 @@ def spiegelhalter_test(
     p : array-like of shape (n,) or (n, k)
         Probability of the positive class, or of every class in sorted order; in [0, 1].
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     pos_label : label, optional
@@ -132,7 +132,7 @@ def kuiper_test(
     p : array-like of shape (n,) or (n, k)
         Probability of the positive class, or of every class in sorted order; in [0, 1].
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     pos_label : label, optional

@@ -61,7 +61,7 @@ def confidence_minus_accuracy(
     y, p, classes, pos_label
         As in ``confidence_errors``, whose mean this is.
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def weighted_auc(
     p : array-like of shape (n,) or (n, k)
         Probability of the positive class, or of every class in sorted order; in [0, 1].
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     pos_label : label, optional

@@ -85,7 +85,7 @@ def corp_decomposition(
         ``(y - p)**2`` of the positive class, or the negative natural logarithm of the probability
         of what happened.
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     pos_label : label, optional
@@ -101,8 +101,8 @@ def corp_decomposition(
     ------
     ValueError
         As ``brier_decomposition``; or if ``loss`` is ``"log"`` for more than two classes without
-        ``pos_label``: log loss is no sum over classes, and the classes recalibrated one by one no
-        longer form a distribution that it could score.
+        ``pos_label``: log loss is not a sum over classes, and classes recalibrated one by one do
+        not form a distribution that it could score.
 
     Notes
     -----

@@ -113,7 +113,7 @@ def interval_summary(
     m : Multiprobability
         Lower and upper probabilities of the n objects.
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the object twice.
+        Non-negative; a weight of 2 is the object twice.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def interval_curve(
     scores : array-like of shape (n,), optional
         What to sort by; without them the probabilities.
     p : ndarray of shape (n, k), optional
-        The one probability a class; by default the middle of its interval.
+        The one probability per class; by default the middle of its interval.
     pos_label : label, optional
         The class; by default the second of two, and the predicted label of more.
     max_points : int, optional
@@ -280,7 +280,7 @@ def interval_curve(
 
 
 def _check_bounds(m: Multiprobability) -> None:
-    """Refuse what are no bounds, such as labels that were given in their place."""
+    """Refuse anything but bounds, such as labels that were given in their place."""
     if not isinstance(m, Multiprobability):
         raise ValueError(
             f"m must be a Multiprobability, got {type(m).__name__}: labels come first, as in "

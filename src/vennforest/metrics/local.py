@@ -55,7 +55,7 @@ def smooth_calibration_curve(
         Number of estimates at which the curve is taken, from 2 on: quantiles and equal steps,
         half of them each.
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     pos_label : label, optional

@@ -47,7 +47,7 @@ class AucInterval:
 
     @property
     def above_chance(self) -> bool:
-        """Whether the whole interval lies above 1/2, the area of a blind guess."""
+        """Whether the whole interval lies above 1/2, the area of random ranking."""
         return self.low > 0.5
 
     @property
@@ -96,7 +96,7 @@ def auc_interval(
     The variance is that of DeLong, DeLong & Clarke-Pearson (1988), from how far each observation
     moves the area; for groups these are summed over each group (Obuchowski 1997), for more than two
     classes over the classes. The interval is symmetric in the log-odds of the area. Where ranking
-    is perfect, or one class has a single observation, that variance is no estimate: then the
+    is perfect, or one class has a single observation, that variance is not an estimate: then the
     interval is the score interval with the variance of Hanley & McNeil (1982), as Newcombe (2006,
     method 5) proposes. In simulations of 60 to 1,000 rows with 10 to 30 positive ones an interval
     of 95 % held the true area in 94 to 96 % of the samples, and in 92 % where it was .92.
@@ -185,7 +185,7 @@ class RankingCurves:
     recall, precision : ndarray of shape (b,)
         The precision-recall curve; recall falls to 0.
     average_precision : float
-        scikit-learn's, in [0, 1]; of a blind guess the share of the class.
+        scikit-learn's, in [0, 1]; of random ranking the share of the class.
     share : float
         The share of the positive class, in [0, 1].
     gini : float
@@ -230,7 +230,7 @@ def ranking_curves(
     p : array-like of shape (n,) or (n, k)
         Probability of the positive class, or of every class in sorted order; in [0, 1].
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     pos_label : label, optional

@@ -22,7 +22,7 @@ def smooth_error(outcome: FloatArray, p: FloatArray, weight: FloatArray) -> floa
     p : ndarray of shape (n,)
         Estimates in [0, 1].
     weight : ndarray of shape (n,)
-        Not below zero.
+        Non-negative.
 
     Notes
     -----

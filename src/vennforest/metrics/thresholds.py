@@ -73,7 +73,7 @@ def threshold_table(
     bounds : Multiprobability, optional
         Of the same rows, for the counts in three ways.
     sample_weight : array-like of shape (n,), optional
-        Not below zero; a weight of 2 is the observation twice.
+        Non-negative; a weight of 2 is the observation twice.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     pos_label : label, optional

@@ -1,4 +1,4 @@
-"""Watch a stream for the day its data changes, and protect probabilities against it."""
+"""Detect that a stream of data has changed, and protect probabilities against it."""
 
 from vennforest.monitoring.evidence import Change
 from vennforest.monitoring.jumpers import CompositeJumper, simple_jumper

@@ -172,7 +172,7 @@ def bets_on_labels(scores: FloatArray, shares: FloatArray) -> Bets:
     Parameters
     ----------
     scores : ndarray of shape (n,)
-        Of examples that are no part of the reference.
+        Of examples that are not part of the reference.
     shares : ndarray of shape (n,)
         What the share of the label is thought to be among objects with such a score.
     """

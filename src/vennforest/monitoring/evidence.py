@@ -70,7 +70,7 @@ def channels_of(
     ----------
     design : (ndarray of shape (m, c), ndarray of shape (m,))
         Scores and class numbers of the examples that decide what is bet on; one column of two
-        classes (c = 1), else a column a class.
+        classes (c = 1), else a column per class.
     probabilities : bool
         Whether scores are in [0, 1].
     scores : ndarray of shape (n, c)

@@ -1,4 +1,4 @@
-"""Watch a model's stream of predictions and labels for the day the data changes."""
+"""Detect that a model's stream of predictions and labels has changed."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class Monitor(BaseEstimator):
         Parameters
         ----------
         scores : array-like of shape (n,) or (n, k)
-            Of the second of two classes, or a column a class.
+            Of the second of two classes, or a column per class.
         y : array-like of shape (n,)
             Labels.
         classes : array-like of shape (k,), optional
@@ -300,7 +300,7 @@ class Monitor(BaseEstimator):
         Parameters
         ----------
         scores : array-like of shape (n,) or (n, k)
-            Of the second of two classes, or a column a class.
+            Of the second of two classes, or a column per class.
         y, time
             As for ``update``.
 
@@ -451,7 +451,7 @@ class Monitor(BaseEstimator):
             log_now=self._log_now,
         )
         n = len(self._channels)
-        expect(isinstance(self._seeds, list) and len(self._seeds) == n, "a seed a channel")
+        expect(isinstance(self._seeds, list) and len(self._seeds) == n, "a seed per channel")
         for seed in self._seeds:
             expect_number(seed, "seed", 0, SEEDS, integer=True)
         if self.n_seen_:

@@ -41,7 +41,7 @@ def conformal_p_values(
     Raises
     ------
     ValueError
-        If a score is not finite, or scores are no vectors.
+        If a score is not finite, or scores are not vectors.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def conformal_p_values(
     stream = check_scores(scores)
     before = check_scores([] if reference is None else reference, "reference")
     if stream.ndim != 1 or before.ndim != 1:
-        raise ValueError("scores must have shape (n,), one an example")
+        raise ValueError("scores must have shape (n,), one per example")
     seed = int(check_random_state(random_state).randint(SEEDS))
     values, places = np.unique(np.concatenate([before, stream]), return_inverse=True)
     out = np.empty(len(stream))

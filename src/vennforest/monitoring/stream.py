@@ -25,7 +25,7 @@ def check_times(time: ArrayLike | None, n: int, last: float | None) -> FloatArra
     Raises
     ------
     InputError
-        If one is missing, is no number or date, or is before another that came earlier.
+        If one is missing, is not a number or date, or is before another that came earlier.
     """
     if time is None:
         return None
@@ -60,7 +60,7 @@ def as_numbers(given: NDArray[Any]) -> FloatArray:
     Raises
     ------
     InputError
-        If one is no number or date.
+        If one is not a number or date.
     """
     if given.dtype.kind in "fiub":
         return given.astype(np.float64)
@@ -131,7 +131,7 @@ def _exactly(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def score_columns(scores: FloatArray, k: int) -> FloatArray:
-    """Return one column of scores of two classes, a column a class of k > 2.
+    """Return one column of scores of two classes, a column per class of k > 2.
 
     Raises
     ------

@@ -46,7 +46,7 @@ def opened_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
     Raises
     ------
     InputError
-        If it is no model file, or damaged, or would unpack to too much.
+        If it is not a model file, or damaged, or would unpack to too much.
     FileNotFoundError
         If there is no such file.
     """
@@ -182,7 +182,7 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it is no model file, damaged, or of a format that is not read.
+        If it is not a model file, damaged, or of a format that is not read.
     FileNotFoundError
         If there is no such file.
     """

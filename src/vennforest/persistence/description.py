@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from vennforest.calibrators import Calibrator
 
 LONGEST = 300
-"""Letters of an estimator's text that are kept."""
+"""Characters of an estimator's text that are kept."""
 
 
 def describe(model: Any) -> dict[str, Any]:

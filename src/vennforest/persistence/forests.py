@@ -89,7 +89,7 @@ def unpack_trees(packed: PackedTrees) -> Any:
     Raises
     ------
     ValueError
-        If the arrays are no trees of one forest. Whether the nodes of each are a tree is looked at
+        If the arrays are not trees of one forest. Whether the nodes of each are a tree is looked at
         by the rules for scikit-learn's trees, which are followed before anything asks the forest.
     """
     forest, tree, nodes, values, counts, depths, seeds = packed

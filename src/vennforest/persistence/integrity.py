@@ -21,7 +21,7 @@ def check_structure(model: Any, name: str) -> None:
     """Refuse a model that ``fit`` could not have left, and take from it what acts on its own.
 
     Compiled code follows places in arrays without looking, scikit-learn's as well as ours: a
-    forged file could read memory that is not its own. And a number that is no probability would
+    forged file could read memory that is not its own. And a number that is not a probability would
     be shown as one. What is ours checks itself (``check_loaded``); what is scikit-learn's is
     checked by the rules of ``vennforest.persistence.estimators``.
 
@@ -60,7 +60,7 @@ def _check(rule: Any, thing: Any, name: str) -> None:
         raise
     except Exception as error:  # a missing attribute, or one of another type
         raise InputError(
-            f"{name} is damaged: a {type(thing).__name__} in it is no result of fit "
+            f"{name} is damaged: a {type(thing).__name__} in it is not a result of fit "
             f"({one_line(error)})"
         ) from error
 

@@ -71,7 +71,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     TypeError
-        If it is no model of vennforest, or holds what a file of data cannot: a function without a
+        If it is not a model of vennforest, or holds what a file of data cannot: a function with no
         name that can be imported, or an object that skops does not know.
     InputError
         A ``ValueError``: a parameter or an attribute was set after ``fit`` to what ``fit`` would
@@ -120,8 +120,8 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     Raises
     ------
     InputError
-        A ``ValueError``: it is no model file, damaged, of a newer format, or holds types that are
-        not known.
+        A ``ValueError``: it is not a model file, damaged, of a newer format, or holds unknown
+        types.
     FileNotFoundError
         If there is no such file.
     ImportError

@@ -53,7 +53,7 @@ class ClassReliabilityDisplay:
         plot_options: dict[str, Any] | None = None,
         **options: Any,
     ) -> Self:
-        """Draw one diagram a class.
+        """Draw one diagram per class.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class ClassReliabilityDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, name: str | None = None, **options: Any
     ) -> Self:
-        """Draw one diagram a class of a fitted classifier, or of several in a dict by name.
+        """Draw one diagram per class of a fitted classifier, or of several in a dict by name.
 
         Parameters
         ----------

@@ -34,7 +34,7 @@ class Ranked(Protocol):
         ...
 
     def groups(self, test: Any = ...) -> Sequence[Sequence[str]]:
-        """Return the methods that do not differ, a group a bar."""
+        """Return the methods that do not differ, a group per bar."""
         ...
 
 
@@ -50,7 +50,7 @@ class CriticalDifferenceDisplay:
     critical_difference : float, optional
         Drawn to scale above the axis.
     groups : sequence of sequences of str
-        The methods that do not differ, a group a bar.
+        The methods that do not differ, a group per bar.
 
     Attributes
     ----------

@@ -116,7 +116,7 @@ class RankingDisplay:
         self.ax_, self.figure_, self.lines_ = ax, figure_of(ax), []
         share = next(iter(self.curves.values())).share
         blind = [share, share] if kind == "precision-recall" else [0, 1]
-        ax.plot([0, 1], blind, color=GREY, linewidth=1, linestyle=":", label="Blind guess")
+        ax.plot([0, 1], blind, color=GREY, linewidth=1, linestyle=":", label="Chance level")
         for i, (key, curve) in enumerate(self.curves.items()):
             look = style(i)
             x, y = {

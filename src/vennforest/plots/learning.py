@@ -80,7 +80,7 @@ class LearningCurveDisplay:
         sizes : array-like of shape (s,)
             The sizes.
         values : array-like of shape (s,) or (s, r), or dict of str to such
-            Values of one method, or of several by name; a column a repetition.
+            Values of one method, or of several by name; a column per repetition.
         name : str, optional
             What one method is called.
         measure, size : str

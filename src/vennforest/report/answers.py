@@ -51,8 +51,7 @@ def knows(evaluation: Evaluation) -> tuple[str, list[str]]:
         lead = f"No: nothing here shows that it does ({span}).{few}"
     elif auc.below_chance:
         lead = (
-            f"No: it ranks worse than a blind guess ({span}); labels or probabilities may be "
-            "turned round."
+            f"No: it ranks worse than chance ({span}); labels or probabilities may be turned round."
         )
     elif not better:
         lead = (

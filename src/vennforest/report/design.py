@@ -38,7 +38,7 @@ def methods(evaluation: Evaluation) -> str:
         "model": "The model was not trained here; whether it has seen these rows is for you to "
         "know.",
         "given": "Nothing was trained: the measures are of the probabilities as they were given.",
-        "scores": "The scores are no probabilities: each calibrator was fitted to the scores of "
+        "scores": "The scores are not probabilities: each calibrator was fitted to the scores of "
         "the other folds, and measured on the rows it had not seen.",
     }[evaluation.origin]
     sentences = [first]

@@ -43,7 +43,7 @@ def evaluate(
     notes: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Cross-validate methods of calibration on one data set, with one model a fold for all.
+    """Cross-validate methods of calibration on one data set, with one model per fold for all.
 
     Every row is predicted once, by a model of the other folds whose out-of-bag scores (of a forest;
     else scores of inner folds) calibrate every method. All measures are taken over the pooled
@@ -204,7 +204,7 @@ def _split(origin: Origin, grouped: bool) -> str:
     """Return how rows were split, in words."""
     kept = "; rows of a group are never on both sides" if grouped else ""
     return {
-        "folds": "shuffled, with the classes in like shares",
+        "folds": "shuffled, stratified by class",
         "time": "in order of time: each part is predicted from those before it",
         "test": "one model of the rows to train on",
     }[origin] + kept

@@ -113,7 +113,7 @@ class Evaluation:
     seconds: float = 0.0
 
     def table(self) -> pd.DataFrame:
-        """Return the measures: a row for each method and the baseline, a column a measure."""
+        """Return the measures: a row for each method and the baseline, a column per measure."""
         import pandas as pd
 
         every = {BASELINE: self.baseline, **self.measures}

@@ -1,4 +1,4 @@
-"""Cross-validation in which one model a fold serves every method."""
+"""Cross-validation in which one model per fold serves every method."""
 
 from __future__ import annotations
 

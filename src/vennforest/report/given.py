@@ -74,7 +74,7 @@ def report(
     Raises
     ------
     ValueError
-        If predictions do not fit the labels, or are no probabilities.
+        If predictions do not fit the labels, or are not probabilities.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def report(
 def _estimates(
     name: str, values: Any, labels: NDArray[Any], n: int, positive: Any
 ) -> MethodEstimates:
-    """Return what one model said, with a column a class."""
+    """Return what one model said, with a column per class."""
     if isinstance(values, tuple):
         p, bounds = values
         whole = _estimates(name, bounds, labels, n, positive).bounds

@@ -46,7 +46,7 @@ def report_scores(
     notes: Sequence[str] = (),
     X: Any = None,
 ) -> Evaluation:
-    """Evaluate what calibrators make of scores that are no probabilities.
+    """Evaluate what calibrators make of scores that are not probabilities.
 
     Each calibrator is fitted to the scores of the other folds. The scores themselves have to be of
     rows that their model was not trained on.
@@ -112,7 +112,7 @@ def report_scores(
             "noun": "calibrator",
             "n_folds": len(splits),
             "methods": chosen,
-            "split": "shuffled, with the classes in like shares"
+            "split": "shuffled, stratified by class"
             if members is None
             else "shuffled; rows of a group are never on both sides",
         },

@@ -144,7 +144,7 @@ def learner_of(estimator: Any) -> Learner:
     Raises
     ------
     InputError
-        If there is none of this name, or it is no classifier.
+        If there is none of this name, or it is not a classifier.
     """
     if estimator is None:
         return LEARNERS[FOREST]

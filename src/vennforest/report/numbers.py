@@ -41,7 +41,7 @@ def number_of_points(gap: float) -> str:
 
 
 def probability(p: float, digits: int = 3) -> str:
-    """Return a probability; near 0 and 1 with two digits that count."""
+    """Return a probability; near 0 and 1 with two significant digits."""
     distance = min(p, 1 - p)
     if 0 < distance < 10.0 ** (1 - digits):
         digits = min(MOST_DIGITS, max(digits, _significant(distance)))
@@ -92,5 +92,5 @@ def rows(n: int) -> str:
 
 
 def _significant(size: float) -> int:
-    """Return the decimals at which a number shows two digits that count."""
+    """Return the decimals at which a number shows two significant digits."""
     return max(0, 1 - math.floor(math.log10(size)))

@@ -28,7 +28,7 @@ def shuffled(codes: IntArray, groups: IntArray | None, n_folds: int, seed: int) 
 
 
 def stratified(codes: IntArray, n_folds: int, seed: int) -> list[Split]:
-    """Return shuffled folds with the classes in like shares."""
+    """Return shuffled folds stratified by class."""
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=np.random.RandomState(seed))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
@@ -36,7 +36,7 @@ def stratified(codes: IntArray, n_folds: int, seed: int) -> list[Split]:
 
 
 def grouped(codes: IntArray, groups: IntArray, n_folds: int, seed: int) -> list[Split]:
-    """Return folds that keep every group together, with the classes in about like shares.
+    """Return folds that keep every group together, stratified by class as far as possible.
 
     Raises
     ------

@@ -129,7 +129,7 @@ def thresholds_of(evaluation: Evaluation) -> list[float]:
 
 
 def _rounded(value: float) -> float:
-    """Return a number rounded to one digit that counts."""
+    """Return a number rounded to one significant digit."""
     return round(value, -math.floor(math.log10(value)))
 
 

@@ -187,7 +187,7 @@ def meaning(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
     )
     sentences = [
         "They say how settled the calibration is, not how sure the model is of its training, and "
-        "they are no confidence interval: that is Wilson's, of what was observed, which stands "
+        "they are not a confidence interval: that is Wilson's, of what was observed, which stands "
         "beside them below, the wider the fewer the rows.",
         f"For the typical row the probability of {event} is "
         f"{within(float(p[at]), float(low[at]), float(high[at]))}; of the {near.n:,} rows with a "

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 class JoinedBlock(NamedTuple):
     """Some new objects in the bags, with each tentative label.
 
-    ``scores`` has shape (m, k) for two classes, (m, k, k) for more: the score (a column a class)
+    ``scores`` has shape (m, k) for two classes, (m, k, k) for more: the score (a column per class)
     of each object with each label. The calibration examples that this changes, of object i and
     label y, are ``rows[offsets[i * k + y] : offsets[i * k + y + 1]]``; ``changed``, (n_changed,)
     or (n_changed, k), holds their new scores.
@@ -80,7 +80,7 @@ class Part:
     estimator : classifier
         Fitted.
     scores : ndarray of shape (n,) or (n, k)
-        Calibration scores: of the second of two classes, or a column a class.
+        Calibration scores: of the second of two classes, or a column per class.
     codes : ndarray of shape (n,)
         Index of each calibration example's class.
     weight : ndarray of shape (n,) or None
@@ -111,7 +111,7 @@ class Part:
         Raises
         ------
         ValueError
-            If they are, or are no finite numbers, or there is no scorer.
+            If they are, or are not finite numbers, or there is no scorer.
         """
         expect(hasattr(self.estimator, "fit"), "estimator must be a classifier")
         n = len(self.codes)
@@ -363,7 +363,7 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
     Returns
     -------
     ndarray of shape (n,) or (n, k)
-        Of the second class, or a column a class. A class the model does not know has probability
+        Of the second class, or a column per class. A class the model does not know has probability
         0, or a decision value equal to the smallest of its row.
 
     Raises
@@ -383,7 +383,7 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
             scores = np.column_stack([-scores, scores])[:, -len(known) :]
         elif getattr(model, "decision_function_shape", "ovr") == "ovo" and len(known) > 2:
             raise ValueError(
-                "estimator must have one decision value a class, got one for each pair: "
+                "estimator must have one decision value per class, got one for each pair: "
                 'use decision_function_shape="ovr"'
             )
         missing = scores.min(axis=1)

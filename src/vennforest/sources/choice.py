@@ -95,7 +95,7 @@ def _choose_frozen(wanted: str, subforest: str) -> tuple[str, str]:
 def _choose_auto(estimator: Any, data: TrainingData, cv: Any) -> tuple[str, str]:
     """Return "oob" where it is honest as far as can be told before a fit, else "cv"."""
     if not is_bagged(estimator):
-        return "cv", "the estimator is no bagged ensemble whose members can be asked one by one"
+        return "cv", "the estimator is not a bagged ensemble whose members can be asked one by one"
     if data.groups is not None:
         return "cv", "groups were given, and folds keep each of them together"
     if not is_plain(cv):

@@ -73,7 +73,7 @@ class ForestAnswers:
         return {name: value for name, value in self.__dict__.items() if name != "packed"}
 
     def check_loaded(self) -> None:
-        """Refuse what is no forest, or votes of another name.
+        """Refuse anything but a forest, or votes of another name.
 
         Raises
         ------
@@ -215,7 +215,7 @@ class Kind:
     samples : callable
         ``(fitted ensemble, n) -> iterable`` of the indices in each member's bag.
     bag : callable
-        ``(fitted ensemble, member number, indices) -> Bag``, or None where the member is no tree.
+        ``(fitted ensemble, member number, indices) -> Bag``, or None where it is not a tree.
     """
 
     fits: Callable[[Any], bool]
@@ -375,7 +375,7 @@ def read_bags(
         elif type(ensemble).__module__.split(".")[0] not in ("sklearn", "imblearn"):
             raise BagsError(
                 "estimator must be an ensemble whose bags can be verified, got "
-                f"{type(ensemble).__name__} over members that are no trees: "
+                f"{type(ensemble).__name__} over members that are not trees: "
                 'use calibrate_on="cv"'
             )
     return membership

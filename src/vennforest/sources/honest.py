@@ -81,7 +81,7 @@ class HonestForest:
         Raises
         ------
         ValueError
-            If the estimator is no forest, a parameter has no such value, or a part of the data
+            If the estimator is not a forest, a parameter has no such value, or a part of the data
             lacks examples or the first one a class.
         """
         check_option(self.votes, Votes, "votes")

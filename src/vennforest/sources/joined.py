@@ -275,7 +275,7 @@ def check_joins(estimator: Any, data: TrainingData) -> None:
     Raises
     ------
     ValueError
-        If the estimator is no forest of scikit-learn, or has values in its leaves that are no
+        If the estimator is not a forest of scikit-learn, or has values in its leaves that are no
         class frequencies, or there are groups.
     """
     last, way_out = last_step(estimator), 'use subforest="exchangeable"'

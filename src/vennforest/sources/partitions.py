@@ -102,7 +102,7 @@ class Partitions:
         Raises
         ------
         ValueError
-            If the estimator is no forest, there are too few partitions, or one parts a group.
+            If the estimator is not a forest, there are too few partitions, or one parts a group.
         """
         self.check_parameters()
         check_forest(estimator)
@@ -167,7 +167,7 @@ class Crew(NamedTuple):
 
 
 def check_forest(estimator: Any) -> None:
-    """Refuse what is no plain forest of scikit-learn.
+    """Refuse anything but a plain forest of scikit-learn.
 
     Raises
     ------

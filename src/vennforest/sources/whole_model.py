@@ -160,7 +160,7 @@ class Frozen:
 
 @dataclass(frozen=True)
 class Folds:
-    """Train a model a fold and score the examples left out of it.
+    """Train a model per fold and score the examples left out of it.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class Folds:
         A number of folds drawn at random, of whole groups where there are groups; else as
         everywhere in scikit-learn.
     ensemble : bool
-        True: a model and a calibration set a fold. False: the scores of all folds make one
+        True: a model and a calibration set per fold. False: the scores of all folds make one
         calibration set, and one model is trained on all the data.
     stratify : bool
         With a number of folds: whether all have the classes in the same shares, in the order of
@@ -196,7 +196,7 @@ class Folds:
         random_state: np.random.RandomState,
         n_jobs: int | None,
     ) -> list[Part]:
-        """Return a part a fold, or with ``ensemble=False`` one.
+        """Return a part per fold, or with ``ensemble=False`` one.
 
         Raises
         ------
@@ -229,7 +229,7 @@ def _with_share_of_members(estimator: Any, n_folds: int) -> Any:
     Raises
     ------
     ValueError
-        If the estimator is no ensemble of a number of members.
+        If the estimator is not an ensemble of a number of members.
     """
     model = clone(estimator)
     ensemble = last_step(model)

@@ -42,7 +42,7 @@ BOOLEANS = {
     **dict.fromkeys(("1", "1.0", "yes", "y", "t"), 1.0),
     **dict.fromkeys(("0", "0.0", "no", "n", "f"), 0.0),
 }
-"""What is read as a boolean once a column is known to hold booleans."""
+"""What is read as a boolean once per column is known to hold booleans."""
 
 FIRST = 1000
 """Cells that are tried one by one before all are converted at once."""
@@ -149,7 +149,7 @@ class Column:
                 raise InputError(
                     f"column {self.name!r} is declared as date and its cells share no format "
                     f"({_shown(dates.iloc[0])} in {self._row(self._place(0))}): declare it with "
-                    'one, such as "date %d.%m.%Y", and leave cells empty that are no dates'
+                    'one, such as "date %d.%m.%Y", and leave cells empty that are not dates'
                 )
             return written
         cells = self.present.tolist()
@@ -362,7 +362,7 @@ def _as_written(cell: Any) -> str:
 
 
 def number(cell: Any) -> float | None:
-    """Return a cell as the nearest float, None where it is no number."""
+    """Return a cell as the nearest float, None where it is not a number."""
     if isinstance(cell, str) and "_" in cell:  # Python takes 1_000 for a number
         return None
     try:
@@ -372,7 +372,7 @@ def number(cell: Any) -> float | None:
 
 
 def numbers(cells: list[Any]) -> NDArray[np.float64] | None:
-    """Return cells as the nearest floats, shape (n,); None where one is no number."""
+    """Return cells as the nearest floats, shape (n,); None where one is not a number."""
     fast = _arrow_numbers(cells)
     if fast is not None:
         return fast

@@ -76,8 +76,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         Raises
         ------
         InputError
-            If it is no data frame, has no columns, two share a name, or all are empty; if ``types``
-            name another column, or a cell is not what they declare.
+            If it is not a data frame, has no columns, two of one name, or only empty ones; if
+            ``types`` name another column, or a cell is not what they declare.
         """
         X = as_pandas(X)
         types = {} if self.types is None else check_types(self.types)
@@ -151,7 +151,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
     @property
     def plain_numbers(self) -> list[str]:
-        """The columns in which a decimal comma is no part of how they were written in training."""
+        """The columns in which a decimal comma is not part of how they were written in training."""
         return [
             name
             for name, kind, written in zip(
@@ -251,7 +251,7 @@ def as_pandas(X: Any) -> pd.DataFrame:
     Raises
     ------
     InputError
-        If X is no data frame.
+        If X is not a data frame.
     """
     if is_frame(X) and hasattr(X, "to_pandas"):
         X = X.to_pandas()

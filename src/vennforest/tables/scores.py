@@ -84,7 +84,7 @@ class ScoreColumns:
     target : str
         The labels.
     weight : str or None
-        How often each row is to count.
+        The column of weights: how often each row counts.
     size : int
         Rows that are read together.
     progress : callable, optional

@@ -49,7 +49,7 @@ class TableFile:
     Raises
     ------
     InputError
-        If there is no such file, it is no table, or two columns share a name.
+        If there is no such file, it is not a table, or two columns share a name.
     """
 
     def __init__(self, path: Path) -> None:

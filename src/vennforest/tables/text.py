@@ -54,7 +54,7 @@ def text_format(path: Path) -> TextFormat:
     Raises
     ------
     InputError
-        If it is no text, or two columns share a name.
+        If it is not text, or two columns share a name.
     """
     sample = _sample(path)
     encoding = _encoding(path, sample)
@@ -89,7 +89,7 @@ def read_text(path: Path, how: TextFormat) -> pd.DataFrame:
     Raises
     ------
     InputError
-        If it is no table.
+        If it is not a table.
     """
     with opened(path) as file, _Text(path, file, how) as text:
         with text.errors():
@@ -104,7 +104,7 @@ def text_parts(path: Path, how: TextFormat, size: int) -> Iterator[pd.DataFrame]
     Raises
     ------
     InputError
-        If it is no table.
+        If it is not a table.
     """
     with opened(path) as file, _Text(path, file, how) as text:
         with text.errors():
@@ -165,7 +165,7 @@ class _Text:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Say in one sentence why a file is no table."""
+        """Say in one sentence why a file is not a table."""
         try:
             with warnings.catch_warnings():
                 # Rows longer than the first line, whose last cells would be lost.

@@ -74,7 +74,7 @@ def check_types(types: Any, what: str = "types") -> dict[str, str]:
     Raises
     ------
     InputError
-        If they are no mapping of columns to what they hold.
+        If they are not a mapping of columns to what they hold.
     """
     if not isinstance(types, Mapping):
         raise InputError(f"{what} must hold {FORM}, got {str(types)[:60]}")

@@ -85,7 +85,7 @@ def as_text(value: str) -> str:
 
 
 def all_as_text(table: pa.Table) -> pa.Table:
-    """Return a table whose names and texts are no formulas, see `as_text`."""
+    """Return a table whose names and texts are not formulas, see `as_text`."""
     arrays = []
     for column in table.columns:
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

@@ -152,7 +152,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         y : array-like of shape (n,)
             Labels of any dtype, at least two different ones.
         sample_weight : array-like of shape (n,), optional
-            Not below zero; a weight of 2 is the observation twice, of 0 its absence. Every step of
+            Non-negative; a weight of 2 is the observation twice, of 0 its absence. Every step of
             a pipeline that takes weights receives them. A new object weighs 1.
 
         Returns

@@ -37,7 +37,7 @@ from vennforest.calibrators.venn.taxonomy import (
 
 
 class LabelTaxonomy(Taxonomy):
-    """One category a predicted label: the class with the largest score, the first of equals.
+    """One category per predicted label: the class with the largest score, the first of equals.
 
     Johansson et al. (2018), section 4.
 
@@ -81,7 +81,7 @@ class _SplitLabel(Taxonomy):
         Raises
         ------
         ValueError
-            If the threshold is no number from 0 to 1.
+            If the threshold is not a number from 0 to 1.
         """
         if not 0 <= self.threshold <= 1:
             raise ValueError(f"threshold must lie in [0, 1], got {self.threshold!r}")
@@ -192,7 +192,7 @@ class ConfidenceBins(Taxonomy):
         Raises
         ------
         ValueError
-            If ``bins`` is no integer above zero, or ``equal`` is neither of the two.
+            If ``bins`` is not a positive integer, or ``equal`` is neither of the two.
         """
         check_count(self.bins, "bins")
         if self.equal not in ("width", "count"):
@@ -269,7 +269,7 @@ class NeighbourCells(Taxonomy):
         Raises
         ------
         ValueError
-            If ``cells`` is no integer above zero.
+            If ``cells`` is not a positive integer.
         """
         check_count(self.cells, "cells")
         points = scores[:, None] if scores.ndim == 1 else scores

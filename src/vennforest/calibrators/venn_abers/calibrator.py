@@ -37,7 +37,7 @@ class VennAbers(BoundedCalibrator):
     merge : {"smooth", "log", "brier", "midpoint"}, default="smooth"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
         ``"smooth"`` clips into the bounds what Platt scaling gives on the log-odds of the
-        calibration scores, or on the scores themselves where these are no probabilities.
+        calibration scores, or on the scores themselves where these are not probabilities.
 
     Attributes
     ----------
@@ -307,14 +307,14 @@ class VennAbers(BoundedCalibrator):
         NotFittedError
             Before ``fit``.
         ValueError
-            If the fit was weighted (weights are no independent examples), scores are NaN or
+            If the fit was weighted (weights are not independent examples), scores are NaN or
             infinite, or the level does not lie between 0 and 1.
         """
         new = self._check_new(scores)
         if any(table.examples is not None and len(table.examples.weight) for table in self.tables_):
             raise ValueError(
                 "sample_weight must be None at fit for confidence intervals: "
-                "weights are no independent examples"
+                "weights are not independent examples"
             )
         per_class = [
             ScoreConfidence.from_counts(table.x, *table.sums.counts()) for table in self.tables_

@@ -309,7 +309,7 @@ def read_fits(x, W, Y, W_low, Y_low, start, a, b, label):
 def guide(values):
     """Lay a grid of equal cells over sorted values, to shorten the search in them.
 
-    There are ``CELLS`` a value, as long as that is no matter of memory.
+    There are ``CELLS`` a value, as long as that is not a matter of memory.
 
     Returns
     -------

@@ -15,7 +15,7 @@ LEAF = 32
 """Points in the smallest block of the hull tree; a block is looked through one by one."""
 
 TILT = 2e-15
-"""What rounding may do to a slope where weights are no counts, relative to the slope."""
+"""What rounding may do to a slope where weights are not counts, relative to the slope."""
 
 
 @kernel

@@ -23,7 +23,7 @@ from vennforest.calibrators.venn_abers.sums import Sums
 class SmoothEstimate:
     """Platt scaling on the log-odds of the calibration scores.
 
-    On the scores themselves where these are no probabilities. Two classes have one map, more have
+    On the scores themselves where these are not probabilities. Two classes have one map, more have
     one a class against the rest, normalised.
     """
 

@@ -117,7 +117,7 @@ class StepTable:
     examples : Examples, optional
         What ``left_out`` refers to.
     W_low, Y_low : ndarray of shape (m + 1,), optional
-        What rounding left of W and Y, where weights are no counts.
+        What rounding left of W and Y, where weights are not counts.
 
     Notes
     -----
