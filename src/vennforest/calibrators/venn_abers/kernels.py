@@ -243,15 +243,25 @@ def insert(W, Y, W_low, Y_low, after, v, queue, found):
     """
     m = len(W) - 1
     first, last = 0, -1  # of the queue: corners of the hull of P_a ... P_k, P_a first
+    done = 0  # points that have been in the queue, or never will be corners of it
     steps = 0
-    right = np.int64(0)
+    left = right = np.int64(0)
+    rise, run = 0.0, 0.0
     value = -1.0
     before = -1, -1
     for k in range(m + 1):
-        while last > first and not convex(W, Y, W_low, Y_low, queue[last - 1], queue[last], k):
-            last -= 1
-        last += 1
-        queue[last] = k
+        # Above the touching line a further point changes nothing. Rounding must not decide that.
+        exact = W_low is None
+        if exact and 0 < k <= right and (Y[k] - Y[left]) * run >= rise * (W[k] - W[left]):
+            continue
+        for j in range(done, k + 1):
+            if 0 < j < k and not convex(W, Y, W_low, Y_low, j - 1, j, j + 1):
+                continue
+            while last > first and not convex(W, Y, W_low, Y_low, queue[last - 1], queue[last], j):
+                last -= 1
+            last += 1
+            queue[last] = j
+        done = k + 1
         right = max(right, k)
         left = np.int64(queue[first])
         rise, run = between(Y, Y_low, left, right) + v, between(W, W_low, left, right) + 1

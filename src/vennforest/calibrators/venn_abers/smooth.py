@@ -52,10 +52,10 @@ class SmoothEstimate:
         if scores.ndim == 1:
             p = self.read(scores)
             return np.column_stack([1 - p, p])
-        each = np.empty(scores.shape)
+        each = np.empty(scores.shape[::-1])
         for j, one in enumerate(self.maps):
-            each[:, j] = _read_map(one, scores[:, j])
-        return normalise(each, scores)
+            each[j] = _read_map(one, scores[:, j])
+        return normalise(each.T, scores)
 
     def read(self, scores: FloatArray) -> FloatArray:
         """Return the estimate (n,) of the second of two classes for scores (n,)."""
