@@ -182,20 +182,27 @@ def groups():
 
 
 def scale():
-    """Draw CPU seconds by rows."""
-    figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+    """Draw CPU seconds and memory by rows."""
+    figure, axes = plt.subplots(1, 2, figsize=(6.8, 3.8), layout="constrained")
     work = {
         "DuckDB: Venn–Abers from counts on a grid": "counted in DuckDB",
+        "vennforest calibrate, from Parquet": "vennforest calibrate, from Parquet",
+        "vennforest apply, Parquet to Parquet": "vennforest apply",
         "in memory: Venn–Abers fitted to rows": "fitted in memory",
-        "in memory: scikit-learn's isotonic": "scikit-learn's isotonic regression, in memory",
+        "in memory: scikit-learn's isotonic": "scikit-learn's isotonic, in memory",
     }
     cells = rows_of("scale.md", "## Time and memory")
-    for (name, label), (color, marker) in zip(work.items(), LOOKS, strict=False):
-        points = [(float(c[1]), float(c[3])) for c in cells if c[0] == name]
-        ax.plot(*zip(*points, strict=True), color=color, marker=marker, label=label)
-    ax.set(xscale="log", yscale="log", xlabel="rows with a score", ylabel="CPU seconds")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False)
+    for (name, label), (color, marker) in zip(work.items(), [*LOOKS, ("black", "v")], strict=True):
+        rows = [[float(cell) for cell in c[1:5]] for c in cells if c[0] == name]
+        n, _, seconds, memory = zip(*rows, strict=True)
+        axes[0].plot(n, seconds, color=color, marker=marker, label=label)
+        axes[1].plot(n, memory, color=color, marker=marker)
+    axes[0].set(ylabel="CPU seconds")
+    axes[1].set(ylabel="peak memory, GiB", ylim=(0.1, 10))
+    for ax in axes:
+        ax.set(xscale="log", yscale="log", xlabel="rows with a score")
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
     write(figure, "scale")
 
 

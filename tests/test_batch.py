@@ -244,3 +244,14 @@ def test_without_pyarrow_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"need pyarrow: install it with pip install 'vennf"):
         BatchPredictor(vennforest.VennAbers().fit([0.1, 0.9], [0, 1]), None, columns="s")
+
+
+def test_a_score_that_a_calibrator_refuses_is_named_with_its_row():
+    rng = np.random.default_rng(SEED)
+    s, y = rng.random(80), rng.integers(0, 2, 80)
+    model = make_calibrator("beta").fit(s, y)
+    s[50] = 1.5
+    table = pa.table({"s": s})
+    predictor = BatchPredictor(model, table.schema, columns="s", rows_at_once=20)
+    with pytest.raises(InputError, match=r"'s' in row 50 of part 7: scores must be in \[0, 1\]"):
+        list(predictor(table.to_batches(max_chunksize=30), "part 7"))

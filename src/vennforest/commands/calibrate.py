@@ -176,9 +176,11 @@ def calibrate_file(
     _note_bounds(counts, grid, note)
     positive = str(classes[1]) if len(classes) == 2 else None
     about = {"scores": found.scores, "target": target, "rows": found.n_rows, "data": data.name}
-    document = {**json.loads(calibrator.to_json()), "about": about}
+    # A million scores are written once, and not read and written again.
+    document = calibrator.to_json().removesuffix("}")
+    document += f', "about": {json.dumps(about, ensure_ascii=False)}}}'
     with written_whole(output) as part_file:
-        part_file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+        part_file.write_text(document, encoding="utf-8")
     names = map(str, classes)
     return Calibrated(
         found.n_rows,
