@@ -33,7 +33,7 @@ import vennforest
 from forging import array_of, bytes_of, parts_of, states, write_parts
 from models import make
 from vennforest._validation import InputError
-from vennforest.persistence.archive import FORMAT
+from vennforest.persistence.archive import FORMAT, read_header
 
 FOLDER = Path(make.__file__).parent / f"format{FORMAT}"
 SECONDS, WALL, MEMORY = 10, 60, 2 << 30
@@ -208,6 +208,8 @@ class Bases:
     def __init__(self, only=None):
         kept = json.loads((FOLDER / "predictions.json").read_text("utf-8"))
         self.names = sorted(name for name in kept if only is None or name in only)
+        if make.newer_libraries(read_header(FOLDER / f"{self.names[0]}.skops")):
+            self.names = [n for n in self.names if not n.startswith(make.OF_LIBRARIES)]
         self.whole, self.rows, self.expected, self.parts, self.sum = {}, {}, {}, {}, 0
         for name in self.names:
             path = FOLDER / f"{name}.skops"

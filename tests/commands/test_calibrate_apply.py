@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +16,9 @@ from vennforest.calibrators import METHODS, Calibrator  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands.calibrate import calibrate_file  # noqa: E402
 from vennforest.tables.scores import Counter  # noqa: E402
+
+# By default pandas 2 reads numbers to within a unit in the last place.
+read_csv = partial(pd.read_csv, float_precision="round_trip")
 
 
 def draw(n=400, seed=51):
@@ -56,7 +60,7 @@ def test_what_is_written_is_the_fit_and_its_answers(table, suffix):
     out = folder / ("out.parquet" if suffix == "arrow" else "out.csv")
     command = ["apply", str(folder / "c.json"), str(data), "-o", str(out), "--rows-at-once", "33"]
     assert main(command) == 0
-    found = pd.read_parquet(out) if out.suffix == ".parquet" else pd.read_csv(out)
+    found = pd.read_parquet(out) if out.suffix == ".parquet" else read_csv(out)
     answers = [f"{part}({c})" for c in ("no", "yes") for part in ("p", "lower", "upper")]
     assert found.columns.tolist() == ["id", "s", "y", "label", *answers]
     assert found["id"].tolist() == frame["id"].tolist()
@@ -85,7 +89,7 @@ def test_every_method(table, method):
         )
         == 0
     )
-    p = pd.read_csv(folder / "out.csv")["p(yes)"]
+    p = read_csv(folder / "out.csv")["p(yes)"]
     fitted = METHODS[method].calibrator().fit(frame["s"], frame["y"])
     np.testing.assert_allclose(p, fitted.predict_proba(frame["s"])[:, 1], rtol=0, atol=1e-12)
 
@@ -102,7 +106,7 @@ def test_more_than_two_classes(tmp_path, method):
     assert (
         main(["apply", str(tmp_path / "c.json"), str(tmp_path / "scores.csv"), "-o", str(out)]) == 0
     )
-    found = pd.read_csv(out)
+    found = read_csv(out)
     fitted = METHODS[method].calibrator().fit(p, frame["y"])
     expected = fitted.predict_proba(p)
     names = [f"p({label})" for label in "xyz"]
@@ -264,7 +268,7 @@ def test_columns_that_are_carried_along(table):
     frame.assign(label=frame["y"]).to_csv(folder / "new.csv", index=False)
     command = ["apply", str(folder / "c.json"), str(folder / "new.csv"), "-o"]
     assert main([*command, str(folder / "out.csv"), "--id", "y", "--id", "id"]) == 0
-    found = pd.read_csv(folder / "out.csv")
+    found = read_csv(folder / "out.csv")
     assert found.columns.tolist()[:3] == ["y", "id", "label"]
     assert found["y"].tolist() == frame["y"].tolist()
 

@@ -10,10 +10,12 @@ import io
 import json
 import sys
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from packaging.version import Version
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import (
     BaggingClassifier,
@@ -47,6 +49,22 @@ from vennforest.monitoring import Monitor, ProtectedClassifier
 from vennforest.persistence.archive import FORMAT
 
 HERE = Path(__file__).parent
+
+OF_LIBRARIES = ("cv-boosting", "cv-histogram", "cv-vectors", "table")
+"""Beginnings of the names of models with parts that only newer libraries than ours may read."""
+
+
+def newer_libraries(header):
+    """Return the libraries, newer than those here, that a file with parts of theirs was made with.
+
+    scikit-learn and skrub read what older versions of theirs wrote, as far as they say, and never
+    promise to read what newer ones did.
+    """
+    return [
+        f"{name} {written}"
+        for name, written in header["libraries"].items()
+        if name in ("scikit-learn", "skrub") and Version(version(name)) < Version(written)
+    ]
 
 
 def calibrators():

@@ -165,6 +165,8 @@ def _step(
     def solve(kept: NDArray[np.bool_]) -> FloatArray:
         """Return the step where the coefficients that are not kept become zero."""
         step = np.where(kept, 0.0, -theta)
+        if not kept.any():
+            return step
         right = -(gradient + hessian @ step) * unit
         factor = cho_factor(scaled[np.ix_(kept, kept)])
         step[kept] = cho_solve(factor, right[kept]) * unit[kept]

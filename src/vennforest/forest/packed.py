@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
+import sklearn
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import get_tags
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vennforest._jit import run_in_blocks
@@ -158,7 +160,7 @@ class PackedForest:
             forest.classes_,
             max(tree.max_depth for tree in trees),
             unfitted,
-            bool(get_tags(forest.estimators_[0]).input_tags.allow_nan),
+            _takes_missing(forest.estimators_[0]),
         )
 
     def __len__(self) -> int:
@@ -411,3 +413,12 @@ class _Table:
         self.rows = rows
         self.slots = np.zeros(2 * capacity, dtype=np.int64)
         kernels.fill_slots(self.rows, self.n, self.slots)
+
+
+def _takes_missing(tree: Any) -> bool:
+    """Tell whether a forest of such trees takes missing values.
+
+    Before scikit-learn 1.9 those with monotonicity constraints did not, whatever their tags say.
+    """
+    late = parse_version(sklearn.__version__) >= parse_version("1.9")
+    return bool(get_tags(tree).input_tags.allow_nan and (late or tree.monotonic_cst is None))
