@@ -152,7 +152,7 @@ def test_debug_is_what_was_parsed(table, arguments, capsys, monkeypatch):
 def test_help_names_every_method(capsys):
     from vennforest.calibrators import METHODS
 
-    for command in ("fit", "report"):
+    for command in ("fit", "report", "calibrate"):
         assert run(command, "--help") == 0
         words = set(re.findall(r"[\w-]+", capsys.readouterr().out))
         # A report shows the pool as what Venn–Abers prediction gives besides its bounds.

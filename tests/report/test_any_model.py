@@ -70,11 +70,11 @@ def test_the_first_sentence_says_whether_the_model_knows_anything():
     found = report(y, p)
     lead, rest = words.knows(found)
     assert lead.startswith("Yes, ") and f"AUC {found.knowledge.auc:.3f}" in lead
-    assert "to everyone" in rest[0]
+    assert "giving every row" in rest[0]
     lead, _ = words.knows(report(y, 1 - p))
     assert lead.startswith("No: it ranks worse than chance")
     lead, rest = words.knows(report(y, 0.02 + 0.05 * p))  # ranks as well, and far too low
-    assert lead.startswith("A little") and "higher than that of saying" in rest[0]
+    assert lead.startswith("A little") and "higher than that of giving" in rest[0]
     assert any("labels say nothing" in sentence for sentence in rest)
     assert found.headline()[0].startswith("Does it know anything about “label”? Yes")
     assert found.summary()["verdict"] == found.headline()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +38,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     """
 
     classes_: NDArray[Any]
+    _learnt: ClassVar[tuple[str, ...]] = ()
+    """The attributes that ``fit`` learns, from which all others follow: what JSON holds."""
     _keeps_columns = False
     """Whether two columns of two classes reach ``_fit`` as they came."""
     _n_given: int

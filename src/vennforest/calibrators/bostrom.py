@@ -67,6 +67,7 @@ class BostromScaling(Calibrator):
            [0., 1.]])
     """
 
+    _learnt = ("A_", "B_")
     _keeps_columns = True
 
     def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:

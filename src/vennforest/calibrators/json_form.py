@@ -41,22 +41,6 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     method.calibrator.__name__: method.calibrator for method in METHODS.values()
 }
 
-FITTED: dict[str, tuple[str, ...]] = {
-    "Uncalibrated": (),
-    "PlattScaling": ("maps_",),
-    "IsotonicCalibration": ("maps_",),
-    "BetaCalibration": ("maps_",),
-    "TemperatureScaling": ("on_", "_interior", "_unit", "_beta"),
-    "BostromScaling": ("A_", "B_"),
-    "MatrixScaling": ("_to_probabilities", "_shrinkage", "_map"),
-    "QuadraticScaling": ("_to_probabilities", "maps_"),
-    "SplineCalibration": ("_to_probabilities", "maps_", "roughness_"),
-    "PooledCalibration": ("_to_probabilities", "members_", "weights_"),
-    "Venn": ("taxonomy_", "counts_", "_smoother"),
-    "VennAbers": ("tables_", "smooth_"),
-}
-"""What each calibrator has learnt; all else follows from it."""
-
 RECORDS: dict[str, type[Any]] = {
     one.__name__: one
     for one in (
@@ -264,7 +248,7 @@ def _encode(value: Any) -> Any:
         parameters = {k: _encode(v) for k, v in value.get_params(deep=False).items()}
         fitted = None
         if "classes_" in vars(value):
-            fitted = {key: _encode(getattr(value, key, None)) for key in FITTED[name]}
+            fitted = {key: _encode(getattr(value, key, None)) for key in value._learnt}
         grid = _encode(vars(value).get("_grid"))
         return {"kind": name, "parameters": parameters, "fitted": fitted, "grid": grid}
     raise ValueError(
@@ -355,7 +339,7 @@ def _decode_calibrator(
     if parts["fitted"] is None:
         return calibrator
     fitted = parts["fitted"]
-    expect(fitted.keys() == set(FITTED[kind]), f"{kind} has learnt something else")
+    expect(fitted.keys() == set(own._learnt), f"{kind} has learnt something else")
     found = {key: _decode(one, classes, depth + 1) for key, one in fitted.items()}
     # Parts of a calibrator know classes by number.
     calibrator.classes_ = classes if depth == 0 else np.arange(len(classes))

@@ -92,6 +92,8 @@ class MatrixScaling(Calibrator):
     array([[0.29, 0.61, 0.1 ]])
     """
 
+    _learnt = ("_to_probabilities", "_shrinkage", "_map")
+
     def __init__(
         self,
         structure: Structure = "diagonal",

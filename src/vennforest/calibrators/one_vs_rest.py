@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -45,6 +45,7 @@ class OneVsRestCalibrator(Calibrator):
         One map of the second class's score (two classes), or one map per class.
     """
 
+    _learnt: ClassVar[tuple[str, ...]] = ("maps_",)
     maps_: Sequence[BinaryMap]
 
     @abstractmethod

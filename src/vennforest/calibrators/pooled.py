@@ -135,6 +135,7 @@ class PooledCalibration(Calibrator):
     {'shared': 0.2, 'full': 0.2, 'full, heavy ridge': 0.2, 'platt': 0.2, 'spline': 0.2}
     """
 
+    _learnt = ("_to_probabilities", "members_", "weights_")
     members_: dict[str, Calibrator]
     weights_: dict[str, float]
 

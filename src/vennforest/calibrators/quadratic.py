@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from vennforest.counts import ScoreCounts
 class LogOddsCalibrator(OneVsRestCalibrator):
     """Base of calibrators that map the log-odds of a score; many classes one against the rest."""
 
+    _learnt: ClassVar[tuple[str, ...]] = ("_to_probabilities", "maps_")
     ridge: float
     shrinkage: float
     on: On

@@ -76,6 +76,8 @@ class SplineCalibration(LogOddsCalibrator):
     array([0.14, 0.92])
     """
 
+    _learnt = ("_to_probabilities", "maps_", "roughness_")
+
     def __init__(
         self,
         n_knots: int = 8,

@@ -73,6 +73,7 @@ class TemperatureScaling(Calibrator):
     array([[0.11, 0.89]])
     """
 
+    _learnt = ("on_", "_interior", "_unit", "_beta")
     _keeps_columns = True
 
     def __init__(self, on: On = "auto") -> None:

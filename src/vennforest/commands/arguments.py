@@ -48,6 +48,13 @@ Debug = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Jobs = Annotated[int, typer.Option(help="Processors to use; -1: all.")]
+Method = Annotated[
+    str,
+    typer.Option(
+        help="venn-abers, venn, platt, isotonic, bostrom, beta, temperature, matrix, quadratic, "
+        "spline, pooled or none."
+    ),
+]
 Trees = Annotated[int, typer.Option(min=1, help="Trees of each forest.")]
 Drop = Annotated[
     list[str] | None,

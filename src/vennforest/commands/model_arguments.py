@@ -16,6 +16,7 @@ from vennforest.commands.arguments import (
     Jobs,
     Json,
     Keep,
+    Method,
     Seed,
     Subforest,
     Trees,
@@ -34,13 +35,7 @@ def fit(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write.")
     ] = Path("model.skops"),
-    method: Annotated[
-        str,
-        typer.Option(
-            help="venn-abers, venn, platt, isotonic, bostrom, beta, temperature, matrix, "
-            "quadratic, spline, pooled or none."
-        ),
-    ] = "venn-abers",
+    method: Method = "venn-abers",
     trees: Trees = 300,
     calibrate_on: Annotated[
         str,

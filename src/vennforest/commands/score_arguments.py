@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vennforest.commands.arguments import TABLE, Debug, Json, app
+from vennforest.commands.arguments import TABLE, Debug, Json, Method, app
 
 Rows = Annotated[
     int,
@@ -40,13 +40,7 @@ def calibrate(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The calibrator to write.")
     ] = Path("calibrator.json"),
-    method: Annotated[
-        str,
-        typer.Option(
-            help="venn-abers, venn, platt, isotonic, bostrom, beta, temperature, matrix, "
-            "quadratic, spline, pooled or none."
-        ),
-    ] = "venn-abers",
+    method: Method = "venn-abers",
     merge: Annotated[
         str | None,
         typer.Option(

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 Grid = ScoreGrid | Literal["auto"] | None
 """The grid that scores are put on; "auto": a million cells from 0 to 1; None: as they are."""
 
-MOST_GROUPS = 1 << 26
-"""Distinct scores that are counted as they are."""
-
 MOST = (1 << 63) - 1
 
 

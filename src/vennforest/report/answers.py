@@ -31,8 +31,8 @@ def knows(evaluation: Evaluation) -> tuple[str, list[str]]:
     auc, gain = evaluation.knowledge, evaluation.gain
     m, base = evaluation.measures[evaluation.verdict.method], evaluation.baseline
     span = (
-        f"AUC {area(auc.auc)}, 95 % interval {area(auc.low)} to {area(auc.high)}, where a blind "
-        "guess has 0.5"
+        f"AUC {area(auc.auc)}, 95 % interval {area(auc.low)} to {area(auc.high)}, where random "
+        "ranking has 0.5"
     )
     in_logs = evaluation.gain_in == "log loss"
     reference = base.log_loss if in_logs else base.brier
@@ -50,13 +50,11 @@ def knows(evaluation: Evaluation) -> tuple[str, list[str]]:
             few = " With so few rows of a class only strong relations would show."
         lead = f"No: nothing here shows that it does ({span}).{few}"
     elif auc.below_chance:
-        lead = (
-            f"No: it ranks worse than chance ({span}); labels or probabilities may be turned round."
-        )
+        lead = f"No: it ranks worse than chance ({span}); labels or probabilities may be swapped."
     elif not better:
         lead = (
             f"A little: it ranks better than chance ({span}), but its probabilities have not been "
-            "shown to be better than the same ones for everyone."
+            "shown to be better than the same ones for every row."
         )
     else:
         sure = (gain.mean - gain.margin) / reference  # what the interval leaves at the least
@@ -86,8 +84,8 @@ def shares(evaluation: Evaluation) -> str:
     """Return what the class shares alone would say."""
     share = share_of_positive(evaluation)
     if share is None:
-        return "saying the share of each class to everyone"
-    return f"saying {percent(share)} to everyone"
+        return "giving every row the shares of the classes"
+    return f"giving every row {percent(share)}"
 
 
 def _counts(evaluation: Evaluation) -> list[int]:
@@ -120,7 +118,7 @@ def _labels(evaluation: Evaluation, m: Measures, base: Measures) -> str:
     if len(np.unique(labels)) == 1:
         only = str(folds.classes[labels[0]])
         return (
-            f"No row's most probable label is another than “{only}”, so that labels say nothing: "
+            f"No row's most probable label differs from “{only}”, so that labels say nothing: "
             f"look at the probabilities, and at thresholds below 50 %."
             if len(folds.classes) == 2
             else f"Every row's most probable label is “{only}”."

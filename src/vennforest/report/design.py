@@ -18,8 +18,8 @@ def how(evaluation: Evaluation) -> str:
     return {
         "folds": f"{k}-fold cross-validation, {learner}",
         "time": f"{k} folds in order of time, {learner}",
-        "test": f"{learner}, tested on rows apart",
-        "model": "predicted by a model fitted before",
+        "test": f"{learner}, tested on separate rows",
+        "model": "predicted by a fitted model",
         "given": "probabilities as given, nothing was trained",
         "scores": f"scores as given, calibrated in {k}-fold cross-validation",
     }[evaluation.origin]
@@ -52,8 +52,8 @@ def methods(evaluation: Evaluation) -> str:
         if settings.get("calibrate_on", "oob") == "oob":
             sentences.append(_trees(evaluation))
     sentences.append(
-        "“Shares alone” says the share of each class to every row: what does not beat it knows "
-        "nothing of use."
+        "“Shares alone” gives every row the shares of the classes: a method that does not beat it "
+        "has learnt nothing useful."
     )
     if len(evaluation.measures) > 1:
         sentences.append("✓ marks the best value of each measure; the recommended one is shaded.")

@@ -33,7 +33,7 @@ Origin = Literal["folds", "time", "test", "model", "given", "scores"]
 """Where the predictions come from.
 
 ``"folds"``: cross-validation; ``"time"``: folds that train on the past; ``"test"``: a model of the
-other rows; ``"model"``: a model fitted before; ``"given"``: probabilities that the table holds;
+other rows; ``"model"``: a fitted model; ``"given"``: probabilities that the table holds;
 ``"scores"``: its scores, calibrated over folds.
 """
 

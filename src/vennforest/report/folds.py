@@ -67,8 +67,8 @@ def cross_validate(
     notes: list[str] = []
     rows, codes, classes = _without_singles(codes, classes, notes)
     rows, codes = _with_time(rows, codes, time, notes)
-    X, y = _safe_indexing(X, rows), classes[codes]
     groups = None if groups is None else groups[rows]
+    table = _Rows(_safe_indexing(X, rows), codes, classes, groups)
     if test is not None:
         splits = apart(test[rows], groups, codes)
     elif time is not None:
@@ -87,25 +87,12 @@ def cross_validate(
     )
     fold = np.full(len(codes), -1, dtype=np.intp)
     gathered: list[tuple[IntArray, _Fold]] = []
-    said: Counter[str] = Counter()
-    unseen: Counter[str] = Counter()
-    how = "oob"
     for i, (train, held) in enumerate(splits):
         fold[held] = i
-        present, numbers = np.unique(codes[train], return_inverse=True)
-        labels = numbers if learner.numbered else y[train]
-        own = {} if groups is None else {"groups": groups[train]}
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
-            model = clone(unfitted).fit(_safe_indexing(X, train), labels, **own)
-            one = _judged(model, methods, _safe_indexing(X, held))
-        how = model.calibrate_on_
-        unseen.update(str(classes[j]) for j in range(len(classes)) if j not in present)
-        gathered.append((held, one.with_all(present, classes)))
-        said.update({_same_for_all(w) for w in caught if issubclass(w.category, UserWarning)})
+        gathered.append((held, _predicted(unfitted, methods, table, train, held, learner)))
         if progress is not None:
             progress(i + 1, len(splits))
-    notes += _notes_on_folds(said, unseen, len(splits))
+    notes += _notes_on_folds([one for _, one in gathered])
     kept = np.flatnonzero(fold >= 0)
     if len(kept) < len(fold) and test is None:
         notes.append(
@@ -126,7 +113,7 @@ def cross_validate(
         members,
         float(np.mean([len(held) / len(train) for train, held in splits])),
     )
-    return found, how
+    return found, gathered[-1][1].calibrate_on
 
 
 def _read_columns(
@@ -146,8 +133,11 @@ def _read_columns(
     return read, pipeline[1:], float(read.isna().to_numpy().mean())
 
 
-def _notes_on_folds(said: Counter[str], unseen: Counter[str], n: int) -> list[str]:
+def _notes_on_folds(folds: Sequence[_Fold]) -> list[str]:
     """Return what was warned of, and which classes were missing, with the number of folds."""
+    n = len(folds)
+    said = Counter(text for one in folds for text in one.warned)
+    unseen = Counter(label for one in folds for label in one.unseen)
     return [
         *(_in_folds(text, count, n) for text, count in said.items()),
         *(
@@ -180,12 +170,25 @@ def _same_for_all(warning: warnings.WarningMessage) -> str:
 
 
 @dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows that folds are made of; each array of shape (n,) or (n, d)."""
+
+    X: Any
+    codes: IntArray
+    classes: NDArray[Any]
+    groups: IntArray | None
+
+
+@dataclass(frozen=True, eq=False)
 class _Fold:
     """What the models of one fold say of its rows, and how they were made."""
 
     estimates: dict[str, MethodEstimates]
     importances: dict[str, float]
     encodings: dict[str, str]
+    calibrate_on: str = "oob"
+    warned: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     def with_all(self, present: IntArray, classes: NDArray[Any]) -> _Fold:
         """Return it with a column for each class; those not trained on have probability 0."""
@@ -204,6 +207,31 @@ class _Fold:
                 bounds = Multiprobability(filled(bounds.lower), filled(bounds.upper), classes)
             estimates[method] = MethodEstimates(filled(one.p), bounds)
         return replace(self, estimates=estimates)
+
+
+def _predicted(
+    unfitted: CalibratedClassifier,
+    methods: Sequence[str],
+    rows: _Rows,
+    train: IntArray,
+    held: IntArray,
+    learner: Learner,
+) -> _Fold:
+    """Train on some rows, and predict others by every method."""
+    present, numbers = np.unique(rows.codes[train], return_inverse=True)
+    labels = numbers if learner.numbered else rows.classes[rows.codes[train]]
+    own = {} if rows.groups is None else {"groups": rows.groups[train]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        model = clone(unfitted).fit(_safe_indexing(rows.X, train), labels, **own)
+        found = _judged(model, methods, _safe_indexing(rows.X, held))
+    said = {_same_for_all(one) for one in caught if issubclass(one.category, UserWarning)}
+    return replace(
+        found.with_all(present, rows.classes),
+        calibrate_on=model.calibrate_on_,
+        warned=tuple(sorted(said)),
+        unseen=tuple(map(str, np.delete(rows.classes, present).tolist())),
+    )
 
 
 def _judged(model: CalibratedClassifier, methods: Sequence[str], X_new: Any) -> _Fold:

@@ -63,7 +63,7 @@ def columns(n_classes: int) -> list[Column]:
         Column(
             "brier_skill",
             "Brier skill",
-            "1 minus the Brier score over that of saying the shares to everyone; 0: no better",
+            "1 minus the Brier score over that of giving every row the shares; 0: no better",
             1,
         ),
         Column("auc", "AUC", auc, 1),

@@ -89,7 +89,7 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
         (
             area(auc.auc),
             f"AUC, how well it ranks (95 % interval {area(auc.low)} to {area(auc.high)}; "
-            "blind: 0.5)",
+            "chance: 0.5)",
         ),
         (
             "0 %" if abs(m.brier_skill) < LEAST else signed(m.brier_skill),
@@ -186,7 +186,7 @@ def meaning(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
         "and if not; a decision is safe where it is the same at both."
     )
     sentences = [
-        "They say how settled the calibration is, not how sure the model is of its training, and "
+        "They say how well the calibration is known, not how sure the model is otherwise, and "
         "they are not a confidence interval: that is Wilson's, of what was observed, which stands "
         "beside them below, the wider the fewer the rows.",
         f"For the typical row the probability of {event} is "

@@ -73,6 +73,7 @@ class Venn(BoundedCalibrator):
            [0.33333333, 1.        ]])
     """
 
+    _learnt = ("taxonomy_", "counts_", "_smoother")
     taxonomy_: Taxonomy
     counts_: FloatArray
 

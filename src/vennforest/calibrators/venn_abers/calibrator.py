@@ -74,6 +74,7 @@ class VennAbers(BoundedCalibrator):
     (array([0.   , 0.333]), array([0.5, 1. ]))
     """
 
+    _learnt = ("tables_", "smooth_")
     tables_: list[StepTable]
     _has_smooth: bool
 
