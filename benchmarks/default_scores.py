@@ -21,6 +21,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from vennforest import CalibratedClassifier
 from vennforest.datasets import catalogue, load
+from vennforest.papers.shaker2025.forest import DEPTHS, LEAVES, Cut
+from vennforest.papers.shaker2025.forest import read as read_forest
 from vennforest.sources.base import model_scores
 
 LARGEST = {"forest": 4_000, "tuned forest": 4_000}
@@ -168,32 +170,32 @@ def forest_scores(X, y):
 def tuned_scores(X, y):
     """Return scores as `forest_scores`, of the depth and leaf size with the least out-of-bag loss.
 
-    Shaker & Hüllermeier (2025) hold that such a forest needs no calibration.
+    Shaker & Hüllermeier (2025) hold that such a forest needs no calibration. One forest is grown
+    for each leaf size; cutting its trees at a depth gives trees distributed as ones grown to it.
     """
     arrays = {"y": y}
     for f, (train, test) in enumerate(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)):
-        best = None
-        for depth in (None, 4, 8):
-            for leaf in (1, 2, 5, 10):
-                model = make_model("forest").set_params(
-                    randomforestclassifier__max_depth=depth,
-                    randomforestclassifier__min_samples_leaf=leaf,
-                )
-                model = CalibratedClassifier(
-                    model, random_state=0, method="none", subforest="all"
-                ).fit(X.iloc[train], y[train])
-                (part,) = model._fitted()
-                own = part.scores
-                own = np.column_stack([1 - own, own]) if own.ndim == 1 else own
-                own = own[np.arange(len(part.codes)), part.codes]
-                loss = -np.log(np.clip(own, 1e-6, 1)).mean()
-                if best is None or loss < best[0]:
-                    best = loss, model, part
-        p = best[1].predict_proba(X.iloc[test])
+        best, chosen = np.inf, None
+        for leaf in LEAVES:
+            encoding, forest = make_model("forest").named_steps.values()
+            forest.set_params(min_samples_leaf=leaf)
+            seen = encoding.fit_transform(X.iloc[train])
+            new = encoding.transform(X.iloc[test])
+            forest.fit(seen, y[train])
+            scores = read_forest(forest, seen, new, [Cut(depth) for depth in DEPTHS])
+            for depth, (own, unseen) in zip(DEPTHS, scores, strict=True):
+                right = own[np.arange(len(train)), y[train]]
+                loss = -np.log(np.clip(right, 1e-6, 1)).mean()
+                if loss < best:
+                    best, chosen = loss, (own, unseen, depth or 0, leaf)
+        own, unseen, depth, leaf = chosen
+        two = own.shape[1] == 2
         arrays |= {
-            f"cal{f}": best[2].scores,
-            f"ycal{f}": best[2].codes,
-            f"all{f}": p[:, 1] if p.shape[1] == 2 else p,
+            f"cal{f}": own[:, 1] if two else own,
+            f"ycal{f}": y[train],
+            f"all{f}": unseen[:, 1] if two else unseen,
+            f"depth{f}": depth,
+            f"leaf{f}": leaf,
             f"test{f}": test,
             f"ytest{f}": y[test],
         }

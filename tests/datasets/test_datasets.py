@@ -18,7 +18,7 @@ import sklearn.datasets._openml as openml
 
 from vennforest.datasets import available, catalogue, load
 
-PAPERS = ["johansson2018", "bostrom2008", "vovk2014", "niculescu2005"]
+PAPERS = ["johansson2018", "bostrom2008", "vovk2014", "niculescu2005", "shaker2025"]
 
 
 @pytest.fixture

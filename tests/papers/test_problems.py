@@ -10,7 +10,7 @@ import pytest
 from vennforest.datasets import Dataset, catalogue
 from vennforest.papers.protocol.problems import load_problem, one_hot, prepare, problems
 
-PAPERS = ["johansson2018", "bostrom2008", "vovk2014", "niculescu2005"]
+PAPERS = ["johansson2018", "bostrom2008", "vovk2014", "niculescu2005", "shaker2025"]
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def real_data():
 
 
 def test_every_paper_has_its_problems():
-    assert [len(problems(p)) for p in PAPERS] == [22, 34, 9, 4]
+    assert [len(problems(p)) for p in PAPERS] == [22, 34, 9, 4, 29]
     for paper in PAPERS:
         for name in problems(paper).values():
             assert paper in catalogue()[name].papers
@@ -171,7 +171,7 @@ def test_niculescu_attributes_and_shares(real_data):
     assert round(100 * y.mean()) == 36
 
 
-@pytest.mark.parametrize("paper", ["bostrom2008", "vovk2014"])
+@pytest.mark.parametrize("paper", ["bostrom2008", "vovk2014", "shaker2025"])
 def test_other_papers_take_every_row(real_data, paper):
     for problem, name in problems(paper).items():
         X, y = load_problem(paper, problem, real_data)

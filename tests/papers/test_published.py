@@ -31,7 +31,9 @@ def marks(paper, number, measure_end=""):
     }
 
 
-@pytest.mark.parametrize("paper", ["johansson2018", "bostrom2008", "vovk2014", "niculescu2005"])
+@pytest.mark.parametrize(
+    "paper", ["johansson2018", "bostrom2008", "vovk2014", "niculescu2005", "shaker2025"]
+)
 def test_no_number_twice(paper):
     rows = published.load(paper)
     cells = Counter((r.table, r.dataset, r.method, r.measure) for r in rows)

@@ -24,7 +24,8 @@ def reproduce(
     paper: Annotated[
         str,
         typer.Argument(
-            metavar="PAPER", help="johansson2018, bostrom2008, vovk2014 or niculescu2005."
+            metavar="PAPER",
+            help="johansson2018, bostrom2008, vovk2014, niculescu2005 or shaker2025.",
         ),
     ],
     data_dir: DataDir = None,

@@ -1,4 +1,4 @@
-"""The experiments of four papers, repeated, with the printed numbers beside those obtained."""
+"""The experiments of five papers, repeated, with the printed numbers beside those obtained."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def reproduce(
 
     Parameters
     ----------
-    paper : {"johansson2018", "bostrom2008", "vovk2014", "niculescu2005"}
+    paper : {"johansson2018", "bostrom2008", "vovk2014", "niculescu2005", "shaker2025"}
         The paper.
     data_dir : path, optional
         The local folder of data sets, see `vennforest.datasets.load`.

@@ -76,10 +76,11 @@ def problems(paper: Paper) -> Mapping[str, str]:
     """Return the paper's problems in printed order, each with the data set it is made from.
 
     Boström (2008) does not name its data sets: 34 of the catalogue are used instead, by our names.
+    Most of those of Shaker & Hüllermeier (2025) are not in it: its 29 with two classes are used.
 
     Parameters
     ----------
-    paper : {"johansson2018", "bostrom2008", "vovk2014", "niculescu2005"}
+    paper : {"johansson2018", "bostrom2008", "vovk2014", "niculescu2005", "shaker2025"}
         The paper.
 
     Raises
@@ -125,7 +126,7 @@ def prepare(
     ----------
     dataset : Dataset
         A data set as loaded.
-    paper : {"johansson2018", "bostrom2008", "vovk2014", "niculescu2005"}
+    paper : {"johansson2018", "bostrom2008", "vovk2014", "niculescu2005", "shaker2025"}
         The paper.
     problem : str, optional
         The printed name, if several problems are made from the data set (``"LETTER.P1"``,
@@ -172,8 +173,8 @@ def prepare(
     With ``as_published=False`` german has all attributes (1000 rows), spect all rows (219) and
     vote only the votes (279 rows without duplicates).
 
-    **bostrom2008**, **vovk2014.** All rows and columns. A learner that cannot handle missing
-    numbers has to impute them inside its cross-validation.
+    **bostrom2008**, **vovk2014**, **shaker2025.** All rows and columns. A learner that cannot
+    handle missing numbers has to impute them inside its cross-validation.
 
     **niculescu2005.** ADULT: the 45,222 rows without missing cells and a column for every value,
     which gives the printed 104 attributes; above 50K is positive. COV_TYPE: class 1 (spruce, fir)

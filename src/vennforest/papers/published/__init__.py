@@ -14,7 +14,7 @@ from typing import Literal
 
 from vennforest._validation import check_option
 
-Paper = Literal["johansson2018", "bostrom2008", "vovk2014", "niculescu2005"]
+Paper = Literal["johansson2018", "bostrom2008", "vovk2014", "niculescu2005", "shaker2025"]
 """The papers' short names."""
 
 MEAN = "(mean)"
@@ -65,7 +65,7 @@ def load(paper: Paper) -> tuple[Printed, ...]:
 
     Parameters
     ----------
-    paper : {"johansson2018", "bostrom2008", "vovk2014", "niculescu2005"}
+    paper : {"johansson2018", "bostrom2008", "vovk2014", "niculescu2005", "shaker2025"}
         The paper.
 
     Raises

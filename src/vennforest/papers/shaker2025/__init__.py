@@ -1,0 +1,1 @@
+"""Shaker & Hüllermeier (2025), Random forest calibration."""
