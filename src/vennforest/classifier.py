@@ -60,7 +60,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
     calibrates. The probability is a pool of smooth maps of the score of all trees; the bounds are
     Venn–Abers, which is valid whatever the distribution where calibration scores are of examples
     kept apart from training (``"holdout"``, ``"cv"`` a fold, a frozen model), and is measured to
-    be nearly so out of bag: ``docs/guarantee.md`` says for every setting what is proven.
+    be nearly so out of bag. Where they would not hold the probability they are widened, to the
+    cautious side (not with ``merge="log"``): ``docs/guarantee.md`` says of every setting what is
+    proven.
 
     Parameters
     ----------

@@ -108,6 +108,6 @@ def vennforest_(
     ] = False,
     debug: Debug = False,
 ) -> None:
-    """Calibrated class probabilities with valid bounds, from random forests and others."""
+    """Calibrated class probabilities with bounds, from random forests and others."""
     if context.invoked_subcommand is None:
         print(context.get_help())  # noqa: T201
