@@ -137,10 +137,10 @@ def run(code, **environment):
     return float(out.stdout)
 
 
-def taken(code):
+def taken(*arguments, folder=None):
     """Return the processor's seconds that a new Python process takes, which others do not move."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True, cwd=folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -152,7 +152,8 @@ PEER = "import sklearn.ensemble, pandas"
     ("work", "at_most"), [("import vennforest", 0.1), ("from vennforest import VennAbers", 1.4)]
 )
 def test_import(work, at_most, record):
-    peer, ours = np.median([(taken(PEER), taken(work)) for _ in range(7)], axis=0)
+    pairs = [(taken("-c", PEER), taken("-c", work)) for _ in range(7)]
+    peer, ours = np.median(pairs, axis=0)
     record(work, PEER, float(ours), at_most, float(peer))
 
 
@@ -161,12 +162,14 @@ def test_one_row_by_the_command(record, tmp_path):
     table = pd.DataFrame(X, columns=list("abcdefghij")).assign(town=np.tile(["Ulm", "Bern"], 500))
     table.assign(y=y).to_csv(tmp_path / "train.csv", index=False)
     table.head(1).to_csv(tmp_path / "one.csv", index=False)
-    start = "import os; os.chdir({!r}); from vennforest.cli import main; main({!r})"
-    fit = ["fit", "train.csv", "--target", "y", "-o", "model.skops"]
+
+    def command(*arguments):
+        return taken("-m", "vennforest", *arguments, folder=tmp_path)
+
     predict = ["predict", "model.skops", "one.csv", "-o", "out.csv"]
-    for command in (fit, predict):  # kernels are compiled once
-        taken(start.format(str(tmp_path), command))
-    pairs = [(taken(PEER), taken(start.format(str(tmp_path), predict))) for _ in range(7)]
+    command("fit", "train.csv", "--target", "y", "-o", "model.skops")
+    command(*predict)  # kernels are compiled once
+    pairs = [(taken("-c", PEER), command(*predict)) for _ in range(7)]
     peer, ours = np.median(pairs, axis=0)
     record("vennforest predict of one row, 300 trees", PEER, float(ours), 1.5, float(peer))
 

@@ -76,6 +76,50 @@ def test_merges_of_many_classes(k, how):
         assert_allclose(p[row], np.clip(c * q, low, up), atol=1e-9)
 
 
+def scaled(p, low, up):
+    """Return a row moved into bounds, by looking at every bend of the sum of the clipped row."""
+    q = np.maximum(p, 1e-100)
+    total = [(np.clip(c * q, low, up).sum(), c) for c in sorted([*(low / q), *(up / q)])]
+    below = [pair for pair in total if pair[0] <= 1]
+    above = [pair for pair in total if pair[0] > 1]
+    if not below or not above:  # no point of the bounds sums to 1
+        return low if not below else up
+    (s0, c0), (s1, c1) = below[-1], above[0]
+    ends = np.clip(c0 * q, low, up), np.clip(c1 * q, low, up)
+    share = (1 - s0) / (s1 - s0)
+    return ends[0] * (1 - share) + ends[1] * share
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 12])
+def test_rows_are_scaled_into_bounds_of_every_kind(k):
+    rng = np.random.default_rng(k)
+    n = 1000
+    p = rng.dirichlet(np.full(k, 0.5), n) * rng.choice([1e-20, 1, 3], (n, 1))
+    p[rng.random((n, k)) < 0.2] = 0
+    ends = np.sort(rng.random((2, n, k)) * rng.choice([0.1, 0.5, 1], (n, k)), axis=0)
+    ends[1][rng.random((n, k)) < 0.2] = 1
+    ends[0][rng.random((n, k)) < 0.4] = 0
+    same = rng.random((n, k)) < 0.1  # no room at all
+    ends[0] = np.where(same, ends[1], ends[0])
+    low, up = ends
+    found = scale_into_bounds(p, low, up)
+    assert ((low <= found) & (found <= up)).all()
+    possible = (low.sum(axis=1) <= 1) & (up.sum(axis=1) >= 1)
+    assert 50 < possible.sum() < n - 50
+    expected = np.array([scaled(*row) for row in zip(p, low, up, strict=True)])
+    assert_allclose(found[possible], expected[possible], atol=1e-12)
+    assert_allclose(found[possible].sum(axis=1), 1, atol=1e-12)
+    # every entry at the bound that is nearer to what cannot be had
+    assert_allclose(found[up.sum(axis=1) < 1], up[up.sum(axis=1) < 1])
+    assert_allclose(found[low.sum(axis=1) > 1], low[low.sum(axis=1) > 1])
+
+
+def test_rows_of_nan_stay_nan():
+    p = np.array([[np.nan] * 3, [0.2, 0.3, 0.5]])
+    found = scale_into_bounds(p, np.zeros((2, 3)), np.ones((2, 3)))
+    assert_array_equal(found, p)
+
+
 def test_zeros_grow_where_the_others_are_at_their_upper_bounds():
     p = scale_into_bounds(
         np.array([[0.0, 0.0, 1.0]]), np.zeros((1, 3)), np.array([[0.5, 0.5, 0.4]])

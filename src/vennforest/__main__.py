@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from types import FrameType
+
+from vennforest import _own_process
+
+BETWEEN_COLLECTIONS = 100_000
+"""Objects after which Python looks for those that hold one another: imports make many that stay."""
 
 NEEDED = ("typer", "rich")
 STOPPED = 130
@@ -36,11 +42,14 @@ class _Stop:
 def main() -> int:
     """Run the command line; without what it needs, say in one sentence what to install."""
     stop = _Stop()
+    _own_process.OWN = True
+    gc.set_threshold(BETWEEN_COLLECTIONS)
     try:
         code = _run()
     except KeyboardInterrupt:  # before the command line is there to say so, or after
         sys.stderr.write("Stopped: nothing was written.\n")
         code = STOPPED
+    gc.freeze()  # what goes with the process is not looked through once more
     return 128 + stop.signal if code == STOPPED and stop.signal else code
 
 

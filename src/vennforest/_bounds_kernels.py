@@ -32,7 +32,7 @@ def scale_rows(p, lower, upper, out):
             continue
         for j in range(k):
             low_bend[j], up_bend[j] = low[j] / q[j], up[j] / q[j]
-        c, least, most = 1 / total, 0.0, np.inf
+        c, least, most = 1 / total, -1.0, np.inf
         for _ in range(4 * k + 8):
             here = 0.0
             for j in range(k):
@@ -56,7 +56,7 @@ def scale_rows(p, lower, upper, out):
                         after = max(after, up_bend[j])
                     elif low_bend[j] < c:
                         after = max(after, low_bend[j])
-            aim = c + (1 - here) / rise if rise > 0 else -1.0
+            aim = max(c + (1 - here) / rise, 0.0) if rise > 0 else -1.0
             if min(c, after) <= aim <= max(c, after):
                 c = aim
                 break

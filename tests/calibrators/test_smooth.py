@@ -9,7 +9,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vennforest import PlattScaling, ScoreCounts, Venn, VennAbers
-from vennforest.calibrators._counts import FINEST
+from vennforest._blocks import NUMBERS, blocks, in_blocks
+from vennforest.calibrators._counts import FARTHEST, FINEST
+from vennforest.calibrators.platt import MANY, fit_platt, fit_platt_to_counts
+from vennforest.calibrators.venn_abers.smooth import _group
+from vennforest.calibrators.venn_abers.step_table import StepTable
 
 
 def drawn(n, kind, seed=0):
@@ -113,3 +117,97 @@ def test_threads_that_need_it_at_once_get_the_same():
         with ThreadPoolExecutor(8) as pool:
             for p in pool.map(model.predict_proba, [scores] * 8):
                 assert_array_equal(p, expected)
+
+
+# --- what makes it fast changes nothing ------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weighted", (False, True))
+def test_counts_are_fitted_like_examples_however_many(kind, weighted):
+    rng = np.random.default_rng(5)
+    for seed, n in enumerate((3, 40, MANY, 3 * MANY, 9_999)):
+        scores, y = drawn(n, kind, seed)
+        weight = rng.choice([0.1, 1, 2, 30], n) if weighted else np.ones(n)
+        x, place = np.unique(scores, return_inverse=True)
+        total, positive = np.bincount(place, weight), np.bincount(place, weight * y)
+        on = "score" if kind == "decision values" else "logit"
+        found = fit_platt_to_counts(x, total, positive, on)
+        expected = fit_platt(scores, y.astype(float), weight, on=on)
+        assert_allclose(found(x), expected(x), atol=1e-11)
+
+
+@pytest.mark.parametrize("shape", ("separable", "nearly", "one positive", "no signal"))
+def test_a_start_from_stretches_of_scores_leads_to_the_same_maximum(shape):
+    rng = np.random.default_rng(1)
+    x = np.sort(rng.random(5 * MANY))
+    y = {
+        "separable": x > 0.7,
+        "nearly": (x > 0.7) ^ (rng.random(len(x)) < 1e-3),
+        "one positive": np.arange(len(x)) == 17,
+        "no signal": rng.random(len(x)) < 0.2,
+    }[shape].astype(float)
+    found = fit_platt_to_counts(x, np.ones(len(x)), y, "logit")
+    expected = fit_platt(x, y, on="logit")
+    assert_allclose(found(x), expected(x), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ("uniform", "extreme", "decision values"))
+@pytest.mark.parametrize("weighted", (False, True))
+def test_groups_are_those_of_cells_of_the_log_odds(kind, weighted):
+    scores, y = drawn(2 * FINEST, kind)
+    weight = np.random.default_rng(3).choice([0.1, 1, 2.5], len(y)) if weighted else None
+    table = StepTable.from_examples(scores, y == 1, weight)
+    x, probabilities = table.x, kind != "decision values"
+    found = _group(x, table.sums, probabilities)
+    low, high = x[0], x[-1]
+    if probabilities:
+        with np.errstate(divide="ignore"):
+            low, high = np.log([low, high]) - np.log1p([-low, -high])
+        low, high = np.clip([low, high], -FARTHEST, FARTHEST)
+    edges = np.linspace(low, high, FINEST + 1)[1:-1]
+    edges = 1 / (1 + np.exp(-edges)) if probabilities else edges
+    cell = np.searchsorted(edges, x, side="right")
+    whole, positive = table.sums.counts()
+    there = np.unique(cell)
+    expected = [np.bincount(cell, column)[there] for column in (x * whole, whole, positive)]
+    expected[0] /= expected[1]
+    # an edge that rounds otherwise may move one score to the next cell
+    assert abs(len(found[0]) - len(there)) <= 2
+    if len(found[0]) == len(there):
+        differ = [np.abs(a - b) > 1e-9 for a, b in zip(found, expected, strict=True)]
+        assert np.sum(differ) <= 12
+    assert_allclose([found[1].sum(), found[2].sum()], [whole.sum(), positive.sum()], rtol=1e-12)
+
+
+def test_blocks_give_what_the_whole_gives():
+    rng = np.random.default_rng(0)
+    for n, k in ((0, 1), (1, 1), (NUMBERS, 1), (NUMBERS + 1, 1), (3 * NUMBERS, 7), (5, 99_999)):
+        assert [i for block in blocks(n, k) for i in range(n)[block]] == list(range(n))
+        scores = rng.random((n, min(k, 9)))
+        assert_array_equal(in_blocks(np.sqrt, scores), np.sqrt(scores))
+        assert_array_equal(in_blocks(lambda s: s.sum(axis=1), scores), scores.sum(axis=1))
+    scores, y = drawn(300, "uniform")
+    smooth = VennAbers().fit(scores, y).smooth_
+    new = rng.random(3 * NUMBERS + 5)
+    parts = [smooth.read(new[i : i + 1000]) for i in range(0, len(new), 1000)]
+    assert_array_equal(smooth.read(new), np.concatenate(parts))
+    columns = np.column_stack([drawn(90, "uniform", seed)[0] for seed in range(4)])
+    model = VennAbers().fit(columns, rng.integers(0, 4, 90))
+    new = rng.random((NUMBERS, 4))
+    whole = model.predict_multiprobability(new)
+    for i in range(0, len(new), 1111):
+        part = model.predict_multiprobability(new[i : i + 1111])
+        assert_array_equal(part.lower, whole.lower[i : i + 1111])
+        assert_array_equal(part.upper, whole.upper[i : i + 1111])
+
+
+@pytest.mark.parametrize("merge", ("smooth", "log", "brier", "midpoint"))
+def test_probabilities_are_the_merged_bounds_to_the_last_bit(merge):
+    for kind in KINDS:
+        scores, y = drawn(2000, kind)
+        new = drawn(NUMBERS + 77, kind, 1)[0]
+        model = VennAbers(merge).fit(scores, y)
+        smooth = model.predict_smooth(new) if merge == "smooth" else None
+        expected = model.predict_multiprobability(new).merge(merge, smooth)
+        assert_array_equal(model.predict_proba(new), expected)

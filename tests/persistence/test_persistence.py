@@ -1,5 +1,6 @@
 """Model files: bit-identical after loading, and data that cannot run or reach outside itself."""
 
+import inspect
 import io
 import json
 import os
@@ -52,6 +53,7 @@ from vennforest import (
 from vennforest._validation import InputError
 from vennforest.calibrators.venn import taxonomies
 from vennforest.persistence.archive import FORMAT, read_header
+from vennforest.persistence.trusted import is_estimator
 from vennforest.sources import HonestForest
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
@@ -539,3 +541,51 @@ def test_the_import_of_vennforest_leaves_skops_alone():
     code = "import sys, vennforest; print(sorted({'skops', 'skrub', 'typer'} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+# --- skops without its search of scikit-learn ------------------------------------------------
+
+
+def test_an_estimator_is_what_skops_would_find_by_its_search():
+    from skops.io._trusted_types import SKLEARN_ESTIMATOR_TYPE_NAMES
+
+    assert len(SKLEARN_ESTIMATOR_TYPE_NAMES) > 150
+    assert all(map(is_estimator, SKLEARN_ESTIMATOR_TYPE_NAMES))
+    every = {
+        f"{place}.{name}"
+        for module, content in list(sys.modules.items())
+        if module.startswith("sklearn")
+        for name, kind in inspect.getmembers(content, inspect.isclass)
+        for place in (module, kind.__module__)
+    }
+    assert len(every) > 2000
+    assert {name for name in every if is_estimator(name)} <= set(SKLEARN_ESTIMATOR_TYPE_NAMES)
+    for name in ("sklearn", "RandomForestClassifier", "sklearn..Pipeline", "", "sklearn._x.Y"):
+        assert not is_estimator(name)
+
+
+COMMAND = """
+import sys
+from vennforest import _own_process
+_own_process.OWN = True
+import sklearn.utils, vennforest
+search = sklearn.utils.all_estimators
+model = vennforest.load(sys.argv[1])
+from skops.io import _trusted_types
+assert _trusted_types.SKLEARN_ESTIMATOR_TYPE_NAMES == []
+assert sklearn.utils.all_estimators is search
+assert not any(name.startswith("sklearn.gaussian_process") for name in sys.modules)
+print(model.predict_proba([[0.5, 0.5]]).tolist())
+"""
+
+
+def test_a_command_reads_models_without_the_search(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 2))
+    steps = make_pipeline(StandardScaler(), LogisticRegression())
+    model = CalibratedClassifier(steps, cv=2).fit(X, X[:, 0] > rng.random(60))
+    path = tmp_path / "model.skops"
+    vennforest.save(model, path)
+    child = [sys.executable, "-W", "ignore", "-c", COMMAND, str(path)]
+    said = subprocess.run(child, check=True, capture_output=True, text=True).stdout
+    assert json.loads(said) == model.predict_proba([[0.5, 0.5]]).tolist()

@@ -32,7 +32,7 @@ from vennforest.persistence.forests import skops_with_forests
 from vennforest.persistence.integrity import check_structure
 from vennforest.persistence.nodes import check_nodes
 from vennforest.persistence.states import check_states, forget_folders, named_types, write_once
-from vennforest.persistence.trusted import trusted_among
+from vennforest.persistence.trusted import import_skops, trusted_among
 from vennforest.transductive.classifier import TransductiveClassifier
 
 MODELS = (
@@ -313,7 +313,7 @@ def _version(name: str) -> str | None:
 
 def _need_skops() -> None:
     try:
-        import skops.io  # noqa: F401
+        import_skops()
     except ImportError as missing:
         raise ImportError(
             "model files need skops: install it with pip install 'vennforest[all]'"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Iterable
+from inspect import isabstract
+
+import sklearn.utils
+from sklearn.base import BaseEstimator
+
+from vennforest import _own_process
 
 ROOMS = (
     "calibrators",
@@ -76,6 +83,11 @@ _SKRUB = frozenset(
     }
 )
 
+_NOT_SEARCHED = frozenset(
+    {"tests", "externals", "setup", "conftest", "experimental", "estimator_checks"}
+)
+"""Parts of scikit-learn in which it does not look for estimators."""
+
 OTHERS = (
     *(f"sklearn.{module}.{name}" for module, names in _SKLEARN.items() for name in names),
     "collections.OrderedDict",
@@ -91,9 +103,55 @@ def trusted_among(names: Iterable[str]) -> list[str]:
     ----------
     names : iterable of str
         Types with their modules, such as ``"vennforest.calibrators.platt.PlattMap"``. Of these
-        only modules of vennforest are imported.
+        only modules of vennforest and public ones of scikit-learn are imported.
     """
-    return [name for name in names if name in OTHERS or _is_skrubs(name) or _is_own(name)]
+    return [
+        name
+        for name in names
+        if name in OTHERS or _is_skrubs(name) or _is_own(name) or is_estimator(name)
+    ]
+
+
+def import_skops() -> None:
+    """Import skops; in a process that runs a command alone without its search of scikit-learn.
+
+    When it is imported skops imports every module of scikit-learn, to list the estimators that it
+    trusts, which takes as long as everything else that ``vennforest predict`` does to one row.
+    `is_estimator` tells of one at a time whether it would be in the list, so that we do not need
+    it. Whoever else used skops in this process would miss it: hence only where there is nobody.
+    """
+    if not _own_process.OWN or "skops.io" in sys.modules:
+        import skops.io
+    else:
+        search = sklearn.utils.all_estimators
+        sklearn.utils.all_estimators = lambda *_, **__: []
+        try:
+            import skops.io  # noqa: F401
+        finally:
+            sklearn.utils.all_estimators = search
+
+
+def is_estimator(name: str) -> bool:
+    """Tell whether scikit-learn's ``all_estimators`` would list a type, without listing all.
+
+    It lists what is public, no abstract base, and not behind ``sklearn.experimental``.
+    """
+    module, _, own = name.rpartition(".")
+    public = module.partition("._")[0]
+    parts = public.split(".")
+    if parts[0] != "sklearn" or own.startswith("_") or not _NOT_SEARCHED.isdisjoint(parts):
+        return False
+    try:
+        found = getattr(importlib.import_module(public), own, None)
+    except (ImportError, ValueError):
+        return False
+    return (
+        isinstance(found, type)
+        and issubclass(found, BaseEstimator)
+        and found is not BaseEstimator
+        and not isabstract(found)
+        and f"{found.__module__}.{found.__name__}" == name
+    )
 
 
 def _is_skrubs(name: str) -> bool:
