@@ -3,9 +3,12 @@
 import io
 import json
 import zipfile
+from unittest import mock
 
 import numpy as np
 
+import vennforest
+from vennforest.persistence import model_file
 from vennforest.persistence.archive import HEADER, SCHEMA
 
 
@@ -14,6 +17,12 @@ def parts_of(path):
     with zipfile.ZipFile(path) as file:
         parts = {name: file.read(name) for name in file.namelist()}
     return json.loads(parts.pop(SCHEMA)), json.loads(parts.pop(HEADER)), parts
+
+
+def save_spoilt(model, path):
+    """Save a model that ``save`` refuses since it is not as ``fit`` left it."""
+    with mock.patch.object(model_file, "check_unchanged"):
+        vennforest.save(model, path)
 
 
 def write_parts(path, schema, header, parts):

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import vennforest
+from forging import save_spoilt
 from oracles import monitoring as oracle
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
@@ -156,7 +157,7 @@ def test_parts_missing_labels_and_files(tmp_path):
         spoilt = ProtectedClassifier(model)
         spoilt.update(X[100:110], y[100:110])
         setattr(spoilt, name, wrong)
-        vennforest.save(spoilt, tmp_path / "spoilt.skops")
+        save_spoilt(spoilt, tmp_path / "spoilt.skops")
         with pytest.raises(InputError, match="damaged"):
             vennforest.load(tmp_path / "spoilt.skops")
 

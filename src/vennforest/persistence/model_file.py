@@ -210,12 +210,7 @@ def write_model(
             "model must be grouped by a column to be saved, got one grouped by a function, which "
             "a file of data cannot hold: put its labels into a column of X"
         )
-    try:
-        model.check_loaded()
-    except Exception as error:  # a parameter of any type, an attribute that is gone
-        raise InputError(
-            f"model must be as fit left it to be saved, got one that was changed: {one_line(error)}"
-        ) from error
+    check_unchanged(model)
     _need_skops()
     from skops.io._utils import get_state
 
@@ -248,6 +243,22 @@ def write_model(
             ) from error
         header = {**_header(model, origins), **(about or {})}
         file.writestr(HEADER, json.dumps(header, indent=2, ensure_ascii=False))
+
+
+def check_unchanged(model: Any) -> None:
+    """Refuse to save what would be refused on loading.
+
+    Raises
+    ------
+    InputError
+        If the model is not as ``fit`` left it.
+    """
+    try:
+        model.check_loaded()
+    except Exception as error:  # a parameter of any type, an attribute that is gone
+        raise InputError(
+            f"model must be as fit left it to be saved, got one that was changed: {one_line(error)}"
+        ) from error
 
 
 class _FastNames:
