@@ -73,9 +73,6 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     TypeError
         If it is not a model of vennforest, or holds what a file of data cannot: a function with no
         name that can be imported, or an object that skops does not know.
-    InputError
-        A ``ValueError``: a parameter or an attribute was set after ``fit`` to what ``fit`` would
-        not have left, so that ``load`` would refuse the file.
     NotFittedError
         Before ``fit``.
     ImportError
@@ -210,12 +207,6 @@ def write_model(
             "model must be grouped by a column to be saved, got one grouped by a function, which "
             "a file of data cannot hold: put its labels into a column of X"
         )
-    try:
-        model.check_loaded()
-    except Exception as error:  # a parameter of any type, an attribute that is gone
-        raise InputError(
-            f"model must be as fit left it to be saved, got one that was changed: {one_line(error)}"
-        ) from error
     _need_skops()
     from skops.io._utils import get_state
 
@@ -247,7 +238,12 @@ def write_model(
                 f"model must hold dictionaries with keys of text or numbers alone: {error}"
             ) from error
         header = {**_header(model, origins), **(about or {})}
-        file.writestr(HEADER, json.dumps(header, indent=2, ensure_ascii=False))
+        try:
+            file.writestr(HEADER, json.dumps(header, indent=2, ensure_ascii=False))
+        except TypeError as error:  # a parameter that was set after fit
+            raise TypeError(
+                f"model must have parameters that fit would take to be saved: {one_line(error)}"
+            ) from error
 
 
 class _FastNames:
