@@ -268,8 +268,9 @@ def test_every_estimator_and_its_recipe(name):
     X.iloc[3, 0] = np.nan
     test = np.arange(90) >= 60
     with threadpool_limits(1):  # boosting spreads 60 rows over threads
-        found = evaluate(X, y, estimator=name, test=test, n_trees=10, methods=["venn-abers"])
-        check_recipe(found, X, y, test)
+        for methods in (["venn-abers"], ["platt", "venn-abers"]):
+            found = evaluate(X, y, estimator=name, test=test, n_trees=10, methods=methods)
+            check_recipe(found, X, y, test)
 
 
 def check_recipe(found, X, y, test):
@@ -422,3 +423,20 @@ def test_the_command_judges_a_model_and_a_table_apart(tmp_path, capsys):
     frames[1].drop(columns="word").to_csv(test, index=False)
     assert run(*command, train, "--test", test) == 2
     assert "lacks the column 'word'" in capsys.readouterr().err
+
+
+def test_differences_and_costs_are_written_with_the_same_decimals():
+    from vennforest.report.numbers import alike, with_margin
+
+    assert with_margin(0.017, 0.16) == ("0.02", "0.16")
+    assert with_margin(0.0089, 0.026) == ("0.009", "0.026")
+    assert with_margin(0.016, 0.0012) == ("0.0160", "0.0012")
+    assert with_margin(0.00053, 1.4e-19) == ("0.000530", "under 0.000001")  # folds all alike
+    assert with_margin(0.0, 0.0) == ("0", "0")
+    assert with_margin(0.25, float("inf")) == ("0.25", "–")
+    assert alike([2.268, 2.24, -0.0275, -0.121, 0.0665], -0.0275) == [
+        "2.268", "2.240", "−0.028", "−0.121", "0.067",
+    ]  # fmt: skip
+    assert alike([1200.0, 1200.0004, -0.0004], -0.0004) == ["1,200.00000", "1,200.00040",
+                                                             "−0.00040"]  # fmt: skip
+    assert alike([0.0, 0.0], 0.0) == ["0.000", "0.000"]

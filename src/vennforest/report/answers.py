@@ -9,6 +9,7 @@ import numpy as np
 from vennforest.report.levels import event_of, is_rare, share_of_positive
 from vennforest.report.measures import Measures
 from vennforest.report.numbers import (
+    alike,
     area,
     number_of_points,
     p_value,
@@ -216,10 +217,12 @@ def worth(evaluation: Evaluation) -> tuple[str, list[str]]:
     constant = costs.decisions[int(always.argmin())]
     made = evaluation.decisions[evaluation.verdict.method]
     name = evaluation.names[evaluation.verdict.method]
+    amounts = [made.mean_cost, float(always.min())]
+    amounts += [gap.mean, gap.mean - gap.margin, gap.mean + gap.margin]
+    mine, theirs, saved, least, most = alike(amounts, gap.mean)
     compared = (
-        f"deciding by {name} costs {made.mean_cost:.4g} a row, always “{constant}” costs "
-        f"{always.min():.4g} (difference {_cost(gap.mean)}, 95 % interval "
-        f"{_cost(gap.mean - gap.margin)} to {_cost(gap.mean + gap.margin)})"
+        f"deciding by {name} costs {mine} a row, always “{constant}” costs {theirs} (difference "
+        f"{saved}, 95 % interval {least} to {most})"
     )
     decided = costs.decide(evaluation.folds.estimates[evaluation.verdict.method].p)
     if len(np.unique(decided)) == 1:
@@ -242,7 +245,3 @@ def worth(evaluation: Evaluation) -> tuple[str, list[str]]:
         if count
     )
     return lead, [f"It decides {shown}."]
-
-
-def _cost(value: float) -> str:
-    return f"{value:.3g}".replace("-", "−")

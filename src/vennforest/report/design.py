@@ -56,13 +56,17 @@ def methods(evaluation: Evaluation) -> str:
         "has learnt nothing useful."
     )
     if len(evaluation.measures) > 1:
-        sentences.append("✓ marks the best value of each measure; the recommended one is shaded.")
+        sentences.append(
+            "✓ marks the best value of each measure, unless most share it; the "
+            "recommended one is shaded."
+        )
     return " ".join(sentences)
 
 
 def _trees(evaluation: Evaluation) -> str:
+    if evaluation.settings["subforest"] == "all":
+        return "All methods score new rows with all trees."
     which = {
-        "all": "use all trees too",
         "exchangeable": "use the trees that did not see one calibration row",
         "joined": "let the new row join the bags",
         "random": "use as many random trees as did not see one calibration row",

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
+from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.multiprobability import Multiprobability
 from vennforest.prediction import predict_together
@@ -77,7 +78,7 @@ def cross_validate(
         splits = shuffled(codes, groups, _fitting_folds(codes, classes, n_folds, notes), seed)
     unfitted = CalibratedClassifier(
         estimator,
-        method=next((method for method in methods if method != RAW), RAW),
+        method=_first(methods),
         calibrate_on="oob" if learner is LEARNERS[FOREST] and groups is None else "auto",
         ensemble=False,
         subforest=subforest,
@@ -234,10 +235,23 @@ def _predicted(
     )
 
 
+def _first(methods: Sequence[str]) -> str:
+    """Return the method that the model of a fold is fitted with, whose scores serve all others.
+
+    One with bounds where there is one: for others inner folds are stratified, with which bounds
+    are not exact, and which would not be those of the recommended method by itself.
+    """
+    calibrated = [method for method in methods if method != RAW]
+    bounded = [method for method in calibrated if METHODS[method].bounds]
+    return next(iter([*bounded, *calibrated]), RAW)
+
+
 def _judged(model: CalibratedClassifier, methods: Sequence[str], X_new: Any) -> _Fold:
     """Predict new rows by every method, from one fitted model."""
     calibrated = [method for method in methods if method != RAW]
-    models = [model, *(model.recalibrate(method) for method in calibrated[1:])]
+    models = [
+        model if method == model.method else model.recalibrate(method) for method in calibrated
+    ]
     fitted = model.estimator_
     estimates: dict[str, MethodEstimates] = {
         RAW: MethodEstimates(fitted.predict_proba(X_new), None)

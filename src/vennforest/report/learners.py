@@ -73,7 +73,11 @@ def _catboost(trees: int, seed: int, n_jobs: int | None) -> Any:
     from catboost import CatBoostClassifier
 
     return CatBoostClassifier(
-        n_estimators=trees, random_state=seed, verbose=False, allow_writing_files=False
+        n_estimators=trees,
+        random_state=seed,
+        thread_count=-1 if n_jobs is None else n_jobs,
+        verbose=False,
+        allow_writing_files=False,
     )
 
 
@@ -131,7 +135,8 @@ LEARNERS: dict[str, Learner] = {
         "CatBoost model",
         "CatBoost of {trees} trees",
         ("from catboost import CatBoostClassifier",),
-        "CatBoostClassifier(n_estimators={trees}, random_state={seed}, verbose=False)",
+        "CatBoostClassifier(n_estimators={trees}, random_state={seed}, verbose=False, "
+        "allow_writing_files=False)",
         _catboost,
     ),
 }

@@ -81,6 +81,32 @@ def decimals(values: Iterable[float | None], least: int = 3) -> int:
     return min(MOST_DIGITS, digits)
 
 
+def with_margin(mean: float, margin: float) -> tuple[str, str]:
+    """Return a difference and half its interval with the same decimals, two of which count."""
+    if not math.isfinite(margin):
+        return f"{mean:.2g}", "–"
+    sizes = [_significant(size) for size in (margin, abs(mean) / 10) if size > 0]
+    digits = min(2 * MOST_DIGITS, min(sizes, default=0))
+    shown = f"{margin:.{digits}f}"
+    if margin > 0 and float(shown) == 0:
+        shown = f"under {10.0**-digits:.{digits}f}"
+    return f"{mean:.{digits}f}", shown
+
+
+def alike(values: Iterable[float], gap: float) -> list[str]:
+    """Return amounts with the same decimals: four digits of the largest, two of their gap."""
+    listed = list(values)
+    largest = max((abs(value) for value in listed if value), default=1.0)
+    digits = max(0, 3 - math.floor(math.log10(largest)))
+    if gap:
+        digits = max(digits, min(MOST_DIGITS, _significant(abs(gap))))
+    texts = [f"{value:,.{digits}f}" for value in listed]
+    return [
+        (text if float(text.replace(",", "")) else text.lstrip("-")).replace("-", "−")
+        for text in texts
+    ]
+
+
 def p_value(value: float) -> str:
     """Return a p-value behind its relation."""
     return "< 0.001" if value < 0.001 else f"= {value:.2g}"

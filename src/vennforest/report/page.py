@@ -178,12 +178,20 @@ def _best(evaluation: Evaluation, column: Column, digits: int) -> str | None:
     values = _values(evaluation, column)
     if not column.best or len(evaluation.measures) < 2 or not values:
         return None
-    return _text(max(values) if column.best > 0 else min(values), digits)
+    best = _text(max(values) if column.best > 0 else min(values), digits)
+    shared = [_text(value, digits) for value in values].count(best)
+    return best if 2 * shared <= len(evaluation.measures) else None  # else it tells nothing
 
 
 def _text(value: float, digits: int) -> str:
     """Return a number with a true minus, and none before a zero."""
     text = f"{value:.{digits}f}"
+    return (text if float(text) else text.lstrip("-")).replace("-", "−")
+
+
+def _signed(value: float, form: str = "%+.4f") -> str:
+    """Return a number in a form with a true minus, and none before a zero."""
+    text = form % value
     return (text if float(text) else text.lstrip("-")).replace("-", "−")
 
 
@@ -245,7 +253,7 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
         prob=lambda p: "–" if p is None else numbers.probability(p),
         share=lambda p: "–" if p is None else numbers.percent(p),
         count="{:,}".format,
-        minus=lambda value, form="%+.4f": (form % value).replace("-", "−"),
+        minus=_signed,
     )
     page: str = environment.get_template("page.html.j2").render(
         evaluation=evaluation,

@@ -10,12 +10,14 @@ from vennforest._validation import is_frame
 from vennforest.report.answers import LEAST, believed, knows, shares, signed, worth
 from vennforest.report.evaluation import NAMES, versions
 from vennforest.report.levels import event_of, is_rare, level_of
+from vennforest.report.measures import Difference
 from vennforest.report.numbers import (
     area,
     number_of_points,
     percent,
     points,
     rows,
+    with_margin,
     within,
 )
 from vennforest.report.predictions import RAW
@@ -139,7 +141,7 @@ def use(evaluation: Evaluation) -> tuple[str, list[str]]:
     better = [other for other, gap in verdict.against.items() if gap.clear and gap.mean < 0]
     if better:
         gaps = ", ".join(
-            f"{evaluation.names[other]} (by {_loss(-verdict.against[other].mean)} in "
+            f"{evaluation.names[other]} (by {_gap(verdict.against[other])[0]} in "
             f"{verdict.by[other]})"
             for other in better
         )
@@ -151,15 +153,15 @@ def use(evaluation: Evaluation) -> tuple[str, list[str]]:
     return lead, sentences
 
 
-def _loss(value: float) -> str:
-    return f"{value:.2g}"
+def _gap(gap: Difference) -> tuple[str, str]:
+    return with_margin(abs(gap.mean), gap.margin)
 
 
 def _against_raw(evaluation: Evaluation) -> str:
     verdict = evaluation.verdict
     gap, loss = verdict.against[RAW], verdict.by[RAW]
     raw = evaluation.names[RAW].replace("Raw", "raw", 1)
-    size = f"{_loss(abs(gap.mean))} ± {_loss(gap.margin)}"
+    size = " ± ".join(_gap(gap))
     why = "" if loss == "log loss" else ", compared since a log loss is infinite,"
     if not gap.clear:
         return (
@@ -202,17 +204,19 @@ def _settled(evaluation: Evaluation, method: str) -> list[str]:
     bounds = folds.estimates[method].bounds
     assert bounds is not None
     settled = settled_labels(bounds)
-    best = bounds.lower.argmax(axis=1)
-    if len(np.unique(best)) == 1 and settled.all():
+    label = folds.estimates[method].p.argmax(axis=1)
+    if len(np.unique(label)) == 1 and settled.all():
         return []
-    right = best == folds.codes
+    right = label == folds.codes
     if settled.all():
         return [f"The most probable class is the same at both for all {rows(len(settled))}."]
     n = int((~settled).sum())
+    good = f"{percent(float(right[~settled].mean()))} of their labels are right"
+    if n == 1:
+        good = f"its label is {'right' if right[~settled].all() else 'wrong'}"
     sentences = [
         f"For {rows(n)} of {len(settled):,} ({percent(n / len(settled))}) the most probable class "
-        f"depends on where in the interval the probability lies: "
-        f"{percent(float(right[~settled].mean()))} of their labels are right."
+        f"depends on where in the interval the probability lies: {good}."
     ]
     if settled.any():
         sentences.append(
@@ -266,12 +270,15 @@ def against(evaluation: Evaluation) -> list[dict[str, Any]]:
             verdict = "no difference beyond chance"
         else:
             verdict = "worse" if gap.mean > 0 else "better"
+        shown, margin = _gap(gap)
+        sign = "+" if gap.mean > 0 else "−" if gap.mean < 0 else ""
         found.append(
             {
                 "name": evaluation.names[method],
                 "loss": evaluation.verdict.by[method],
                 "mean": gap.mean,
                 "margin": gap.margin,
+                "size": (sign + shown, margin),
                 "verdict": verdict,
             }
         )
