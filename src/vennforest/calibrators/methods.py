@@ -78,9 +78,8 @@ def check_method(method: object, name: str = "method") -> Method:
         A ``ValueError``: there is none of this name.
     """
     if not isinstance(method, str) or method not in METHODS:
-        raise InputError(
-            f"{name} must be one of {list(METHODS)} or a calibrator instance, got {method!r}"
-        )
+        other = " or a calibrator instance" if name == "method" else ""
+        raise InputError(f"{name} must be one of {list(METHODS)}{other}, got {method!r}")
     return METHODS[method]
 
 

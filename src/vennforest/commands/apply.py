@@ -120,7 +120,9 @@ def apply_file(
     try:
         calibrator = Calibrator.from_json(text)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(
+            f"{path} holds no calibrator, as vennforest calibrate writes them: {one_line(error)}"
+        ) from error
     k = len(calibrator.classes_)
     named = list(scores) or json.loads(text).get("about", {}).get("scores", [])
     if not named:

@@ -27,7 +27,7 @@ from vennforest.sources import Subforest
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.cells import PLURAL
 from vennforest.tables.known_rows import sketch_rows
-from vennforest.tables.read import read_table
+from vennforest.tables.read import find_column, read_table
 from vennforest.tables.target import LabelledTable, split_target
 from vennforest.tables.types import read_types
 
@@ -141,7 +141,7 @@ def fit_file(
         If a file or option is not what it should be.
     """
     start = time.perf_counter()
-    options = _check_options(method, calibrate_on, merge, subforest, n_draws, by)
+    options = _check_options(method, calibrate_on, merge, subforest, n_draws, by, jobs)
     check_output(output, {"table": data, "file of types": types})
     if guessed is not None:
         check_output(guessed, {"table": data, "model": output})
@@ -158,6 +158,8 @@ def fit_file(
         note(sentence)
     if guessed is not None:
         table.write_types(guessed)
+    if by is not None:
+        find_column(table.X, by)
     model = _fit(table, options, trees, seed, jobs, note)
     columns = _columns_of(model)
     labels, counts = np.unique(table.y, return_counts=True)
@@ -185,13 +187,21 @@ def fit_file(
 
 
 def _check_options(
-    method: str, calibrate_on: str, merge: str, subforest: str, n_draws: int, by: str | None
+    method: str,
+    calibrate_on: str,
+    merge: str,
+    subforest: str,
+    n_draws: int,
+    by: str | None,
+    jobs: int | None,
 ) -> dict[str, Any]:
     """Return checked parameters of the classifier."""
     check_method(method, "--method")
     check_option(calibrate_on, CalibrateOn, "--calibrate-on")
     check_option(merge, ClassifierMerge, "--merge")
     check_option(subforest, Subforest, "--subforest")
+    if jobs == 0:
+        raise InputError("--jobs must be a number of processors, or -1 for all, got 0")
     return {
         "method": method,
         "calibrate_on": calibrate_on,

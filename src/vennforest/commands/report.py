@@ -23,6 +23,7 @@ from vennforest.commands.report_table import (
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say
 from vennforest.decisions.costs import cost_file
 from vennforest.report import CostMatrix, Evaluation, evaluate
+from vennforest.report.splits import times
 
 
 def run(
@@ -127,6 +128,8 @@ def _trained(
     table: ReportTable, columns: Columns, costs: CostMatrix | None, options: dict[str, Any]
 ) -> Evaluation:
     methods = options["methods"]
+    if methods is not None and not names_in(methods):
+        raise InputError(f"--methods must name one method at least, got {methods!r}")
     with progress_bar("Folds") as progress:
         return evaluate(
             table.labelled.X,
@@ -140,7 +143,7 @@ def _trained(
             positive=options["positive"],
             random_state=options["seed"],
             n_jobs=options["jobs"],
-            time=None if columns.time is None else table.values[columns.time],
+            time=None if columns.time is None else times(table.values[columns.time], columns.time),
             test=table.test,
             types=table.labelled.types or None,
             progress=progress,

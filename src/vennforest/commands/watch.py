@@ -171,9 +171,10 @@ def _in_order(
         try:
             values = _dates(values)
         except (ValueError, TypeError) as error:
+            row = _first_no_date(values)
             raise InputError(
-                f"the time {name!r} must hold numbers, or dates as 2024-12-31 or 2024-12-31 23:59: "
-                f"{one_line(error)}"
+                f"the time {name!r} must hold numbers, or dates as 2024-12-31 or 2024-12-31 23:59, "
+                f"got {str(given.iloc[row])!r} in row {row + 1}"
             ) from error
     numbers = as_numbers(values)
     if (np.diff(numbers) < 0).any():
@@ -181,6 +182,11 @@ def _in_order(
         order = np.argsort(numbers, kind="stable")
         table, values = table.iloc[order].reset_index(drop=True), values[order]
     return table, values
+
+
+def _first_no_date(texts: NDArray[Any]) -> int:
+    found = pd.to_datetime(pd.Series(texts), utc=True, format="ISO8601", errors="coerce")
+    return int(found.isna().to_numpy().argmax())
 
 
 def _dates(texts: NDArray[Any]) -> NDArray[Any]:

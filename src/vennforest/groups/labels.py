@@ -114,8 +114,8 @@ class Grouping:
         many = len(values) + absent.any()
         if 2 * many > n > 2:
             raise InputError(
-                f"by must put rows into few groups, got {many} groups of {n} rows: give a function "
-                "that rounds or bins them"
+                f"by must put rows into few groups, got {many} groups of {n} rows: round or bin "
+                "the values first, or in Python give a function that does"
             )
         grouping = cls(groups, values, bool(absent.any()))
         codes = grouping._codes(labels, absent)

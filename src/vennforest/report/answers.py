@@ -186,19 +186,21 @@ def _on_average(evaluation: Evaluation, method: str, m: Measures) -> str:
             f"{int(outcome.sum()):,}."
         )
     mean = m.accuracy + m.overconfidence
-    if abs(m.overconfidence) < 0.005:
+    p = evaluation.folds.estimates[method].p.max(axis=1)
+    error = float(np.sqrt((p * (1 - p)).sum()) / len(p))
+    small, chance = abs(m.overconfidence) < 0.005, abs(m.overconfidence) <= 1.96 * error
+    if small and chance:
         return (
             f"Its mean confidence in its labels ({percent(mean)}) matches its accuracy "
             f"({percent(m.accuracy)})."
         )
-    p = evaluation.folds.estimates[method].p.max(axis=1)
-    error = float(np.sqrt((p * (1 - p)).sum()) / len(p))
-    if abs(m.overconfidence) < 1.96 * error:
+    if chance:
         return (
             f"Its mean confidence is {percent(mean)}, its accuracy {percent(m.accuracy)}: no "
             "difference beyond chance."
         )
     how = "overconfident" if m.overconfidence > 0 else "underconfident"
+    how = f"a little {how}" if small else how
     return (
         f"It is {how}: its mean confidence is {percent(mean)}, its accuracy {percent(m.accuracy)}."
     )

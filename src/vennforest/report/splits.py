@@ -154,7 +154,8 @@ def times(column: Any, name: str) -> FloatArray:
     kind, written = cells.learn()
     if kind not in ("number", "date", "duration"):
         raise InputError(
-            f"the time column {name!r} must hold numbers or dates in one format, got {kind}"
+            f"the times {name!r} must be numbers or dates in one format, got {kind}: write dates "
+            "as 2021-01-25, or declare their format with --types"
         )
     read = cells.read(kind, written).to_numpy()
     if read.dtype.kind == "M":

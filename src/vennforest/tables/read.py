@@ -78,7 +78,17 @@ def find_column(table: pd.DataFrame, name: str, what: str = "column") -> str:
     InputError
         If there is no such column.
     """
-    names = list(table.columns)
+    return find_name(list(table.columns), name, what)
+
+
+def find_name(names: list[str], name: str, what: str = "column", where: str = "") -> str:
+    """Return a name that is among some, refused with close ones where it is not.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
     if name in names:
         return name
     lower = {column.strip().lower(): column for column in names}
@@ -88,4 +98,4 @@ def find_column(table: pd.DataFrame, name: str, what: str = "column") -> str:
     else:
         shown = ", ".join(map(repr, names[:8]))
         hint = f"there are {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-    raise InputError(f"there is no {what} {name!r}: {hint}")
+    raise InputError(f"there is no {what} {name!r}{where}: {hint}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from vennforest._validation import FloatArray, InputError
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.tables.cells import Column, number, numbers
+from vennforest.tables.read import find_name
 from vennforest.tables.stream import TableFile
 from vennforest.tables.target import MOST_CLASSES
 
@@ -31,10 +31,7 @@ def check_names(table: TableFile, names: Sequence[str]) -> None:
         Naming the first, and what is close to it.
     """
     for name in names:
-        if name not in table.names:
-            close = get_close_matches(name, table.names, n=1)
-            hint = f": did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"there is no column {name!r} in {table.path}{hint}")
+        find_name(table.names, name, where=f" in {table.path}")
     if len(set(names)) < len(names):
         raise InputError(f"columns must be named once each, got {', '.join(names)}")
 

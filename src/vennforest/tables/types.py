@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from vennforest._files import refuse_special, write_text
+from vennforest._files import one_line, refuse_special, write_text
 from vennforest._validation import InputError
 from vennforest.tables.cells import Column, Kind
 from vennforest.tables.written import PLAIN, NumberFormat
@@ -47,8 +47,10 @@ def read_types(path: Path) -> dict[str, str]:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"there is no file of types {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the types in {path} cannot be read as text: {error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} must hold {FORM}, got no text") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {one_line(error)}") from None
     try:
         toml = path.suffix.lower() == ".toml"
         types = tomllib.loads(text) if toml else json.loads(text, object_pairs_hook=_once)
