@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -61,17 +62,26 @@ def test_fit_beside_cross_validation(data, versus):
     )
 
 
-@pytest.mark.parametrize("n_jobs", (1, 2))
-def test_predict(n_jobs, data, models, versus):
-    own, _ = models
-    own.set_params(n_jobs=n_jobs)
-    model = CalibratedClassifier(forest(), random_state=0, n_jobs=n_jobs).fit(*data)
+@cache
+def fitted(k, n_jobs):
+    """Return rows, and a model of them with default settings."""
+    X, y = make_classification(
+        15_000, 20, n_informative=8, n_classes=k, n_clusters_per_class=1, flip_y=0.1, random_state=0
+    )
+    return X, CalibratedClassifier(forest(n_jobs=-1), random_state=0, n_jobs=n_jobs).fit(X, y)
+
+
+@pytest.mark.parametrize("what", ("predict_proba", "predict_multiprobability"))
+@pytest.mark.parametrize(("k", "n_jobs", "at_most"), [(2, 1, 0.35), (2, 2, 0.35), (26, 1, None)])
+def test_predict(k, n_jobs, at_most, what, versus):
+    X, model = fitted(k, n_jobs)
+    own = model.estimator_.set_params(n_jobs=n_jobs)
     versus(
-        f"predict_proba of 15,000 rows, exchangeable, n_jobs={n_jobs}",
-        "the forest's own",
-        lambda: model.predict_proba(data[0]),
-        lambda: own.predict_proba(data[0]),
-        0.25,
+        f"default {what} of 15,000 rows, 200 trees, {k} classes, n_jobs={n_jobs}",
+        "the forest's own predict_proba",
+        lambda: getattr(model, what)(X),
+        lambda: own.predict_proba(X),
+        at_most,
         rounds=9,
     )
 
