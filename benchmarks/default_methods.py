@@ -78,7 +78,7 @@ def mean_of_models(fold):
 
 
 def cross_venn_abers(fold):
-    """Return cross Venn–Abers: one calibrator a fold, merged as the library does."""
+    """Return cross Venn–Abers: one calibrator per fold, merged as the library does."""
     if "fold" not in fold:
         return None
     bounds, merged = [], []

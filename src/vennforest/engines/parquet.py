@@ -130,7 +130,7 @@ class ParquetColumns:
             Keep score vectors.
         most : int
             Distinct scores up to which they are kept as they are; beyond, probabilities go on a
-            grid of log-odds. None is returned where they are no probabilities.
+            grid of log-odds. None is returned where they are not probabilities.
 
         Raises
         ------
