@@ -118,11 +118,15 @@ def apply_file(
     except OSError as error:
         raise InputError(f"{path} cannot be read: {one_line(error)}") from error
     try:
+        json.loads(text)
+    except ValueError:
+        raise InputError(
+            f"{path} holds no calibrator, which vennforest calibrate writes as JSON"
+        ) from None
+    try:
         calibrator = Calibrator.from_json(text)
     except InputError as error:
-        raise InputError(
-            f"{path} holds no calibrator, as vennforest calibrate writes them: {one_line(error)}"
-        ) from error
+        raise InputError(f"{path}: {error}") from error
     k = len(calibrator.classes_)
     named = list(scores) or json.loads(text).get("about", {}).get("scores", [])
     if not named:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import norm
+from scipy.stats import t as student
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, IntArray
 from vennforest.report.predictions import MethodEstimates
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Level:
     share : float
         Share of them for which the event happened.
     least, most : float
-        Wilson's 95 % confidence interval of that share, with rows taken as independent.
+        Wilson's 95 % confidence interval of that share, see `share_interval`.
     """
 
     n: int
@@ -48,10 +49,37 @@ class Level:
     most: float
 
 
-def wilson(n: int, events: int) -> tuple[float, float]:
-    """Return the 95 % confidence interval (Wilson) of a share of n."""
-    span = binomtest(events, n).proportion_ci(0.95, method="wilson")
-    return float(span.low), float(span.high)
+def share_interval(outcome: FloatArray, groups: IntArray | None = None) -> tuple[float, float]:
+    """Return the 95 % confidence interval (Wilson) of the share of events.
+
+    Parameters
+    ----------
+    outcome : ndarray of shape (n,)
+        1 where the event happened, else 0.
+    groups : ndarray of shape (n,), optional
+        Rows of one group are not independent. n is then divided by the design effect, the variance
+        of the share over groups divided by that of independent rows, at least 1, and by (t / z)²
+        for the few groups it is estimated from (Korn & Graubard 1998, Survey Methodology 24,
+        193-201). Where all rows agree the effect is taken for its largest, as if each group were
+        one row repeated; of one group nothing is known.
+    """
+    n, share = float(len(outcome)), float(outcome.mean())
+    z = float(norm.ppf(0.975))
+    if groups is not None:
+        member = np.unique(groups, return_inverse=True)[1]
+        sizes = np.bincount(member)
+        if len(sizes) == 1:
+            return 0.0, 1.0
+        rest = np.bincount(member, weights=outcome - share)
+        effect = float((sizes**2).sum()) / n
+        if 0 < share < 1:
+            over_groups = len(sizes) / (len(sizes) - 1) * float((rest**2).sum())
+            effect = max(1.0, over_groups / (n * share * (1 - share)))
+        n /= effect * (float(student.ppf(0.975, len(sizes) - 1)) / z) ** 2
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * float(np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)))
+    least = 0.0 if share == 0 else max(0.0, middle - half)
+    return least, 1.0 if share == 1 else min(1.0, middle + half)
 
 
 def share_of_positive(evaluation: Evaluation) -> float | None:
@@ -94,20 +122,18 @@ def event_of(
 def levels(evaluation: Evaluation, method: str) -> list[Level]:
     """Return what was observed by level of a method's probability; empty levels are left out."""
     p, outcome, low, high = event_of(evaluation, evaluation.folds.estimates[method])
-    found = []
-    for at in members(p, is_rare(evaluation)):
-        n, events = len(at), int(outcome[at].sum())
-        found.append(
-            Level(
-                n,
-                float(p[at].mean()),
-                None if low is None else float(low[at].mean()),
-                None if high is None else float(high[at].mean()),
-                events / n,
-                *wilson(n, events),
-            )
+    groups = evaluation.folds.groups
+    return [
+        Level(
+            len(at),
+            float(p[at].mean()),
+            None if low is None else float(low[at].mean()),
+            None if high is None else float(high[at].mean()),
+            float(outcome[at].mean()),
+            *share_interval(outcome[at], None if groups is None else groups[at]),
         )
-    return found
+        for at in members(p, is_rare(evaluation))
+    ]
 
 
 def members(p: FloatArray, rare: bool) -> list[np.ndarray]:

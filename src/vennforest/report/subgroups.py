@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest.metrics import auc_interval, kuiper_test, spiegelhalter_test
-from vennforest.report.levels import event_of, wilson
+from vennforest.report.levels import event_of, share_interval
 from vennforest.report.measures import squared_losses
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ def _row(evaluation: Evaluation, name: str, at: NDArray[np.intp]) -> dict[str, A
     estimates = folds.estimates[evaluation.verdict.method]
     p, outcome, low, high = event_of(evaluation, estimates)
     n, events = len(at), int(outcome[at].sum())
+    least, most = share_interval(outcome[at], None if folds.groups is None else folds.groups[at])
     expected = float(p[at].sum())
     row = {
         "name": name,
@@ -126,8 +127,8 @@ def _row(evaluation: Evaluation, name: str, at: NDArray[np.intp]) -> dict[str, A
         "events": events,
         "expected": expected / n,
         "observed": events / n,
-        "least": wilson(n, events)[0],
-        "most": wilson(n, events)[1],
+        "least": least,
+        "most": most,
         "width": None if low is None or high is None else float((high - low)[at].mean()),
         "brier": float(squared_losses(estimates.p[at], folds.codes[at]).mean()),
         "auc": None,
