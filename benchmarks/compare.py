@@ -3,230 +3,79 @@
 ``make compare``, or ``python -m benchmarks.compare -o docs/compare.md``, runs whatever of these is
 installed (``pip install 'vennforest[compare]'``) and says which versions; what is not installed is
 left out, and named. Every package gets the same forest or the same scores, with its own defaults
-where it has any.
+where it has any (``benchmarks/compare_ways.py``).
 
-Losses: a forest of 100 trees, folds of each data set. Ours and the tuned forest get the whole
-training part; a package that only takes scores gets those of a third held out, from a forest that
-was trained on the rest, as its documentation says. Speed: fit to 20,000 scores, answer 20,000.
+Losses: a forest of 100 trees, folds of each data set, small sets first. Ours and the tuned forest
+get the whole training part; a package that takes a fitted model or scores gets a third held out, as
+its documentation says, or what a user could give it by hand, the forest's out-of-bag scores. Each
+measurement is kept (``--results``) and not made again for the same versions of the packages;
+``--minutes 0`` makes none, and writes the page. Speed: fit to 20,000 scores, answer 20,000.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
+import json
 import platform
 import time
 import warnings
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_wine
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
+from sklearn.model_selection import StratifiedKFold
 
-from vennforest import CalibratedClassifier, VennAbers, __version__
+from benchmarks.compare_ways import DEFAULT, WAYS, Split, installed
+from benchmarks.default_scores import encoder
+from vennforest import VennAbers
 from vennforest.calibrators import PooledCalibration
 from vennforest.comparison import compare
-from vennforest.datasets import load
+from vennforest.datasets import catalogue, load
+from vennforest.plots import CriticalDifferenceDisplay
 
-PACKAGES = {
-    "vennforest": "vennforest",
-    "scikit-learn": "sklearn",
-    "venn-abers": "venn_abers",
-    "mapie": "mapie",
-    "crepes": "crepes",
-    "calibrated-explanations": "calibrated_explanations",
-    "betacal": "betacal",
-    "netcal": "netcal",
-    "probmetrics": "probmetrics",
-}
 WORDS = Path(__file__).with_name("compare_words.md")
+RESULTS = Path(__file__).parent / "results" / "compare.jsonl"
 FLOOR = 1e-15
-NAMED = "diabetes,haberman,heart_s,ionosphere,liver,sonar,breast_w,glass"
 SHIPPED = {"breast cancer": load_breast_cancer, "wine": load_wine}
 
-
-def installed():
-    """Return ``{package: version}`` of those that can be imported, and the names of the others."""
-    there, missing = {}, []
-    for package, module in PACKAGES.items():
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                importlib.import_module(module)
-            there[package] = __version__ if package == "vennforest" else version(package)
-        except (ImportError, PackageNotFoundError):
-            missing.append(package)
-    return there, missing
-
-
-# Each takes a forest that is not fitted, training data and new objects, and returns probabilities
-# (n, k), and bounds of the likeliest class where there are any.
-
-
-def whole(make):
-    """Return a way that fits one estimator to all training data."""
-
-    def way(forest, X, y, new):
-        model = make(forest).fit(X, y)
-        p = model.predict_proba(new)
-        if not hasattr(model, "predict_multiprobability"):
-            return p, None
-        m = model.predict_multiprobability(new)
-        return p, np.take_along_axis(m.width, p.argmax(axis=1)[:, None], axis=1).mean()
-
-    return way
-
-
-def held_out(calibrate):
-    """Return a way that calibrates the scores of a held-out third."""
-
-    def way(forest, X, y, new):
-        X, X_cal, y, y_cal = train_test_split(X, y, test_size=1 / 3, stratify=y, random_state=0)
-        fitted = clone(forest).fit(X, y)
-        return calibrate(fitted, X_cal, y_cal, new)
-
-    return way
-
-
-def tuned(forest, X, y, new):
-    """A forest tuned for depth and leaf size by log loss, and not calibrated."""
-    grid = {"min_samples_leaf": [1, 3, 10], "max_depth": [None, 8]}
-    search = GridSearchCV(forest, grid, scoring="neg_log_loss", cv=3, error_score=-np.inf)
-    return search.fit(X, y).predict_proba(new), None
-
-
-def venn_abers_inductive(model, X, y, new):
-    """venn-abers on held-out scores."""
-    from venn_abers import VennAbersCalibrator
-
-    calibrator = VennAbersCalibrator()
-    p_cal, p_new = model.predict_proba(X), model.predict_proba(new)
-    p = calibrator.predict_proba(p_cal=p_cal, y_cal=y, p_test=p_new)
-    return p, None
-
-
-def mapie_venn_abers(model, X, y, new):
-    """MAPIE's Venn-Abers over a fitted model."""
-    from mapie.calibration import VennAbersCalibrator
-
-    return VennAbersCalibrator(model, cv="prefit").fit(X, y).predict_proba(new), None
-
-
-def one_vs_rest(fit):
-    """Return a way for a map of two classes, applied to each class and normalised."""
-
-    def way(model, X, y, new):
-        p_cal, p_new = model.predict_proba(X), model.predict_proba(new)
-        k = p_cal.shape[1]
-        columns = [1] if k == 2 else range(k)
-        answers = [fit(p_cal[:, j], (y == j).astype(int), p_new[:, j]) for j in columns]
-        p = np.column_stack(answers)
-        p = np.hstack([1 - p, p]) if k == 2 else p
-        total = p.sum(axis=1, keepdims=True)
-        return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1]), None
-
-    return way
-
-
-def betacal(s, y, new):
-    """betacal's three parameters."""
-    from betacal import BetaCalibration
-
-    return BetaCalibration(parameters="abm").fit(s[:, None], y).predict(new)
-
-
-def netcal(s, y, new):
-    """netcal's logistic calibration."""
-    from netcal.scaling import LogisticCalibration
-
-    calibrator = LogisticCalibration()
-    calibrator.fit(s, y)
-    return np.asarray(calibrator.transform(new)).ravel()
-
-
-def probmetrics(model, X, y, new):
-    """probmetrics' default."""
-    from probmetrics.calibrators import get_calibrator
-
-    calibrator = get_calibrator("logistic")
-    calibrator.fit(model.predict_proba(X), y)
-    return np.asarray(calibrator.predict_proba(model.predict_proba(new))), None
-
-
-def frozen(method):
-    """Return a way with scikit-learn's calibration of a fitted model."""
-
-    def way(model, X, y, new):
-        calibrated = CalibratedClassifierCV(FrozenEstimator(model), method=method).fit(X, y)
-        return calibrated.predict_proba(new), None
-
-    return way
-
-
-def calibrated_explanations(model, X, y, new):
-    """calibrated-explanations' probabilities, Venn-Abers over a fitted model."""
-    from calibrated_explanations import WrapCalibratedExplainer
-
-    wrapped = WrapCalibratedExplainer(model)
-    wrapped.calibrate(X, y)
-    return np.asarray(wrapped.predict_proba(new)), None
-
-
-WAYS = {
-    "vennforest, default": (None, whole(lambda f: CalibratedClassifier(f, random_state=0))),
-    "vennforest, matrix": (
-        None,
-        whole(lambda f: CalibratedClassifier(f, method="matrix", random_state=0)),
-    ),
-    "vennforest, held out": (
-        None,
-        held_out(
-            lambda m, X, y, new: whole(lambda f: CalibratedClassifier(FrozenEstimator(f)))(
-                m, X, y, new
-            )
-        ),
-    ),
-    "the forest itself": (None, whole(lambda f: f)),
-    "the forest, tuned": (None, tuned),
-    "scikit-learn, sigmoid, 5 folds": (
-        "scikit-learn",
-        whole(lambda f: CalibratedClassifierCV(f, method="sigmoid")),
-    ),
-    "scikit-learn, isotonic, 5 folds": (
-        "scikit-learn",
-        whole(lambda f: CalibratedClassifierCV(f, method="isotonic")),
-    ),
-    "scikit-learn, temperature, 5 folds": (
-        "scikit-learn",
-        whole(lambda f: CalibratedClassifierCV(f, method="temperature")),
-    ),
-    "scikit-learn, temperature, held out": ("scikit-learn", held_out(frozen("temperature"))),
-    "venn-abers, held out": ("venn-abers", held_out(venn_abers_inductive)),
-    "MAPIE, Venn-Abers, held out": ("mapie", held_out(mapie_venn_abers)),
-    "calibrated-explanations, held out": (
-        "calibrated-explanations",
-        held_out(calibrated_explanations),
-    ),
-    "betacal, held out": ("betacal", held_out(one_vs_rest(betacal))),
-    "netcal, logistic, held out": ("netcal", held_out(one_vs_rest(netcal))),
-    "probmetrics, logistic, held out": ("probmetrics", held_out(probmetrics)),
+TWINS = {
+    "wine": "the shipped one",
+    "australian": "credit_a",
+    "cleveland": "heart_c",
+    "spectf": "spect",
 }
+"""Sets of the same cases as another: tests of ranks take data sets to be independent."""
+
+LEAST = 9
+"""Rows of the rarest class: six remain to train, and five folds of these can be made."""
+
+LARGEST = 4_000
+"""Rows from which on a set is left to `benchmarks.defaults`."""
 
 
-def data(data_dir, named):
-    """Return ``{name: (X, y)}``: the named sets where there is a folder, and the shipped ones."""
-    sets = {name: shipped(return_X_y=True) for name, shipped in SHIPPED.items()}
-    for name in named if data_dir else ():
+def named():
+    """Return the names of the sets in the catalogue that are run, small ones first."""
+    facts = sorted(catalogue().values(), key=lambda entry: entry.rows)
+    return [
+        entry.name
+        for entry in facts
+        if entry.name not in TWINS
+        and entry.rows <= LARGEST
+        and min(entry.class_counts.values()) >= LEAST
+    ]
+
+
+def read(name, data_dir):
+    """Return features as a table or an array, and the classes' codes."""
+    if name in SHIPPED:
+        X, y = SHIPPED[name](return_X_y=True, as_frame=True)
+    else:
         found = load(name, data_dir)
-        sets[name] = found.X, found.y
-    return {name: (np.asarray(X, float), np.unique(y, return_inverse=True)[1])
-            for name, (X, y) in sets.items()}  # fmt: skip
+        X, y = found.X, found.y
+    return X, np.unique(y, return_inverse=True)[1]
 
 
 def brier(y, p):
@@ -234,139 +83,264 @@ def brier(y, p):
     return np.mean(((p - np.eye(p.shape[1])[y]) ** 2).sum(axis=1))
 
 
-def losses(sets, there, folds, trees=100):
-    """Return ``{way: {set: (log loss, Brier score, width or None, seconds)}}``, and failures."""
+def splits(X, y, folds, trees):
+    """Return `Split` and test rows of every fold; text as indicators, medians for blanks."""
+    found = []
+    for train, test in StratifiedKFold(folds, shuffle=True, random_state=0).split(X, y):
+        numbers = encoder(SimpleImputer(strategy="median")).fit(X.iloc[train])
+        parts = [np.asarray(numbers.transform(X.iloc[rows]), float) for rows in (train, test)]
+        found.append((Split(parts[0], y[train], parts[1], trees), test))
+    return found
+
+
+def measure(way, parts, y):
+    """Return a way's losses, width and CPU seconds over the folds."""
+    p, widths, start = np.zeros((len(y), y.max() + 1)), [], time.process_time()
+    saved = sum(split.seconds for split, _ in parts)
+    for split, test in parts:
+        p[test], width = way(split)
+        widths += [] if width is None else [width]
+    seconds = time.process_time() - start + sum(split.seconds for split, _ in parts) - saved
+    if not np.isfinite(p).all():
+        raise ValueError("gives NaN")
+    clipped = np.clip(p, FLOOR, 1)
+    clipped /= clipped.sum(axis=1, keepdims=True)
+    return {
+        "log loss": log_loss(y, clipped, labels=np.arange(p.shape[1])),
+        "Brier": float(brier(y, p)),
+        "width": float(np.mean(widths)) if widths else None,
+        "seconds": round(seconds, 2),
+    }
+
+
+def run(path, sets, data_dir, there, folds, trees, minutes):
+    """Measure what is not in the file yet, set by set, until the time is up; return everything."""
     ways = {name: way for name, (package, way) in WAYS.items() if package in (None, *there)}
-    results, failures = {name: {} for name in ways}, {}
-    for title, (X, y) in sets.items():
-        splits = list(StratifiedKFold(folds, shuffle=True, random_state=0).split(X, y))
+    found = [json.loads(line) for line in path.open()] if path.exists() else []
+
+    def key(r):
+        return r["set"], r["way"], r["folds"], r["trees"], json.dumps(r["versions"])
+
+    done = {key(record) for record in found}
+    start = time.monotonic()
+    for title in sets:
+        parts = None
         for name, way in ways.items():
-            forest = RandomForestClassifier(trees, random_state=0)
-            parts, widths, start = np.zeros((len(y), y.max() + 1)), [], time.perf_counter()
+            used = ["vennforest", "scikit-learn", WAYS[name][0]]
+            versions = {package: there[package] for package in dict.fromkeys(used) if package}
+            record = {"set": title, "way": name, "folds": folds, "trees": trees}
+            record["versions"] = versions
+            if key(record) in done or time.monotonic() - start >= 60 * minutes:
+                continue
+            if parts is None:
+                X, y = read(title, data_dir)
+                parts = splits(X, y, folds, trees)
+                record["rows"] = len(y)
+            record["classes"] = int(y.max()) + 1
             try:
-                for train, test in splits:
-                    p, width = way(forest, X[train], y[train], X[test])
-                    parts[test] = p
-                    widths += [] if width is None else [width]
+                record |= measure(way, parts, y)
             except Exception as error:  # another package's failure is a result
                 if name.startswith("vennforest"):
                     raise
-                failures[name, title] = f"{type(error).__name__}: {error}".split("\n")[0][:100]
-                continue
-            seconds = time.perf_counter() - start
-            if not np.isfinite(parts).all():
-                failures[name, title] = "gives NaN"
-                continue
-            clipped = np.clip(parts, FLOOR, 1)
-            clipped /= clipped.sum(axis=1, keepdims=True)
-            results[name][title] = (
-                log_loss(y, clipped, labels=np.arange(parts.shape[1])),
-                brier(y, parts),
-                float(np.mean(widths)) if widths else None,
-                seconds,
-            )
+                record["failure"] = f"{type(error).__name__}: {error}".split("\n")[0][:100]
+            found.append(record)
+            with path.open("a") as file:
+                file.write(json.dumps(record) + "\n")
         print(title, flush=True)
-    return results, failures
+    return [r for r in found if r["folds"] == folds and r["trees"] == trees]
 
 
-def speed(there, n=20_000, repeats=3):
-    """Return ``{what: seconds}`` of fitting n scores and answering n, medians."""
+def complete(records, there):
+    """Return ``{set: {way: record}}`` of the sets that every way has run, and failures."""
+    ways = [name for name, (package, _) in WAYS.items() if package in (None, *there)]
+    sets = {}
+    for r in records:
+        if all(there.get(package) == v for package, v in r["versions"].items()):
+            sets.setdefault(r["set"], {})[r["way"]] = r
+    sets = {title: rows for title, rows in sets.items() if set(rows) >= set(ways)}
+    failures = [r for rows in sets.values() for r in rows.values() if "failure" in r]
+    return sets, failures
+
+
+def speed(there, n=20_000, repeats=5):
+    """Return ``{what: (seconds to fit n scores, seconds to answer n)}``, medians of CPU time."""
     rng = np.random.default_rng(0)
     s, new = rng.random(n), rng.random(n)
     y = (rng.random(n) < s**2).astype(int)
     two, two_new = np.column_stack([1 - s, s]), np.column_stack([1 - new, new])
-
-    def ours():
-        VennAbers(merge="log").fit(s, y).predict_proba(new)
-
-    def pooled():
-        PooledCalibration(on="probabilities").fit(s, y).predict_proba(new)
 
     def venn_abers():
         from venn_abers import VennAbers as Peer
 
         peer = Peer()
         peer.fit(two, y)
-        peer.predict_proba(two_new)
+        return lambda: peer.predict_proba(two_new)
 
     def isotonic():
         from sklearn.isotonic import IsotonicRegression
 
-        IsotonicRegression(out_of_bounds="clip").fit(s, y).predict(new)
+        model = IsotonicRegression(out_of_bounds="clip").fit(s, y)
+        return lambda: model.predict(new)
 
-    def logistic():
-        from probmetrics.calibrators import get_calibrator
+    def ours(calibrator):
+        def fit():
+            model = calibrator.fit(s, y)
+            return lambda: model.predict_proba(new)
 
-        calibrator = get_calibrator("logistic")
-        calibrator.fit(two, y)
-        calibrator.predict_proba(two_new)
+        return fit
+
+    def betacal():
+        from betacal import BetaCalibration
+
+        model = BetaCalibration(parameters="abm").fit(s[:, None], y)
+        return lambda: model.predict(new)
+
+    def netcal():
+        from netcal.scaling import LogisticCalibration
+
+        model = LogisticCalibration()
+        model.fit(s, y)
+        return lambda: model.transform(new)
+
+    def probmetrics(name):
+        def fit():
+            from probmetrics.calibrators import get_calibrator
+
+            model = get_calibrator(name)
+            model.fit(two, y)
+            return lambda: model.predict_proba(two_new)
+
+        return fit
 
     work = {
-        "vennforest, Venn–Abers": (None, ours),
+        "vennforest, Venn–Abers": (None, ours(VennAbers(merge="log"))),
         "venn-abers, Venn–Abers": ("venn-abers", venn_abers),
         "scikit-learn, isotonic regression (no bounds)": ("scikit-learn", isotonic),
-        "vennforest, pool (the default's point)": (None, pooled),
-        "probmetrics, logistic": ("probmetrics", logistic),
-        "betacal": ("betacal", lambda: betacal(s, y, new)),
-        "netcal, logistic": ("netcal", lambda: netcal(s, y, new)),
+        "vennforest, pool (the default's point)": (
+            None,
+            ours(PooledCalibration(on="probabilities")),
+        ),
+        "probmetrics, logistic": ("probmetrics", probmetrics("logistic")),
+        "probmetrics, sms": ("probmetrics", probmetrics("sms")),
+        "betacal": ("betacal", betacal),
+        "netcal, logistic": ("netcal", netcal),
     }
     found = {}
-    for name, (package, run) in work.items():
+    for name, (package, fit) in work.items():
         if package in (None, *there):
-            run()
+            fit()()
             times = []
             for _ in range(repeats):
-                start = time.perf_counter()
-                run()
-                times.append(time.perf_counter() - start)
-            found[name] = float(np.median(times))
+                marks = [time.process_time()]
+                model = fit()
+                marks.append(time.process_time())
+                model()
+                marks.append(time.process_time())
+                times.append(np.diff(marks))
+            found[name] = np.median(times, axis=0)
     return found
 
 
-def page(there, missing, results, failures, times, sets, folds):
-    """Return the page as text."""
-    complete = {name: found for name, found in results.items() if len(found) == len(sets)}
-    names = list(complete)
+def losses_table(sets):
+    """Return the lines of the table over some sets, best mean rank of log loss first."""
+    names = [
+        n for n in WAYS if all(n in rows and "failure" not in rows[n] for rows in sets.values())
+    ]
+    tables = {
+        what: np.array([[rows[n][what] for n in names] for rows in sets.values()])
+        for what in ("log loss", "Brier", "seconds")
+    }
+    compared = {
+        what: compare(tables[what], lower_is_better=True, methods=names)
+        for what in ("log loss", "Brier")
+    }
+    ranks = {what: np.asarray(c.mean_ranks) for what, c in compared.items()}
+    own = tables["log loss"][:, names.index(DEFAULT)]
+    lines = [
+        "| | log loss | mean rank | better than the default on | Brier score | mean rank | width "
+        "| CPU seconds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for i in np.argsort(ranks["log loss"], kind="stable"):
+        widths = [rows[names[i]]["width"] for rows in sets.values()]
+        width = "" if None in widths else f"{np.mean(widths):.3f}"
+        better = (tables["log loss"][:, i] < own).sum()
+        lines.append(
+            f"| {names[i]} | {tables['log loss'][:, i].mean():.4f} | {ranks['log loss'][i]:.2f} | "
+            f"{'' if names[i] == DEFAULT else f'{better} of {len(sets)}'} | "
+            f"{tables['Brier'][:, i].mean():.4f} | {ranks['Brier'][i]:.2f} | {width} | "
+            f"{tables['seconds'][:, i].sum():.0f} |"
+        )
+    difference = compared["log loss"].critical_difference()
+    apart = ranks["log loss"] - ranks["log loss"][names.index(DEFAULT)]
+    told = (
+        f"Two mean ranks differ significantly from {difference:.2f} on (Nemenyi, 5%): by log loss "
+        f"the default is ahead of {sum(apart >= difference)} of the {len(names) - 1} others and "
+        f"behind {sum(apart <= -difference) or 'none'}; the rest are too near to tell."
+    )
+    return [*lines, "", told], compared["log loss"]
+
+
+def page(there, missing, records, times, folds, trees):
+    """Return the page as text, and the comparison over all sets."""
+    sets, failures = complete(records, there)
+    parts = {
+        "Two classes": {t: rows for t, rows in sets.items() if rows[DEFAULT]["classes"] == 2},
+        "More than two classes": {
+            t: rows for t, rows in sets.items() if rows[DEFAULT]["classes"] > 2
+        },
+    }
     lines = [WORDS.read_text("utf-8").rstrip("\n"), "", "## Losses", ""]
     lines.append(
-        f"Means over {len(sets)} data sets ({', '.join(sets)}), {folds} folds, forests of "
-        "100 trees; log loss cut off at 1e-15, Brier score over vectors; rank 1 is best. "
-        "*Held out*: a third of the training part calibrates, and does not train. Width: mean "
-        "width of the bounds of the likeliest class, where the package was asked for bounds. "
-        "Seconds: all fits and answers, on a machine that was busy otherwise: only large "
-        "ratios mean anything."
+        f"{len(sets)} data sets, {folds} folds each, forests of {trees} trees, text as indicators, "
+        "medians for missing cells; means over the data sets; log loss cut off at 1e-15, Brier "
+        "score over vectors; rank 1 is best. Width: mean width of the bounds of the likeliest "
+        "class, where the package was asked for bounds. CPU seconds: all fits and answers, on one "
+        "thread."
     )
-    tables = [np.array([[complete[n][s][i] for n in names] for s in sets]) for i in (0, 1)]
-    compared = [compare(table, lower_is_better=True, methods=names) for table in tables]
-    ranks = [np.asarray(c.mean_ranks) for c in compared]
-    lines += ["", "| | log loss | mean rank | Brier score | mean rank | width | seconds |"]
-    lines += ["|---|---|---|---|---|---|---|"]
-    for i in np.argsort(ranks[0]):
-        widths = [complete[names[i]][s][2] for s in sets]
-        width = "" if None in widths else f"{np.mean(widths):.3f}"
-        seconds = sum(complete[names[i]][s][3] for s in sets)
-        lines.append(
-            f"| {names[i]} | {tables[0][:, i].mean():.4f} | {ranks[0][i]:.2f} | "
-            f"{tables[1][:, i].mean():.4f} | {ranks[1][i]:.2f} | {width} | {seconds:.0f} |"
-        )
-    difference = compared[0].critical_difference()
-    lines += ["", f"Two mean ranks differ significantly from {difference:.2f} on (Nemenyi, 5%)."]
-    for (name, title), why in failures.items():
-        lines.append(f"- {name} on {title}: {why}")
+    _, compared = losses_table(sets)
+    picture = "![Mean ranks by log loss over all data sets; bars join what does not differ]"
+    lines += ["", f"{picture}(pictures/compare.svg)", ""]
+    lines += [f"Mean ranks by log loss over all {len(sets)}: 1 is best, and what a bar joins does "
+              "not differ significantly (Nemenyi, 5%)."]  # fmt: skip
+    for heading, some in parts.items():
+        if not some:
+            continue
+        lines += ["", f"### {heading}", "", f"{len(some)} data sets: {', '.join(some)}.", ""]
+        lines += losses_table(some)[0]
+    if failures:
+        lines += ["", "Failures:", ""]
+        lines += [f"- {r['way']} on {r['set']}: {r['failure']}" for r in failures]
+    left = [f"{name} (the cases of {why})" for name, why in TWINS.items()]
     lines += [
         "",
-        "## Speed",
-        "",
-        "Fit to 20,000 scores, answer 20,000; two classes, medians.",
-        "",
+        f"Left out: sets in which a class has fewer than {LEAST} rows, sets with more than "
+        f"{LARGEST:,} rows, and {', '.join(left)}.",
     ]
-    lines += ["| | seconds |", "|---|---|"]
-    lines += [f"| {name} | {seconds:.4f} |" for name, seconds in times.items()]
+    if waiting := [name for name in named() if name not in sets]:
+        lines[-1] += f" Not run yet: {', '.join(waiting)}."
+    lines += ["", "## Speed", ""]
+    lines += [
+        "Seconds of CPU to fit 20,000 scores of two classes, and to answer 20,000 new ones, "
+        "medians of five; no forest is in it. The pool's time goes into fitting five maps twice, "
+        "to all scores and without a part that weighs them, and into choosing their shrinkage.",
+        "",
+        "| | fit | answer |",
+        "|---|---|---|",
+    ]
+    lines += [f"| {name} | {fit:.4f} | {answer:.4f} |" for name, (fit, answer) in times.items()]
     told = ", ".join(f"{name} {v}" for name, v in there.items())
     lines += ["", "## Versions", "", f"Python {platform.python_version()}, {told}."]
     if missing:
         lines += ["", f"Not installed, and not run: {', '.join(missing)}."]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n", compared
+
+
+def draw(compared, path):
+    """Draw the mean ranks over all sets."""
+    display = CriticalDifferenceDisplay.from_comparison(compared)
+    with plt.rc_context({"svg.hashsalt": "vennforest"}):
+        display.figure_.savefig(path, metadata={"Date": None}, bbox_inches="tight")
 
 
 def main():
@@ -374,15 +348,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, default=Path("docs/compare.md"))
     parser.add_argument("--data-dir", type=Path, help="folder of the named data sets")
-    parser.add_argument("--sets", default=NAMED, help="names of these, with commas between them")
-    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--sets", help="names of sets, with commas between them; not all")
+    parser.add_argument("--folds", type=int, default=3)
+    parser.add_argument("--trees", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=np.inf, help="then the page is written")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="kept measurements")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     there, missing = installed()
-    sets = data(args.data_dir, args.sets.split(","))
-    results, failures = losses(sets, there, args.folds)
-    text = page(there, missing, results, failures, speed(there), sets, args.folds)
+    sets = args.sets.split(",") if args.sets else [*SHIPPED, *named()]
+    records = run(args.results, sets, args.data_dir, there, args.folds, args.trees, args.minutes)
+    text, compared = page(there, missing, records, speed(there), args.folds, args.trees)
     args.output.write_text(text, encoding="utf-8")
+    draw(compared, args.output.parent / "pictures" / "compare.svg")
 
 
 if __name__ == "__main__":

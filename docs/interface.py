@@ -61,6 +61,7 @@ def interface_pages():
         index.append(f"| [`{module}`]({page}) | {first_sentence(path)} |")
         lines = [f"# `{module}`", "", first_sentence(path), ""]
         own = [name for name in names if module == "vennforest" or name not in top]
+        own.sort(key=lambda name: name != "CalibratedClassifier")  # what most readers look for
         also = [name for name in names if name not in own]
         if also:
             links = ", ".join(f"[`{name}`](vennforest.md#vennforest.{name})" for name in also)
