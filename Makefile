@@ -7,7 +7,7 @@ BIN := $(VENV)/$(PROGRAMS)
 JOBS ?= 2
 
 .PHONY: help install report test test-slow test-lowest test-newest test-boosters test-engines test-mlflow \
-	test-nojit test-sdist fuzz models check lint types imports docs pictures notebook compare bench \
+	test-nojit test-sdist fuzz exact audit models check lint types imports docs pictures notebook compare bench \
 	bench-large dist release-check clean
 
 help:  ## list the targets
@@ -104,6 +104,12 @@ fuzz: $(VENV)/.dev  ## change model files COUNT times, for SECONDS at most; goes
 	$(BIN)/python tests/fuzzing.py --count $(COUNT) --seconds $(SECONDS) --seed $(SEED) \
 		--state .fuzz-$(SEED).json
 
+CASES ?= 1000000
+
+exact: $(VENV)/.dev  ## compare bounds of CASES drawn cases with exact ones; goes on where it stopped
+	$(BIN)/python tests/exactness.py --count $(CASES) --seconds $(SECONDS) --seed $(SEED) \
+		--state .exact-$(SEED).json
+
 models: $(VENV)/.dev  ## write a small model file of every kind for later versions to read
 	$(BIN)/python tests/models/make.py
 
@@ -149,6 +155,15 @@ dist: $(VENV)/.dev  ## build the wheel and the source distribution, look into th
 	$(VENV)-dist/$(PROGRAMS)/python -m pip install --quiet "$$(ls dist/vennforest-*.whl)[all]"
 	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py --all
 	$(VENV)-dist/$(PROGRAMS)/python scripts/licences.py
+	$(VENV)-dist/$(PROGRAMS)/python -m pip check
+	$(VENV)-dist/$(PROGRAMS)/python scripts/check_installed.py
+
+# It asks the Python package index about every installed package, and so is no part of release-check.
+audit:  ## look for known vulnerabilities of what users install (needs the index itself, no mirror)
+	$(PYTHON) -m venv --clear $(VENV)-audit
+	$(VENV)-audit/$(PROGRAMS)/python -m pip install --quiet --upgrade pip
+	$(VENV)-audit/$(PROGRAMS)/python -m pip install --quiet '.[all]' pip-audit
+	$(VENV)-audit/$(PROGRAMS)/python -m pip_audit --local --skip-editable
 
 release-check: check dist docs test-sdist test-lowest test-newest test-boosters test-nojit  ## everything that must be green before a release
 
@@ -171,4 +186,4 @@ bench-large: $(VENV)/.dev  ## the same with 10^7 scores and 10^6 rows
 	$(BENCH) --large
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) $(VENV)-* dist site .fuzz-*.json .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-* dist site .fuzz-*.json .exact-*.json .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
