@@ -177,7 +177,8 @@ def test_no_group_is_on_both_sides_of_a_split(data):
 
 def test_splitters_that_know_the_rows_are_not_dropped(data):
     X, y = data
-    model = fitted(forest(), X, y, cv=TimeSeriesSplit(3))
+    with pytest.warns(UserWarning, match="one of 3 models on .* with ensemble=False one model of"):
+        model = fitted(forest(), X, y, cv=TimeSeriesSplit(3))
     assert model.calibrate_on_ == "cv" and "TimeSeriesSplit" in model.calibrate_on_reason_
     assert fitted(forest(), X, y, cv=KFold(3)).calibrate_on_ == "oob"
     for calibrate_on in ("oob", "holdout"):

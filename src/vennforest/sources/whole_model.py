@@ -223,6 +223,10 @@ class Folds:
         return KFold(int(cv), shuffle=True, random_state=random_state)
 
 
+FEWEST = 0.45
+"""Share of the rows below which a fold's model is much weaker than one of all: halves are not."""
+
+
 def _with_share_of_members(estimator: Any, n_folds: int) -> Any:
     """Return a clone whose ensemble has so many times fewer members, rounded up.
 
@@ -275,8 +279,17 @@ def _fold_parts(
             "got a splitter that repeats some: use ensemble=True"
         )
     trained_on = [train for train, _ in pairs]
+    everyone = _counting(np.arange(len(data)), data)
     if not ensemble:
-        trained_on.append(_counting(np.arange(len(data)), data))
+        trained_on.append(everyone)
+    elif (fewest := min(map(len, trained_on))) < FEWEST * len(everyone):
+        warnings.warn(
+            f"cv trains one of {len(pairs)} models on {fewest} of {len(everyone)} rows, and "
+            "probabilities are averages over these models: with ensemble=False one model of all "
+            "rows predicts, as it should where folds follow time",
+            UserWarning,
+            stacklevel=2,
+        )
     models = joblib.Parallel(n_jobs=n_jobs)(
         joblib.delayed(_fit_rows)(estimator, data, rows) for rows in trained_on
     )
