@@ -227,7 +227,7 @@ def test_what_has_no_such_intervals_is_refused():
     with pytest.raises(ValueError, match="sample_weight must be None at fit for confidence"):
         model.predict_confidence([0.5])
     model.fit_counts(ScoreCounts.from_counts([0.1, 0.9], [0.5, 1], [1, 2]))
-    with pytest.raises(ValueError, match=r"counts must be whole numbers .*, got"):
+    with pytest.raises(ValueError, match=r"counts must be integers .*, got"):
         model.predict_confidence([0.5])
     with pytest.raises(ValueError, match="y must hold at least two classes, got one class: 1"):
         confidence_intervals([0.5, 0.6], [1, 1], [0.5])

@@ -434,13 +434,15 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
     empty, broken = tmp_path / "empty.csv", tmp_path / "broken.parquet"
     empty.write_text("")
     broken.write_bytes(b"PAR1" + bytes(100))
+    (tmp_path / "nothing").mkdir()
     for arguments, said in [
         ((tmp_path / "none.skops", new, "-o", out), "there is no model file"),
         ((cut, new, "-o", out), "is damaged or was cut short"),
         ((text, new, "-o", out), "is not a model file"),
         ((new, new, "-o", out), "is not a model file"),
         ((model, tmp_path / "none.csv", "-o", out), "there is no file"),
-        ((model, tmp_path, "-o", out), "is a folder"),
+        ((model, tmp_path / "nothing", "-o", out), "is a folder without Parquet files"),
+        ((model, tmp_path, "-o", out), "broken.parquet is damaged"),
         ((model, empty, "-o", out), "is empty"),
         ((model, broken, "-o", out), "is damaged, or not a Parquet file"),
         (
@@ -463,7 +465,7 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
         ((empty, "-t", TARGET, "-o", skops), "is empty"),
     ]:
         assert said in refused(capsys, "fit", *arguments), arguments
-    kept = {"broken.parquet", "cut.skops", "empty.csv", "text.skops"}
+    kept = {"broken.parquet", "cut.skops", "empty.csv", "nothing", "text.skops"}
     assert {path.name for path in tmp_path.iterdir()} == kept
 
 
