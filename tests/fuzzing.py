@@ -37,7 +37,7 @@ from vennforest.persistence.archive import FORMAT, read_header
 
 FOLDER = Path(make.__file__).parent / f"format{FORMAT}"
 SECONDS, WALL, MEMORY = 10, 60, 2 << 30
-"""Limits of a change: processor time, time in all, and memory beyond what there is before it."""
+"""Limits of a change: processor time, time of waiting, memory beyond what there is before it."""
 
 TOGETHER = 100
 """Changes that one child reads: to make a process takes as long as to read a file."""
@@ -300,6 +300,11 @@ def are_probabilities(found):
     return bool(sound)
 
 
+def is_running(child):
+    """Tell whether a process computes, or would if it were let, and does not wait for something."""
+    return Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] in "RD"
+
+
 def in_child(work):
     """Return the lines that ``work(say)`` says in a forked child, and its end if that was bad."""
     read, write = os.pipe()
@@ -320,6 +325,8 @@ def in_child(work):
     said, ended = b"", "CRASHED"
     while True:
         if not select.select([read], [], [], WALL)[0]:
+            if is_running(child):  # where others take the processors; its own time is limited
+                continue
             os.kill(child, signal.SIGKILL)
             ended = "HANGS"
             break
@@ -329,6 +336,8 @@ def in_child(work):
         said += more
     os.close(read)
     status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+        ended = "HANGS"
     return said.decode().splitlines(), ended if status else None
 
 

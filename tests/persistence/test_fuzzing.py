@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -74,14 +75,16 @@ def test_what_must_not_happen_is_seen(evil, said, tmp_path, monkeypatch):
     assert found.startswith(said)
 
 
-def test_endless_loops_are_seen(tmp_path, monkeypatch):
+def forever():
+    while True:
+        pass
+
+
+@pytest.mark.parametrize("wait", [forever, lambda: time.sleep(600)])
+def test_what_never_ends_is_seen(wait, tmp_path, monkeypatch):
     monkeypatch.setattr(fuzzing, "WALL", 1)
-
-    def forever(path):
-        while True:
-            pass
-
-    monkeypatch.setattr(vennforest, "load", forever)
+    monkeypatch.setattr(fuzzing, "SECONDS", 1)
+    monkeypatch.setattr(vennforest, "load", lambda path: wait())
     assert fuzzing.alone(tmp_path / "model", None, {}, True) == "HANGS"
 
 
