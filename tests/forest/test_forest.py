@@ -52,7 +52,7 @@ def draw_case(seed):
     forest = kind(
         n_estimators=int(rng.integers(1, 12)),
         bootstrap=True,
-        criterion=str(rng.choice(["gini", "entropy"])),
+        criterion=str(rng.choice(["gini", "entropy", "log_loss"])),
         max_depth=[None, 1, 2, 4][rng.integers(4)],
         min_samples_leaf=[1, 1, 3, n][rng.integers(4)],
         max_samples=[None, None, 0.3, max(1, n // 2)][rng.integers(4)],
@@ -60,6 +60,10 @@ def draw_case(seed):
         random_state=int(seed),
     )
     weight = rng.integers(1, 4, n) * 0.7 if rng.random() < 0.3 else None
+    if rng.random() < 0.3:
+        forest.set_params(max_leaf_nodes=int(rng.integers(2, 9)))
+    if len(np.unique(y)) == 2 and not with_missing:  # for others scikit-learn has no constraints
+        forest.set_params(monotonic_cst=rng.integers(-1, 2, n_features))
     forest.fit(X, y, sample_weight=weight)
     new = np.concatenate([X, rng.normal(size=(20, n_features)) * np.nanmax(np.abs(X))])
     if not with_missing or rng.random() < 0.5:
@@ -103,6 +107,18 @@ def test_scores_equal_the_trees_own_to_the_last_bit(seed):
         np.testing.assert_array_equal(ours.tree_scores(new, votes=votes), answers)
     proba = forest.set_params(n_jobs=1).predict_proba(new)
     np.testing.assert_array_equal(ours.scores(new), proba[:, 1] if proba.shape[1] == 2 else proba)
+
+
+def test_cases_are_of_every_kind():
+    drawn = [draw_case(seed)[0] for seed in range(60)]
+    assert {forest.criterion for forest in drawn} == {"gini", "entropy", "log_loss"}
+    assert {type(forest) for forest in drawn} == {RandomForestClassifier, ExtraTreesClassifier}
+    assert {forest.max_depth for forest in drawn} == {None, 1, 2, 4}
+    assert {forest.class_weight for forest in drawn} == {None, "balanced", "balanced_subsample"}
+    constrained = [f for f in drawn if f.monotonic_cst is not None and f.monotonic_cst.any()]
+    assert len(constrained) >= 5
+    for tree in (tree for forest in constrained for tree in forest.estimators_):
+        assert tree.monotonic_cst is not None
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
