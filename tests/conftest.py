@@ -10,7 +10,8 @@ UNCOMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 """Whether loops run as Python does: ``make test-nojit``."""
 
 PATIENCE = float(os.environ.get("VENNFOREST_PATIENCE", "20"))
-"""Seconds that a test may take where loops are not compiled; then what it saw has to do."""
+"""Seconds of processor time that a test may take where loops are not compiled; then what it saw
+has to do."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -25,10 +26,10 @@ def pytest_runtest_call(item):
     def stop(signum, frame):
         pytest.skip(f"no failure within {PATIENCE:.0f} s, the other cases need compiled loops")
 
-    old = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    old = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         return (yield)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, old)
