@@ -407,7 +407,7 @@ class _Table:
         """Make room for n more rows, and keep half of the slots empty."""
         if self.n + n <= len(self.rows):
             return
-        capacity = 1 << (self.n + n - 1).bit_length() + 1
+        capacity = 1 << int(self.n + n - 1).bit_length() + 1
         rows = np.empty((capacity, self.rows.shape[1]), dtype=np.uint64)
         rows[: self.n] = self.rows[: self.n]
         self.rows = rows
