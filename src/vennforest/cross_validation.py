@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, overload
 
 import joblib
@@ -14,6 +13,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from vennforest._validation import FloatArray, IntArray, check_weights, encode_labels
+from vennforest._warn import warn
 from vennforest.multiprobability import Multiprobability
 from vennforest.prediction import Prediction, predict_once
 
@@ -142,11 +142,9 @@ def cross_val_multiprobability(
         widened[_numbers(test)] = False if bounds.widened is None else bounds.widened
         missing |= set(classes.tolist()) - set(known.tolist())
     if missing:
-        warnings.warn(
+        warn(
             f"some training folds lack the classes {sorted(missing, key=str)}: bounds there are 0 "
-            "and 1, and probabilities 0",
-            UserWarning,
-            stacklevel=2,
+            "and 1, and probabilities 0"
         )
     whole = Multiprobability(lower, upper, classes, widened if widened.any() else None)
     return (whole, p) if return_proba else whole

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2
 
 from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._warn import warn
 from vennforest.multiprobability import Multiprobability
 
 __all__ = ["PriorEstimate"]
@@ -258,11 +258,9 @@ def estimate_shares(
     values = np.linalg.eigvalsh(information)
     identified = bool(values[0] > 1e-9 * max(1.0, values[-1]))
     if not identified:
-        warnings.warn(
+        warn(
             "the scores of X do not tell all classes apart, so that their shares are not known "
-            "from them: see the intervals",
-            UserWarning,
-            stacklevel=3,
+            "from them: see the intervals"
         )
     inflation = np.ones(k)
     if identified:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from vennforest._loaded import expect, expect_array, same_labels
 from vennforest._validation import FloatArray, IntArray
+from vennforest._warn import warn
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.bounded import has_bounds
 from vennforest.groups.labels import Grouping
@@ -202,12 +202,10 @@ def sub_models(
     codes = grouping.codes(X, n)
     cells = np.array([part.of_group[codes] for part in grouped])
     if (cells < 0).all(axis=0).any():
-        warnings.warn(
+        warn(
             f"{int((cells < 0).all(axis=0).sum())} of {n} rows are of groups without calibration "
             "examples: their bounds are 0 and 1, and their probabilities those of the map of all "
-            "groups together, of which nothing is promised here",
-            UserWarning,
-            stacklevel=5,
+            "groups together, of which nothing is promised here"
         )
     kinds, kind_of = np.unique(cells, axis=1, return_inverse=True)
     for number, kind in enumerate(kinds.T):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._files import one_line, written_whole
 from vennforest._validation import InputError
 from vennforest._version import __version__
+from vennforest._warn import warn
 from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.monitoring import Monitor, ProtectedClassifier
@@ -299,11 +299,9 @@ def _compare_versions(header: Mapping[str, Any], shown: str) -> None:
     for name in COMPARED:
         was, now = written.get(name), _version(name)
         if was and now and was != now:
-            warnings.warn(
+            warn(
                 f"{shown} was written with {name} {was} and is read with {now}: its "
-                f"predictions may differ, or fail; install {name}=={was}, or fit the model again",
-                UserWarning,
-                stacklevel=3,
+                f"predictions may differ, or fail; install {name}=={was}, or fit the model again"
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._loaded import expect, expect_array, expect_increasing, expect_number
 from vennforest._validation import InputError, IntArray, check_option
+from vennforest._warn import warn
 from vennforest.forest import Membership
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Draw, Part, TrainingData
@@ -200,11 +200,9 @@ def _calibrating(membership: Membership, data: TrainingData) -> IntArray:
             f"examples whose group every tree saw: {more}"
         )
     if alone:
-        warnings.warn(
+        warn(
             f"{alone} of {int(there.sum())} examples are out of bag for no tree and do not "
-            f"calibrate: {more}",
-            UserWarning,
-            stacklevel=6,
+            f"calibrate: {more}"
         )
     return kept
 

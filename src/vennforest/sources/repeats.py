@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from vennforest._validation import CodeArray
+from vennforest._warn import warn
 from vennforest.sources.draws import HashArray, hash_rows
 
 FEW = 0.05
@@ -35,12 +35,10 @@ def warn_of_repeats(X: Any, codes: CodeArray) -> None:
     """
     share = share_of_repeats(X, codes)
     if share > FEW:
-        warnings.warn(
+        warn(
             f"about {share:.0%} of the examples occur more than once, features and label: one copy "
             "trains where another calibrates, and bounds that repeats support may be too narrow. "
-            "Give weights in place of copies, or groups= to keep copies together",
-            UserWarning,
-            stacklevel=4,
+            "Give weights in place of copies, or groups= to keep copies together"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from sklearn import get_config
@@ -12,6 +11,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import has_fit_parameter
 
 from vennforest._validation import FloatArray
+from vennforest._warn import warn
 
 
 def route(
@@ -40,10 +40,8 @@ def route(
     name = "__".join([*path, "sample_weight"])
     takes = has_fit_parameter(last, "sample_weight")
     if weight is not None and not takes and not isinstance(estimator, FrozenEstimator):
-        warnings.warn(
+        warn(
             f"{type(last).__name__} takes no sample_weight: "
-            "the weights are used for calibration alone",
-            UserWarning,
-            stacklevel=3,
+            "the weights are used for calibration alone"
         )
     return params, name if takes else None, split

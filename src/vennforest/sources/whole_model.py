@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from sklearn.model_selection import (
 )
 
 from vennforest._validation import IntArray
+from vennforest._warn import warn
 from vennforest.sources.base import ModelScorer, Part, TrainingData, model_scores
 from vennforest.sources.pipelines import last_step
 
@@ -73,7 +73,7 @@ class Holdout:
         size = self.size
         if not 1 <= (size * n if size < 1 else size) <= n - 1:
             raise ValueError(f"holdout_size must leave {what} on both sides of {n}, got {size!r}")
-        stratify = self.stratify or _must_stratify(data, "the part held out", 6)
+        stratify = self.stratify or _must_stratify(data, "the part held out")
         held = _held_out(data, size, stratify, random_state)
         train = np.setdiff1d(np.arange(len(data)), held)
         return [_part(data.rows(train).fit(estimator), data.rows(held))]
@@ -97,17 +97,15 @@ def _held_out(
     return rows.astype(np.intp)
 
 
-def _must_stratify(data: TrainingData, what: str, stacklevel: int) -> bool:
+def _must_stratify(data: TrainingData, what: str) -> bool:
     """Tell whether a random split risks a training part of one class, and warn where it does."""
     counts = np.bincount(data.codes, minlength=len(data.classes))
     others = int(counts.sum() - counts.max())
     if others >= FEW or data.groups is not None:
         return False
-    warnings.warn(
+    warn(
         f"y holds {others} examples beside the largest class: {what} is stratified so that no "
-        "model is trained on one class alone, and the bounds are not exactly valid",
-        UserWarning,
-        stacklevel=stacklevel,
+        "model is trained on one class alone, and the bounds are not exactly valid"
     )
     return True
 
@@ -218,7 +216,7 @@ class Folds:
             return check_cv(cv, data.codes, classifier=True)
         if data.groups is not None:
             return GroupKFold(int(cv), shuffle=True, random_state=random_state)
-        if _must_stratify(data.present(), "each fold", 7):
+        if _must_stratify(data.present(), "each fold"):
             return check_cv(cv, data.codes, classifier=True)
         return KFold(int(cv), shuffle=True, random_state=random_state)
 
@@ -283,12 +281,10 @@ def _fold_parts(
     if not ensemble:
         trained_on.append(everyone)
     elif (fewest := min(map(len, trained_on))) < FEWEST * len(everyone):
-        warnings.warn(
+        warn(
             f"cv trains one of {len(pairs)} models on {fewest} of {len(everyone)} rows, and "
             "probabilities are averages over these models: with ensemble=False one model of all "
-            "rows predicts, as it should where folds follow time",
-            UserWarning,
-            stacklevel=2,
+            "rows predicts, as it should where folds follow time"
         )
     models = joblib.Parallel(n_jobs=n_jobs)(
         joblib.delayed(_fit_rows)(estimator, data, rows) for rows in trained_on

@@ -6,13 +6,13 @@ import errno
 import hashlib
 import json
 import os
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from vennforest._files import OutputError, one_line, written_whole
 from vennforest._validation import InputError
+from vennforest._warn import warn
 
 FOLDS_FILE = "folds.jsonl"
 """The file in the output folder that holds the settings and one line per finished fold."""
@@ -67,11 +67,7 @@ class Store:
         if damaged:
             shown = ", ".join(map(str, damaged[:5])) + (", …" if len(damaged) > 5 else "")
             which = f"line {shown} is" if len(damaged) == 1 else f"lines {shown} are"
-            warnings.warn(
-                f"in {self.path} {which} damaged and left out: what was there is run again",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn(f"in {self.path} {which} damaged and left out: what was there is run again")
             whole = [text for text, line in zip(texts, lines, strict=True) if line is not None]
             with written_whole(self.path) as part:
                 part.write_bytes(b"".join([first, *whole]))

@@ -1,0 +1,64 @@
+"""Warnings name the line of the user that they are about."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import TimeSeriesSplit
+from sklearn.neighbors import KNeighborsClassifier
+
+from vennforest import CalibratedClassifier
+
+rng = np.random.default_rng(20)
+X = rng.normal(size=(60, 2))
+y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+RARE = np.arange(60) < 4
+
+
+def fit(model, y=y, **more):
+    return model.fit(X, y, **more)
+
+
+CASES = {
+    "folds of few rows": lambda: fit(
+        CalibratedClassifier(LogisticRegression(), calibrate_on="cv", cv=TimeSeriesSplit(5))
+    ),
+    "few of a class, folds": lambda: fit(
+        CalibratedClassifier(LogisticRegression(), calibrate_on="cv"), RARE
+    ),
+    "few of a class, held out": lambda: fit(
+        CalibratedClassifier(LogisticRegression(), calibrate_on="holdout"), RARE
+    ),
+    "weights that are not taken": lambda: fit(
+        CalibratedClassifier(KNeighborsClassifier(), calibrate_on="cv"),
+        sample_weight=1.0 + np.arange(60),
+    ),
+    "rows of no tree out of bag": lambda: fit(
+        CalibratedClassifier(RandomForestClassifier(3, random_state=0))
+    ),
+    "repeats": lambda: CalibratedClassifier(RandomForestClassifier(30, random_state=0)).fit(
+        np.repeat(X, 2, axis=0), np.repeat(y, 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_warning_points_at_the_line_that_called(name):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        CASES[name]()
+    ours = [each for each in caught if "sklearn" not in each.filename]
+    assert ours
+    assert {each.filename for each in ours} == {__file__}
+
+
+def test_the_line_is_that_of_the_call():
+    model = CalibratedClassifier(RandomForestClassifier(3, random_state=0))
+    with pytest.warns(UserWarning, match="out of bag") as caught:
+        line = inspect.currentframe().f_lineno + 1
+        clone(model).fit(X, y)
+    assert caught[0].lineno == line
