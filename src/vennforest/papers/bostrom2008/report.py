@@ -10,6 +10,7 @@ from vennforest.papers.bostrom2008.conclusions import conclusions
 from vennforest.papers.bostrom2008.experiment import FIGURE, METHODS, Bostrom2008
 from vennforest.papers.bostrom2008.findings import CONTROL, RANKED, Findings, mean_measures
 from vennforest.papers.protocol.experiment import command
+from vennforest.papers.protocol.phrases import times
 from vennforest.papers.protocol.reproduction import Figure, Reproduction, Table, draw_ranks
 from vennforest.papers.protocol.store import Record, Task
 from vennforest.papers.published import ALL, BETTER, MEAN, MEAN_RANK
@@ -54,7 +55,7 @@ def notes(experiment: Bostrom2008, datasets: Sequence[str]) -> tuple[str, ...]:
         f"{total} data sets of that repository are used instead, so that only the ranks can be "
         "compared with the printed ones.",
         f"{len(datasets)} of {total} data sets, stratified {experiment.folds}-fold "
-        f"cross-validation{_times(experiment.repeats)} (the paper: once, 10 folds), forests of "
+        f"cross-validation{times(experiment.repeats)} (the paper: once, 10 folds), forests of "
         f"{experiment.trees} trees (the paper: 100), seed {experiment.seed}.",
         "CT and PET are the same trees: votes of trees against the mean of their class "
         f"distributions. {LEAVES[experiment.estimation]} Every calibrator is fitted to out-of-bag "
@@ -148,7 +149,3 @@ def _draw_figure_1(f: Findings, ax: Any) -> None:
         ylabel="Probability by the forest of classification trees",
         aspect="equal",
     )
-
-
-def _times(repeats: int) -> str:
-    return "" if repeats == 1 else f", {repeats} times"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from vennforest.papers.protocol.experiment import command
+from vennforest.papers.protocol.phrases import times
 from vennforest.papers.protocol.reproduction import Figure, Reproduction, Table, draw_ranks
 from vennforest.papers.protocol.store import Record, Task
 from vennforest.papers.published import MEAN, MEAN_RANK
@@ -62,7 +63,7 @@ def notes(experiment: Shaker2025, datasets: Sequence[str]) -> tuple[str, ...]:
         f"{experiment.rows} rows with known probabilities, two normal distributions with unequal "
         "variances in 2 to 20 dimensions. Stratified cross-validation: "
         f"{min(experiment.tested, experiment.folds)} of {experiment.folds} folds"
-        f"{_times(experiment.repeats)} (the authors: 10 folds, 5 times; --set "
+        f"{times(experiment.repeats)} (the authors: 10 folds, 5 times; --set "
         f"tested={experiment.folds} runs them all), forests of {experiment.trees} trees (the "
         f"authors: 100), seed {experiment.seed}.",
         "RF_d: a forest with default settings. RF_large: one with "
@@ -152,7 +153,3 @@ def figures(f: Findings) -> Iterable[Figure]:
 def _choices(values: Sequence[int | None]) -> str:
     shown = ["unlimited" if v is None else str(v) for v in values]
     return f"{', '.join(shown[:-1])} or {shown[-1]}"
-
-
-def _times(repeats: int) -> str:
-    return "" if repeats == 1 else f", {repeats} times"
