@@ -92,6 +92,7 @@ def check_forest(model: Any) -> None:
         return
     trees = model.estimators_
     expect(isinstance(trees, list) and trees, "estimators_ must be a list of trees")
+    expect_number(model.n_estimators, "n_estimators", 1, integer=True)
     expect_labels(model.classes_)
     k = len(model.classes_)
     expect(model.n_outputs_ == 1 and model.n_classes_ == k, f"n_classes_ must be {k}")

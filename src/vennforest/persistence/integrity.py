@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,10 @@ def check_structure(model: Any, name: str) -> None:
         If a part is none that ``fit`` could have left: a tree whose child, feature or class does
         not exist, a step table that falls, bits of other examples.
     """
-    parts = list(_parts(model))
+    try:
+        parts = list(_parts(model))
+    except ValueError as error:
+        raise InputError(f"{name} is damaged: {error}") from error
     for thing in parts:
         tame(thing)
     # First of all parts what compiled code follows, then what may ask a part for something.
@@ -48,8 +52,9 @@ def check_structure(model: Any, name: str) -> None:
                 if after is last and isinstance(thing, kind):
                     _check(rule, thing, name)
     for thing in parts:
-        own = getattr(type(thing), "check_loaded", None)
-        if own is not None:
+        if is_dataclass(thing):
+            _check(_check_fields, thing, name)
+        if getattr(type(thing), "check_loaded", None) is not None:
             _check(_check_fitted, thing, name)
 
 
@@ -63,6 +68,12 @@ def _check(rule: Any, thing: Any, name: str) -> None:
             f"{name} is damaged: a {type(thing).__name__} in it is not a result of fit "
             f"({one_line(error)})"
         ) from error
+
+
+def _check_fields(thing: Any) -> None:
+    """Refuse an object that lacks a field."""
+    for field in fields(thing):
+        getattr(thing, field.name)
 
 
 def _check_fitted(thing: Any) -> None:
@@ -116,6 +127,8 @@ def _parts(model: Any) -> Iterator[Any]:
     todo = [model]
     while todo:
         thing = todo.pop()
+        if isinstance(thing, type) and thing.__module__.partition(".")[0] == "vennforest":
+            raise ValueError(f"the class {thing.__name__} stands where one of its objects must")
         if isinstance(thing, PLAIN) or id(thing) in seen:
             continue
         seen[id(thing)] = thing
