@@ -198,6 +198,9 @@ def every_fault(name, folder, tmp_path, capsys, places):
         for kind in KINDS if every.done[at] == "write" else KINDS[:2]:
             code = assert_survives(command, output, Faults(tmp_path, at, kind))
             said = capsys.readouterr().err.splitlines()
+            if code == 0:  # zipfile opens a file again, in another mode
+                assert every.done[at] == "open" and output.suffix == ".skops"
+                continue
             why = "Input/output error" if kind == "broken" else "No space left on device"
             assert code == 2 and said[-1] == f"Error: {output} cannot be written: {why}", said
             assert not any("Traceback" in line for line in said)
