@@ -506,6 +506,29 @@ def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
 
 
 @pytest.mark.parametrize("k", [2, 3])
+def test_few_trees_that_are_certain_of_different_classes(k):
+    X, y, new = data(k)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # out of bag for no tree
+        model = CalibratedClassifier(RandomForestClassifier(5, random_state=0)).fit(X, y)
+
+    class Certain:
+        """Says of every row that it is of the class with the largest score."""
+
+        def predict_proba(self, scores):
+            return np.eye(k)[np.argmax(scores, axis=1) if k > 2 else np.round(scores).astype(int)]
+
+    model._points = [Certain()]
+    (part,) = model._parts
+    certain = [Certain().predict_proba(s) for s in part.scorer.point_scores(new)]
+    both = np.array(certain).max(axis=0) > 0
+    assert (both.sum(axis=1) > 1).any() and (both.sum(axis=1) == 1).any()
+    p = model.predict_proba(new)
+    assert_allclose(p.sum(axis=1), 1)
+    assert_array_equal(p > 1e-300, both)
+
+
+@pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("subforest", ["all", "exchangeable", "joined"])
 @pytest.mark.parametrize(
     "ensemble",

@@ -16,6 +16,8 @@ from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
 from vennforest.sources import Draw, Joined, Part
 
+SMALLEST = float(np.finfo(np.float64).tiny)
+
 Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
 
@@ -129,13 +131,14 @@ def _point(part: Part, point: Any, X: Any, of_all: FloatArray | None) -> FloatAr
     """Return what the point's map says of the rows, whose scores by the whole model may be known.
 
     With few trees: the geometric mean over scores by subforests of out-of-bag size, normalised.
+    Subforests that are certain of different classes leave something to each.
     """
     if not _few(part):
         p: FloatArray = point.predict_proba(whole_scores(part, X) if of_all is None else of_all)
         return p
     scorer: Any = part.scorer
-    with np.errstate(divide="ignore"):
-        logs = [np.log(point.predict_proba(scores)) for scores in scorer.point_scores(X)]
+    every = [point.predict_proba(scores) for scores in scorer.point_scores(X)]
+    logs = [np.log(np.maximum(each, SMALLEST)) for each in every]
     means = np.exp(np.mean(logs, axis=0))
     normalised: FloatArray = means / means.sum(axis=1, keepdims=True)
     return normalised

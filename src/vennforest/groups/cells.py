@@ -98,6 +98,7 @@ class GroupedPart:
         cells, of_group = assign(part.by, part.weight, n_groups, grouping.groups.smallest)
         expect(np.array_equal(of_group, self.of_group), "of_group must be that of the groups")
         for cell, rows in zip(self.cells, cells, strict=True):
+            expect_array(cell.rows, "rows", (len(rows),), "i")
             expect(np.array_equal(cell.rows, rows), "rows must be the examples of the groups")
             for calibrator in (cell.calibrator, cell.point):
                 known = classes if calibrator is None else calibrator.classes_

@@ -144,6 +144,8 @@ class Venn(BoundedCalibrator):
         counts = np.bincount(self._cell, weights=weight, minlength=m * k).reshape(-1, k)
         expect(np.array_equal(counts, self.counts_), "counts_ must be those of the examples")
         lower, upper = _bounds(self.counts_)
+        for name in ("_lower", "_upper"):
+            expect_array(getattr(self, name), name, (m + 1, k), low=0, high=1)
         expect(
             np.array_equal(self._lower, np.vstack([lower, np.zeros(k)]))
             and np.array_equal(self._upper, np.vstack([upper, np.ones(k)])),
