@@ -6,8 +6,8 @@ PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(PROGRAMS)
 JOBS ?= 2
 
-.PHONY: help install report test test-slow test-lowest test-newest test-boosters test-engines test-mlflow \
-	test-nojit test-sdist fuzz exact audit models check lint types imports docs pictures notebook compare bench \
+.PHONY: help install report test coverage test-slow test-lowest test-newest test-boosters test-engines \
+	test-mlflow test-nojit test-sdist fuzz exact audit models check lint types imports docs pictures notebook compare bench \
 	bench-large dist release-check clean
 
 help:  ## list the targets
@@ -30,6 +30,20 @@ report: $(VENV)/.user  ## write report.html for the breast cancer data that scik
 
 test: $(VENV)/.dev  ## run the tests and doctests
 	$(BIN)/python -m pytest -n $(JOBS)
+
+MEASURED = --cov --cov-append --cov-report=
+# Every branch of these is reached by a test, that of a compiled loop where it is not compiled.
+COVERED_WHOLLY = src/vennforest/calibrators/*,src/vennforest/sources/*,src/vennforest/forest/*,$\
+	src/vennforest/multiprobability.py,src/vennforest/_bounds_kernels.py
+
+# Uncompiled loops first, so that what pytest says last is about all the tests.
+coverage: $(VENV)/.dev  ## run the tests, loops compiled and not, and fail unless they reach the code
+	$(BIN)/python -m coverage erase
+	VENNFOREST_PATIENCE=5 $(TEST_NOJIT) $(MEASURED)
+	$(BIN)/python -m pytest -n $(JOBS) $(MEASURED)
+	$(BIN)/python -m coverage report --skip-covered --fail-under=95
+	$(BIN)/python -m coverage report --skip-covered --show-missing --fail-under=100 \
+		--include='$(COVERED_WHOLLY)'
 
 test-slow: $(VENV)/.dev  ## run the tests that take minutes
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
@@ -73,9 +87,10 @@ test-engines: $(VENV)-engines/.made  ## run the tests on DuckDB, Dask processes 
 	$(VENV)-engines/$(PROGRAMS)/python -m pytest -m '' tests/engines tests/test_batch.py
 
 NOJIT = tests/calibrators tests/forest tests/monitoring tests/sources tests/test_multiprobability.py
+TEST_NOJIT = NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) -W ignore::RuntimeWarning $(NOJIT)
 
 test-nojit: $(VENV)/.dev  ## run the tests of compiled loops with the loops not compiled
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) -W ignore::RuntimeWarning $(NOJIT)
+	$(TEST_NOJIT)
 
 # Nothing of this folder is read: the tests run where the archive is unpacked, on what it installs.
 test-sdist: $(VENV)/.dev  ## run the tests from the source distribution
@@ -123,7 +138,7 @@ types: $(VENV)/.dev
 imports: $(VENV)/.dev
 	$(BIN)/lint-imports
 
-check: lint types imports test  ## everything that must be green before a change lands
+check: lint types imports $(if $(COVERAGE),coverage,test)  ## everything that must be green before a change lands
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.user
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
@@ -165,7 +180,7 @@ audit:  ## look for known vulnerabilities of what users install (needs the index
 	$(VENV)-audit/$(PROGRAMS)/python -m pip install --quiet '.[all]' pip-audit
 	$(VENV)-audit/$(PROGRAMS)/python -m pip_audit --local --skip-editable
 
-release-check: check dist docs test-sdist test-lowest test-newest test-boosters test-nojit  ## everything that must be green before a release
+release-check: check dist docs test-sdist test-lowest test-newest test-boosters $(if $(COVERAGE),,test-nojit)  ## everything that must be green before a release
 
 BENCH = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks -o addopts= \
 	-o filterwarnings= -q --benchmark-columns=median,iqr,rounds
@@ -186,4 +201,4 @@ bench-large: $(VENV)/.dev  ## the same with 10^7 scores and 10^6 rows
 	$(BENCH) --large
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) $(VENV)-* dist site .fuzz-*.json .exact-*.json .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-* .coverage* dist site .fuzz-*.json .exact-*.json .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
