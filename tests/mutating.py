@@ -2,28 +2,32 @@
 
 A mutant is a module in which one operator, comparison, number or statement is another. Its tests
 run in a forked child, in which the library is imported anew, loops not compiled; a failure, an
-error, or three times the processor time that they take otherwise kills the mutant. What survives is
-printed: either the change makes no difference, or a test is missing.
+error, or a second of processor time where a third was enough kills the mutant. What survives is
+printed: either the change makes no difference, and `equivalent_mutants.json` says why, or a test
+is missing.
 
-mutmut leaves functions with decorators alone, which is what kernels are; other tools start Python
-anew for every mutant, and the libraries that ours stands on take longer to import than most of
-these tests to run.
-
-Mutant number i of a seed is always the same as long as the source is.
+mutmut leaves functions with decorators alone, which is what kernels are. cosmic-ray does not, but
+it starts Python and all tests of a module anew for every mutant; here a child starts with numpy,
+scipy, scikit-learn and pandas there, and runs only tests that call the changed function, first
+those that killed most and take least.
 """
 
 import argparse
 import ast
+import collections
 import importlib.machinery
 import importlib.util
 import json
 import os
 import resource
 import sys
+import tempfile
 import time
+import zlib
 from pathlib import Path
 
 os.environ["NUMBA_DISABLE_JIT"] = "1"
+os.environ.setdefault("VENNFOREST_PATIENCE", "1")
 
 import hypothesis
 import numba  # noqa: F401
@@ -35,47 +39,31 @@ import sklearn.ensemble  # noqa: F401
 
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "vennforest"
-CALIBRATORS = "tests/calibrators/test_"
-VENN_ABERS = (
-    f"{CALIBRATORS}exactness.py::test_drawn_cases_are_those_of_the_formulas",
-    f"{CALIBRATORS}venn_abers.py::test_small_sets_agree_with_exact_fractions",
-    f"{CALIBRATORS}venn_abers.py::test_every_example_left_out_at_every_place",
-    f"{CALIBRATORS}venn_abers.py::test_the_radix_sort_sorts_every_kind_of_number",
-    f"{CALIBRATORS}venn_abers.py::test_zeros_of_either_sign_are_one_score_however_many_there_are",
-    f"{CALIBRATORS}venn_abers.py::test_extreme_ranges_are_looked_up_like_any_other",
-    f"{CALIBRATORS}venn_abers.py::test_reading_through_the_grid_counts_the_values_below",
-    f"{CALIBRATORS}venn_abers.py::test_a_large_table_is_read_like_a_small_one",
-    f"{CALIBRATORS}left_out_groups.py",
+ROOMS = (
+    "sources/test_*.py",
+    "forest/test_*.py",
+    "calibrators/test_[ceijlsv]*.py",  # those of the changed calibrators, and of all of them
+    "monitoring/test_*.py",
+    "test_multiprobability.py",
 )
-SOURCES = ("tests/sources/test_sources.py",)
-FOREST = (
-    *(
-        f"tests/forest/test_forest.py::test_scores_equal_the_trees_own_to_the_last_bit[{seed}]"
-        for seed in range(8)
-    ),
-    "tests/forest/test_forest.py",
+"""Tests that mutants meet."""
+MODULES = sorted(
+    {
+        path.relative_to(SOURCE).as_posix()
+        for pattern in (
+            "**/*kernels.py",
+            "sources/[a-z]*.py",
+            "calibrators/venn_abers/[a-z]*.py",
+            "calibrators/venn/cells.py",
+            "calibrators/bounded.py",
+            "calibrators/isotonic.py",
+            "calibrators/one_vs_rest.py",
+            "multiprobability.py",
+        )
+        for path in SOURCE.glob(pattern)
+    }
 )
-TARGETS = {
-    "calibrators/venn_abers/kernels.py": VENN_ABERS,
-    "calibrators/venn_abers/left_out_kernels.py": VENN_ABERS,
-    "calibrators/venn_abers/step_table.py": VENN_ABERS,
-    "calibrators/venn_abers/smooth.py": (f"{CALIBRATORS}smooth.py",),
-    "calibrators/bounded.py": ("tests/test_multiprobability.py", f"{CALIBRATORS}venn.py"),
-    "calibrators/one_vs_rest.py": (
-        VENN_ABERS[0],
-        "tests/transductive/test_transductive.py::"
-        "test_normalised_bounds_hold_every_normalised_point_of_the_box",
-        "tests/transductive/test_transductive.py::test_normalised_bounds_of_zeros_say_nothing_more",
-        f"{CALIBRATORS}calibrators.py",
-    ),
-    "multiprobability.py": ("tests/test_multiprobability.py",),
-    "sources/draws.py": SOURCES,
-    "sources/routing.py": ("tests/sources/test_weights_and_routing.py",),
-    "sources/out_of_bag.py": SOURCES,
-    "sources/kernels.py": SOURCES,
-    "forest/kernels.py": FOREST,
-}
-"""Modules, and the tests that should see a change of them, those that see most first."""
+"""Modules that are changed."""
 
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -88,177 +76,288 @@ OPERATORS = {
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all",
          "all": "any", "left": "right", "right": "left"}  # fmt: skip
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def changes(node):
-    """Yield functions, each of which changes one thing of a node in place."""
+    """Yield what changes one thing of a node in place, with the part of it that is changed."""
     if isinstance(node, ast.Compare):
         for i, operator in enumerate(node.ops):
             other = COMPARISONS[type(operator)]
-            yield lambda n, i=i, other=other: n.ops.__setitem__(i, other())
+            yield node, lambda n, i=i, other=other: n.ops.__setitem__(i, other())
     elif isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in OPERATORS:
-        yield lambda n: setattr(n, "op", OPERATORS[type(n.op)]())
+        yield node, lambda n: setattr(n, "op", OPERATORS[type(n.op)]())
     elif isinstance(node, ast.BoolOp):
-        yield lambda n: setattr(n, "op", ast.And() if isinstance(n.op, ast.Or) else ast.Or())
-    elif isinstance(node, ast.UnaryOp):
-        yield lambda n: setattr(n, "op", ast.UAdd() if isinstance(n.op, ast.USub) else ast.Not())
+        yield node, lambda n: setattr(n, "op", ast.And() if isinstance(n.op, ast.Or) else ast.Or())
+    elif isinstance(node, ast.UnaryOp):  # applied twice, it does nothing
+        yield node, lambda n: setattr(n, "operand", ast.UnaryOp(n.op, n.operand))
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        yield lambda n: setattr(n, "value", n.value + 1)
+        yield node, lambda n: setattr(n, "value", n.value + 1)
     elif isinstance(node, ast.Constant) and type(node.value) is bool:
-        yield lambda n: setattr(n, "value", not n.value)
+        yield node, lambda n: setattr(n, "value", not n.value)
+    elif isinstance(node, ast.Constant) and node.value in NAMES:
+        yield node, lambda n: setattr(n, "value", NAMES[n.value])
     elif isinstance(node, ast.Name) and node.id in NAMES:
-        yield lambda n: setattr(n, "id", NAMES[n.id])
+        yield node, lambda n: setattr(n, "id", NAMES[n.id])
     elif isinstance(node, ast.Attribute) and node.attr in NAMES:
-        yield lambda n: setattr(n, "attr", NAMES[n.attr])
+        yield node, lambda n: setattr(n, "attr", NAMES[n.attr])
     elif isinstance(node, ast.If | ast.IfExp | ast.While):
-        yield lambda n: setattr(n, "test", ast.UnaryOp(ast.Not(), n.test))
+        yield node.test, lambda n: setattr(n, "test", ast.UnaryOp(ast.Not(), n.test))
+    if isinstance(node, ast.stmt):
+        for field in ("body", "orelse"):
+            for i, line in enumerate(getattr(node, field, ())):
+                if isinstance(line, ast.Assign | ast.AugAssign | ast.Continue | ast.Break) or (
+                    isinstance(line, ast.Expr) and isinstance(line.value, ast.Call)
+                ):
+                    yield line, lambda n, f=field, i=i: getattr(n, f).__setitem__(i, ast.Pass())
 
 
-def statements(node):
-    """Yield functions, each of which takes a statement out of a node's body in place."""
-    for field in ("body", "orelse"):
-        for i, line in enumerate(getattr(node, field, None) or ()):
-            if isinstance(line, ast.Assign | ast.AugAssign | ast.Continue | ast.Break | ast.Expr):
-                text = isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
-                if not text:
-                    yield lambda n, f=field, i=i: getattr(n, f).__setitem__(i, ast.Pass())
+def said(node):
+    """Return the parts of a node that only people read: annotations, decorators, messages."""
+    if isinstance(node, ast.Raise):
+        return [node.exc]
+    if isinstance(node, ast.JoinedStr):
+        return [node]
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("warnings.warn", "expect"):
+        return [node]
+    fields = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+    return [*fields, *getattr(node, "decorator_list", ())]
+
+
+def functions(tree):
+    """Yield the functions of a module and the methods of its classes, with their names.
+
+    Without what looks at model files: those tests are of another room (``make fuzz``).
+    """
+    for node in tree.body:
+        if isinstance(node, FUNCTION):
+            yield node.name, node
+        elif isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                if isinstance(inner, FUNCTION) and inner.name != "check_loaded":
+                    yield f"{node.name}.{inner.name}", inner
 
 
 def mutants(module):
-    """Return the number of a node in the order of ``ast.walk``, and a change, for every mutant."""
+    """Return the mutants of a module: the places of function and node, the change."""
     tree = ast.parse((SOURCE / module).read_text("utf-8"))
-    unseen = set()  # annotations, decorators, and what an error message says
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AnnAssign | ast.arg | ast.Raise):
-            parts = (
-                [node.exc]
-                if isinstance(node, ast.Raise)
-                else [
-                    getattr(node, "annotation", None),
-                    getattr(node, "returns", None),
-                    *getattr(node, "decorator_list", ()),
-                ]
-            )
-            unseen |= {id(inner) for part in parts if part for inner in ast.walk(part)}
     found = []
-    inside = {
-        id(inner)
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef)
-        for inner in ast.walk(function)
-    }
-    for number, node in enumerate(ast.walk(tree)):
-        if id(node) in unseen or id(node) not in inside:
-            continue
-        found += [(number, change) for change in changes(node)]
-        if not isinstance(node, ast.IfExp | ast.Lambda):
-            found += [(number, change) for change in statements(node)]
+    for place, (_, function) in enumerate(functions(tree)):
+        nodes = list(ast.walk(function))
+        unread = {id(i) for node in nodes for part in said(node) if part for i in ast.walk(part)}
+        for number, node in enumerate(nodes):
+            if id(node) not in unread:
+                count = sum(id(part) not in unread for part, _ in changes(node))
+                found += [(place, number, which) for which in range(count)]
     return found
 
 
-def mutated(module, which):
-    """Return a module's tree with one mutant in it, its line and what the line becomes."""
-    number, change = mutants(module)[which]
+def mutated(module, place, number, which):
+    """Return a module's tree with a mutant in it, and what a reader calls it."""
     tree = ast.parse((SOURCE / module).read_text("utf-8"))
-    node = next(node for i, node in enumerate(ast.walk(tree)) if i == number)
-    before = ast.unparse(tree).split("\n")
-    change(node)
+    name, function = list(functions(tree))[place]
+    before = ast.unparse(function).split("\n")
+    node = list(ast.walk(function))[number]
+    list(changes(node))[which][1](node)
     ast.fix_missing_locations(tree)
-    after = ast.unparse(tree).split("\n")
-    differ = [(a, b) for a, b in zip(before, after, strict=False) if a != b][:1]
-    return tree, getattr(node, "lineno", 0), differ[0] if differ else ("", "")
+    after = ast.unparse(function).split("\n")
+    at = next((i for i, pair in enumerate(zip(before, after, strict=False)) if len({*pair}) > 1), 0)
+    same = before[:at].count(before[at])
+    again = f" [{same + 1}]" if same else ""
+    return tree, f"{name}: {before[at].strip()}{again} -> {after[at].strip()}"
 
 
 class Finder:
     """Finds one module as a mutant."""
 
-    def __init__(self, name, path, tree):
-        self.name, self.path, self.tree = name, path, tree
+    def __init__(self, module, tree):
+        self.name = "vennforest." + module.removesuffix(".py").replace("/", ".")
+        self.path, self.tree = str(SOURCE / module), tree
 
     def find_spec(self, name, path=None, target=None):
         if name != self.name:
             return None
-        loader = importlib.machinery.SourceFileLoader(name, str(self.path))
-        loader.get_code = lambda _: compile(self.tree, str(self.path), "exec")
-        return importlib.util.spec_from_loader(name, loader)
+        loader = importlib.machinery.SourceFileLoader(name, self.path)
+        loader.get_code = lambda _: compile(self.tree, self.path, "exec")
+        return importlib.util.spec_from_file_location(name, self.path, loader=loader)
 
 
-def survives(module, tree, seconds):
-    """Tell whether a module's tests pass with a mutant, in a forked child."""
+class Watcher:
+    """Notes which functions of the library each test calls, its processor time, and what fails."""
+
+    def __init__(self, trace, quick=()):
+        self.seconds, self.tests, self.failed = {}, {}, None
+        self.trace, self.quick, self.seen = trace, quick, set()
+
+    def see(self, frame, event, _):
+        if frame.f_code.co_filename.startswith(str(SOURCE)):
+            self.seen.add(frame.f_code)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item):
+        self.seen.clear()
+        start = time.process_time()
+        sys.settrace(self.see if self.trace else None)
+        result = yield
+        sys.settrace(None)
+        self.seconds[item.nodeid] = time.process_time() - start
+        for code in self.seen:
+            function = f"{Path(code.co_filename).relative_to(SOURCE).as_posix()} {code.co_qualname}"
+            self.tests.setdefault(function.split(".<locals>")[0], set()).add(item.nodeid)
+        if self.failed:
+            item.session.shouldfail = True
+        return result
+
+    def pytest_runtest_logreport(self, report):
+        # conftest.py shows as skipped what it ends: of a test that was quick before, a failure.
+        ended = report.skipped and "need compiled loops" in str(report.longrepr)
+        if report.failed or (ended and report.nodeid in self.quick):
+            self.failed = report.nodeid
+
+
+def start(tests, folder, mutant=None, quick=(), limit=1200):
+    """Fork a child that runs tests, with a mutant or noting what they reach; return its number."""
     child = os.fork()
-    if child == 0:
+    if child:
+        return child
+    code = 70
+    try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
-        if tree is not None:
-            dots = "vennforest." + module.removesuffix(".py").replace("/", ".")
-            sys.meta_path.insert(0, Finder(dots, SOURCE / module, tree))
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        if mutant is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+            sys.meta_path.insert(0, Finder(*mutant))
         hypothesis.settings.register_profile(
             "mutants", deadline=None, max_examples=25, derandomize=True, database=None
         )
         hypothesis.settings.load_profile("mutants")
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning"]
-        code = 70
-        try:
-            code = pytest.main([*options, *TARGETS[module]])
-        finally:
-            os._exit(int(code))
-    status = os.waitpid(child, 0)[1]
-    if os.WIFEXITED(status) and os.WEXITSTATUS(status) not in (0, 1, 2, 70):
-        raise SystemExit(f"pytest ended with {os.WEXITSTATUS(status)} for {module}")
-    return status == 0
+        watcher = Watcher(mutant is None, quick)
+        options = ["-q", "-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning"]
+        code = pytest.main([*options, *tests], plugins=[watcher])
+        tests = {function: sorted(ones) for function, ones in watcher.tests.items()}
+        found = {"seconds": watcher.seconds, "tests": tests, "failed": watcher.failed}
+        (folder / str(os.getpid())).write_text(json.dumps(found))
+    finally:
+        os._exit(int(code))
 
 
-def plain_seconds(module):
-    """Return the processor time of a module's tests, which have to pass without a mutant."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if not survives(module, None, 600):
-        raise SystemExit(f"the tests of {module} must pass, got a failure: {TARGETS[module]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    taken = int(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) + 1
-    print(f"{module}: its tests take {taken} s", flush=True)
-    return taken
+def run(tasks, jobs, folder, stop=float("inf")):
+    """Yield what each task left, in the order of their ends, at most ``jobs`` at a time.
+
+    A task is a thing to name it by and a function that returns the arguments of ``start``.
+    """
+    tasks, running = collections.deque(tasks), {}
+    while tasks or running:
+        while tasks and len(running) < jobs and time.monotonic() < stop:
+            name, arguments = tasks.popleft()
+            tests, *rest = arguments()
+            if tests:
+                running[start(tests, folder, *rest)] = name
+            else:
+                yield name, 0, {"failed": None}
+        if not running:
+            return
+        child, status = os.wait()
+        left = folder / str(child)
+        found = json.loads(left.read_text()) if left.exists() else {"failed": None}
+        yield running.pop(child), status, found
+
+
+def read_map(jobs, folder):
+    """Return the seconds of every test, and the tests that call every function."""
+    seconds, tests = {}, collections.defaultdict(list)
+    files = [str(file) for room in ROOMS for file in sorted(TESTS.glob(room))]
+    for file, status, found in run([(f, lambda f=f: ([f],)) for f in files], jobs, folder):
+        if status:
+            raise SystemExit(f"{file} must pass, got {found['failed'] or 'no end'}")
+        taken = sum(found["seconds"].values())
+        print(f"{file}: {len(found['seconds'])} tests, {taken:.0f} s", flush=True)
+        seconds |= found["seconds"]
+        for function, ones in found["tests"].items():
+            tests[function] += ones
+    return {"seconds": seconds, "tests": tests}
+
+
+def chosen(state, module, text, each):
+    """Return the tests that call a function, best first, as many as take ``each`` seconds."""
+    seconds = state["map"]["seconds"]
+    kills = collections.Counter(test for _, test in state["results"][module].values())
+    tests = state["map"]["tests"].get(f"{module} {text.split(':')[0]}", ())
+    order = sorted(tests, key=lambda test: (seconds[test] + 0.01) / (1 + kills[test]))
+    total = np.cumsum([seconds[test] for test in order])
+    quick = {test for test in tests if seconds[test] < float(os.environ["VENNFOREST_PATIENCE"]) / 3}
+    return order[: np.searchsorted(total, each) + 1], quick
+
+
+def draw(seed, count):
+    """Return ``count`` mutants, from every module a share, at least five, in mixed order."""
+    every = {module: mutants(module) for module in MODULES}
+    total = sum(map(len, every.values()))
+    drawn = []
+    for module, ones in every.items():
+        order = np.random.default_rng([seed, zlib.crc32(module.encode())]).permutation(len(ones))
+        share = min(len(ones), max(5, round(count * len(ones) / total)))
+        drawn += [((i + 0.5) / share, module, ones[k]) for i, k in enumerate(order[:share])]
+    return [(module, one) for _, module, one in sorted(drawn)], total
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=200, help="mutants in all")
+    parser.add_argument("--count", type=int, default=300, help="mutants in all, about")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=0, help="stop then; 0: never")
-    parser.add_argument("--state", type=Path, help="a file to go on from")
-    parser.add_argument("--only", nargs="+", default=sorted(TARGETS), help="modules")
+    parser.add_argument("--state", type=Path, help="a file to go on from", required=True)
+    parser.add_argument("--each", type=float, default=15, help="seconds of tests for a mutant")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--survivors", action="store_true", help="try those of the file again")
     options = parser.parse_args()
-    os.environ.setdefault("VENNFOREST_PATIENCE", "2")
-    every = [(m, i) for m in options.only for i in range(len(mutants(m)))]
-    order = np.random.default_rng(options.seed).permutation(len(every))[: options.count]
-    done = {"done": 0, "killed": {}, "of": {}, "survived": []}
-    if options.state is not None and options.state.exists():
-        done = json.loads(options.state.read_text())
-    start, seconds = time.monotonic(), {}
-    while done["done"] < len(order):
-        if 0 < options.seconds < time.monotonic() - start:
-            break
-        module, which = every[order[done["done"]]]
-        tree, line, (before, after) = mutated(module, which)
-        if module not in seconds:
-            seconds[module] = 10 + 3 * plain_seconds(module)
-        lives = survives(module, tree, seconds[module])
-        done["of"][module] = done["of"].get(module, 0) + 1
-        done["killed"][module] = done["killed"].get(module, 0) + (not lives)
-        if lives:
-            done["survived"].append([module, which, line, before.strip(), after.strip()])
-            print(f"{module}:{line}  {before.strip()}  ->  {after.strip()}", flush=True)
-        done["done"] += 1
-        if options.state is not None:
-            options.state.write_text(json.dumps(done))
-    for module, number in sorted(done["of"].items()):
-        print(f"{module}: {done['killed'][module]} of {number} killed")
-    print(
-        f"{sum(done['killed'].values())} of {done['done']} killed; {len(every):,} there are; "
-        f"seed {options.seed}"
-    )
+    state = {"map": None, "results": {}}
+    if options.state.exists():
+        state = json.loads(options.state.read_text())
+    same = json.loads((TESTS / "equivalent_mutants.json").read_text("utf-8"))
+    stop = time.monotonic() + options.seconds if options.seconds else float("inf")
+    folder = Path(tempfile.mkdtemp())
+    if state["map"] is None:
+        state["map"] = read_map(options.jobs, folder)
+        options.state.write_text(json.dumps(state))
+
+    drawn, total = draw(options.seed, options.count)
+    tasks = []
+    for module, one in drawn:
+        tree, text = mutated(module, *one)
+        known = state["results"].setdefault(module, {}).get(text)
+        if known is None or (known[0] == "survived" and options.survivors):
+
+            def arguments(module=module, tree=tree, text=text):
+                tests, quick = chosen(state, module, text, options.each)
+                return tests, (module, tree), quick, 10 + int(3 * options.each)
+
+            if text not in same.get(module, {}):
+                tasks.append(((module, text), arguments))
+    for (module, text), status, found in run(tasks, options.jobs, folder, stop):
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) in (4, 5):
+            raise SystemExit(f"pytest found no tests for {module}, {text}: remove {options.state}")
+        result = "survived" if status == 0 else "killed"
+        state["results"][module][text] = [result, found["failed"]]
+        if result == "survived":
+            print(f"{module} {text}", flush=True)
+        options.state.write_text(json.dumps(state))
+
+    counts = collections.Counter()
+    for module, one in drawn:
+        text = mutated(module, *one)[1]
+        result = state["results"][module].get(text, ["to do"])[0]
+        counts[module, "equivalent" if text in same.get(module, {}) else result] += 1
+    for module in [*MODULES, None]:
+        kinds = {
+            kind: sum(n for (m, k), n in counts.items() if k == kind and module in (m, None))
+            for kind in ("killed", "survived", "equivalent", "to do")
+        }
+        tried = kinds["killed"] + kinds["survived"]
+        print(f"{module or 'all'}: {kinds['killed']} of {tried} killed, {kinds}")
+    print(f"seed {options.seed}; there are {total:,} mutants")
 
 
 if __name__ == "__main__":
