@@ -7,8 +7,8 @@ BIN := $(VENV)/$(PROGRAMS)
 JOBS ?= 2
 
 .PHONY: help install report test coverage test-slow test-lowest test-newest test-boosters test-engines \
-	test-mlflow test-nojit test-sdist fuzz exact audit models check lint types imports docs pictures notebook compare bench \
-	bench-large dist release-check clean
+	test-mlflow test-nojit test-sdist fuzz exact mutants audit models check lint types imports docs pictures \
+	notebook compare bench bench-large dist release-check clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -125,6 +125,12 @@ exact: $(VENV)/.dev  ## compare bounds of CASES drawn cases with exact ones; goe
 	$(BIN)/python tests/exactness.py --count $(CASES) --seconds $(SECONDS) --seed $(SEED) \
 		--state .exact-$(SEED).json
 
+MUTANTS ?= 300
+
+mutants: $(VENV)/.dev  ## change MUTANTS places of kernels, merges and sources; goes on where it stopped
+	$(BIN)/python tests/mutating.py --count $(MUTANTS) --seconds $(SECONDS) --seed $(SEED) \
+		--state .mutants-$(SEED).json
+
 models: $(VENV)/.dev  ## write a small model file of every kind for later versions to read
 	$(BIN)/python tests/models/make.py
 
@@ -201,4 +207,5 @@ bench-large: $(VENV)/.dev  ## the same with 10^7 scores and 10^6 rows
 	$(BENCH) --large
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) $(VENV)-* .coverage* dist site .fuzz-*.json .exact-*.json .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-* .coverage* dist site .fuzz-*.json .exact-*.json .mutants-*.json .pytest_cache \
+		.mypy_cache .ruff_cache .import_linter_cache
