@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from cases import draw_scores
 from oracles import prior as oracle
 from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
+from vennforest import prior as prior_module
 from vennforest.multiprobability import Multiprobability
 from vennforest.prediction import predict_once, predict_together
 from vennforest.prior import (
@@ -402,6 +403,38 @@ def test_profile_likelihood_of_many_classes_against_a_grid():
     assert (found.lower <= inside.min(axis=0) + 0.005).all()
     assert (found.upper >= inside.max(axis=0) - 0.005).all()
     assert (found.upper - found.lower < 1.5 * np.ptp(inside, axis=0)).all()
+
+
+def test_ends_of_intervals_against_solving_for_every_share_anew(monkeypatch):
+    """From good guesses and none, with shares of 0, classes that are alike, and certain rows."""
+    rng = np.random.default_rng(20261123)
+    asked, bounds, crossed, inner = [], 0, 0, prior_module._Fall.__call__
+    monkeypatch.setattr(
+        prior_module._Fall, "__call__", lambda self, t: (asked.append(t), inner(self, t))[1]
+    )
+    for case in range(40):
+        k, m = int(rng.integers(2, 5)), int(rng.choice([1, 5, 30, 200]))
+        start = rng.dirichlet(np.full(k, 2.0)) * 0.9 + 0.1 / k
+        p = rng.dirichlet(rng.choice([0.05, 0.5, 5.0]) * k * start, m)
+        p = (p + 1e-9) / (1 + k * 1e-9)
+        if case % 4 == 1:
+            p[:, 0] = p[:, 1] = p[:, :2].mean(axis=1)
+        if case % 4 == 2:
+            p[0] = np.eye(k)[case % k]
+        ratio, j = p / start, int(rng.integers(k))
+        q = mixture_shares(ratio, start)
+        largest = float(np.log(ratio @ q).sum())
+        room = float(rng.choice([0.1, 1.92, 20.0]))
+        fall = prior_module._Fall(ratio, start, q, j, largest)
+        for bound in (0.0, 1.0):
+            slow = oracle.profile_end(ratio, start, j, q[j], bound, room, mixture_shares)
+            for guess in (slow + 0.01 * rng.normal(), bound, -np.inf, 0.5):
+                found = prior_module._end(fall, q[j], bound, guess, room)
+                assert found == pytest.approx(slow, abs=2e-6)
+            bounds += slow == bound
+            crossed += slow != bound
+    assert bounds > 10 and crossed > 30
+    assert len(asked) < 8 * 4 * (bounds + crossed)
 
 
 def test_estimated_prior_repairs_a_model():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.stats import chi2
 
 from vennforest._validation import FloatArray, InputError, IntArray
@@ -19,6 +18,9 @@ __all__ = ["PriorEstimate"]
 
 SUM_SLACK = 1e-6
 """How far from 1 the sum of shares that a user typed may be."""
+
+SHARE_STEP = 1e-6
+"""Steps below which the end of an interval is found."""
 
 
 def read_shares(given: Mapping[Any, float], classes: NDArray[Any], known: FloatArray) -> FloatArray:
@@ -249,7 +251,7 @@ def estimate_shares(
         raise InputError(f"level must lie between 0 and 1, both excluded, got {level!r}")
     if not len(p):
         raise InputError("X must hold at least one row, got none")
-    ratio = p / prior
+    ratio = np.asfortranarray(p / prior)
     q = mixture_shares(ratio, prior)
     m, k = ratio.shape
     g = ratio / (ratio @ q)[:, None]
@@ -262,23 +264,20 @@ def estimate_shares(
             "the scores of X do not tell all classes apart, so that their shares are not known "
             "from them: see the intervals"
         )
-    inflation = np.ones(k)
+    inflation, spread = np.ones(k), np.full(k, np.inf)
     if identified:
-        inflation = _inflation(g, q, calibration_p / prior, calibration_codes, tangent, information)
-    largest = _log_likelihood(ratio, q)
+        inverse = tangent @ np.linalg.inv(information) @ tangent.T
+        inflation = _inflation(g, q, calibration_p / prior, calibration_codes, inverse)
+        spread = np.diag(inverse) / m
+    largest = _log_likelihood(ratio @ q)
     allowed = float(chi2.ppf(level, 1)) / 2
     lower, upper = np.zeros(k), np.ones(k)
     for j in range(k):
-        profile = _profile(ratio, prior, j)
         room = allowed * inflation[j]
-
-        def excess(t: float, profile: Any = profile, room: float = room) -> float:
-            return float(largest - profile(t) - room)
-
-        if excess(0.0) > 0:
-            lower[j] = brentq(excess, 0.0, q[j], xtol=1e-6)
-        if excess(1.0) > 0:
-            upper[j] = brentq(excess, q[j], 1.0, xtol=1e-6)
+        fall = _Fall(ratio, prior, q, j, largest)
+        width = np.sqrt(2 * room * spread[j])  # were the log likelihood a parabola
+        lower[j] = _end(fall, q[j], 0.0, q[j] - width, room)
+        upper[j] = _end(fall, q[j], 1.0, q[j] + width, room)
     return PriorEstimate(classes, q, lower, upper, level, identified)
 
 
@@ -287,8 +286,7 @@ def _inflation(
     q: FloatArray,
     calibration: FloatArray,
     codes: IntArray,
-    tangent: FloatArray,
-    information: FloatArray,
+    inverse: FloatArray,
 ) -> FloatArray:
     """Return by how much the variance of each share exceeds that of the likelihood, (k,)."""
     m, k = g.shape
@@ -298,32 +296,78 @@ def _inflation(
         mine = own[codes == j]
         if len(mine) > 1:
             total += q[j] ** 2 * np.cov(mine.T) / len(mine)
-    inverse = tangent @ np.linalg.inv(information) @ tangent.T
     spread = np.diag(inverse @ total @ inverse)
     factor: FloatArray = np.maximum(1.0, spread * m / np.diag(inverse))
     return factor
 
 
-def _profile(ratio: FloatArray, prior: FloatArray, j: int) -> Callable[[float], float]:
-    """Return the largest log likelihood as a function of the share of class j."""
-    own = ratio[:, [j]]
-    rest = np.delete(ratio, j, axis=1)
-    others = np.delete(prior, j)
-    others = others / others.sum()
+class _Fall:
+    """How far below its top the largest log likelihood is, as a function of the share of class j.
 
-    def largest(t: float) -> float:
-        mixed = t * own + (1 - t) * rest
-        shares = others if mixed.shape[1] == 1 else mixture_shares(mixed, others)
-        return _log_likelihood(mixed, shares)
+    Each call begins at the shares of the other classes that the one before found.
+    """
 
-    return largest
+    def __init__(
+        self, ratio: FloatArray, prior: FloatArray, q: FloatArray, j: int, largest: float
+    ) -> None:
+        self._own, self._rest = ratio[:, [j]], np.delete(ratio, j, axis=1)
+        others = np.delete(prior, j)
+        self._others, self._largest = others / others.sum(), largest
+        near = np.delete(q, j)
+        self._near = near / near.sum()
+
+    def __call__(self, t: float) -> tuple[float, float]:
+        """Return the fall at the share t, not below 0, and its derivative."""
+        mixed = t * self._own + (1 - t) * self._rest
+        if t in (0, 1) and not mixed.any(axis=1).all():  # an object that could not be there
+            return np.inf, 0.0
+        if mixed.shape[1] > 1:
+            self._near = mixture_shares(mixed, self._others, self._near)
+            shares = self._near
+        else:
+            shares = self._others
+        likelihood = mixed @ shares
+        # The shares of the others are the best ones, so that moving them with t changes nothing.
+        moved = self._own[:, 0] - self._rest @ shares
+        with np.errstate(over="ignore"):
+            slope = float((moved / np.maximum(likelihood, np.finfo(float).tiny)).sum())
+        return max(self._largest - _log_likelihood(likelihood), 0.0), -slope
 
 
-def _log_likelihood(ratio: FloatArray, q: FloatArray) -> float:
-    return float(np.log(np.maximum(ratio @ q, np.finfo(float).tiny)).sum())
+def _end(fall: _Fall, top: float, bound: float, guess: float, room: float) -> float:
+    """Return the share between the top and a bound at which the fall is ``room``, else the bound.
+
+    Newton's method on the square root of the fall, which is nearly a straight line, in a bracket.
+    """
+    near, far, crossed = top, bound, False
+    t, slow, widths = guess, False, [np.inf, np.inf]
+    while True:
+        if slow or not min(near, far) < t < max(near, far):
+            t = (near + far) / 2 if crossed else bound
+        height, slope = fall(t)
+        if height > room:
+            far, crossed = t, True
+        elif t == bound:
+            return bound
+        else:
+            near = t
+        widths.append(abs(far - near))
+        if widths[-1] < SHARE_STEP:
+            return (near + far) / 2
+        root = np.sqrt(height)
+        step = 2 * root * (np.sqrt(room) - root) / slope if slope and height else np.inf
+        if abs(step) < SHARE_STEP and room / 2 < height < 2 * room:
+            return t + step
+        t, slow = t + step, widths[-1] > widths[-3] / 2
 
 
-def mixture_shares(ratio: FloatArray, start: FloatArray) -> FloatArray:
+def _log_likelihood(mixed: FloatArray) -> float:
+    return float(np.log(np.maximum(mixed, np.finfo(float).tiny)).sum())
+
+
+def mixture_shares(
+    ratio: FloatArray, start: FloatArray, near: FloatArray | None = None
+) -> FloatArray:
     """Return the shares q (k,) that maximise ``sum_i log sum_j q_j ratio_ij``.
 
     Parameters
@@ -332,6 +376,8 @@ def mixture_shares(ratio: FloatArray, start: FloatArray) -> FloatArray:
         Non-negative, no row of zeros.
     start : ndarray of shape (k,)
         Shares above zero: where to begin, and what is returned where all shares do as well.
+    near : ndarray of shape (k,), optional
+        Shares that are nearly right, such as those of nearly the same ``ratio``: begin there.
 
     Notes
     -----
@@ -339,19 +385,23 @@ def mixture_shares(ratio: FloatArray, start: FloatArray) -> FloatArray:
     for b falling to 1e-10: without the barrier its maximum lies on the simplex by itself, and
     with it the mean log likelihood is within b of its largest value.
     """
-    m = len(ratio)
-    q = start.copy()
-    barrier = 1e-2
+    columns = np.ascontiguousarray(ratio.T)
+    tiny, m = np.finfo(float).tiny, len(ratio)
+    q, barrier = start.copy(), 1e-2
+    if near is not None:
+        q, barrier = 0.999 * near + 0.001 * start, 1e-6
 
-    def value(q: FloatArray) -> float:
-        mixed = np.log(np.maximum(ratio @ q, np.finfo(float).tiny)).mean()
-        return float(mixed - q.sum() + barrier * (start @ np.log(q)))
+    def value(q: FloatArray, mixed: FloatArray) -> float:
+        logs = np.log(np.maximum(mixed, tiny)).mean()
+        return float(logs - q.sum() + barrier * (start @ np.log(q)))
 
+    mixed, g = q @ columns, np.empty_like(columns)
     while True:
+        now = value(q, mixed)
         for _ in range(50):
-            g = ratio / (ratio @ q)[:, None]
-            slope = g.mean(axis=0) - 1 + barrier * start / q
-            curve = g.T @ g / m + np.diag(barrier * start / q**2)
+            np.divide(columns, mixed, out=g)
+            slope = g.mean(axis=1) - 1 + barrier * start / q
+            curve = g @ g.T / m + np.diag(barrier * start / q**2)
             # In units of q, so that shares near 0 cost no digits.
             step = q * np.linalg.solve(q[:, None] * curve * q, q * slope)
             gain = float(slope @ step)
@@ -360,10 +410,14 @@ def mixture_shares(ratio: FloatArray, start: FloatArray) -> FloatArray:
             length = 1.0
             if (step < 0).any():
                 length = min(1.0, 0.99 * float((q[step < 0] / -step[step < 0]).min()))
-            now = value(q)
-            while value(q + length * step) < now + 0.1 * length * gain and length > 1e-10:
+            while True:
+                moved = q + length * step
+                there = moved @ columns
+                then = value(moved, there)
+                if then >= now + 0.1 * length * gain or length <= 1e-10:
+                    break
                 length /= 2
-            q = q + length * step
+            q, mixed, now = moved, there, then
         if barrier <= 1e-10:
             break
         barrier /= 100

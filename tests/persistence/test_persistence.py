@@ -12,6 +12,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.special
 import skops.io
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -28,7 +29,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils import all_estimators
 
@@ -54,7 +55,7 @@ from vennforest import (
 from vennforest._validation import InputError
 from vennforest.calibrators.venn import taxonomies
 from vennforest.persistence.archive import FORMAT, read_header
-from vennforest.persistence.trusted import is_estimator
+from vennforest.persistence.trusted import is_estimator, is_function
 from vennforest.sources import HonestForest
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
@@ -564,7 +565,7 @@ def test_the_import_of_vennforest_leaves_skops_alone():
     assert out.stdout.strip() == "[]"
 
 
-# --- skops without its search of scikit-learn ------------------------------------------------
+# --- skops without its lists of what it trusts ------------------------------------------------
 
 
 def test_an_estimator_is_what_skops_would_find_by_its_search():
@@ -588,26 +589,50 @@ def test_an_estimator_is_what_skops_would_find_by_its_search():
         assert not is_estimator(name)
 
 
+def test_a_function_is_what_skops_would_find_by_its_search():
+    from skops.io._trusted_types import SCIPY_UFUNC_TYPE_NAMES
+
+    assert len(SCIPY_UFUNC_TYPE_NAMES) > 200
+    assert all(map(is_function, SCIPY_UFUNC_TYPE_NAMES))
+    every = {
+        f"{module}.{name}"
+        for module, content in list(sys.modules.items())
+        if module.startswith(("scipy", "numpy")) or module in ("os", "builtins")
+        for name in dir(content)
+    }
+    assert len(every) > 5000
+    found = {name for name in every if is_function(name)}
+    public = {name.rpartition(".")[2] for name in SCIPY_UFUNC_TYPE_NAMES}
+    assert {name.rpartition(".")[2] for name in found} == public
+    for name in found:
+        module, _, own = name.rpartition(".")
+        assert getattr(sys.modules[module], own) is getattr(scipy.special, own)
+    for name in ("expit", ".expit", "scipy.special._not_there.expit", "scipy.special._ufuncs.os"):
+        assert not is_function(name)
+
+
 COMMAND = """
 import sys
 from vennforest import _own_process
 _own_process.OWN = True
-import sklearn.utils, vennforest
-search = sklearn.utils.all_estimators
+import scipy.special, sklearn.utils, vennforest
+search, listed = sklearn.utils.all_estimators, dir(scipy.special)
 model = vennforest.load(sys.argv[1])
 from skops.io import _trusted_types
 assert _trusted_types.SKLEARN_ESTIMATOR_TYPE_NAMES == []
+assert _trusted_types.SCIPY_UFUNC_TYPE_NAMES == []
 assert sklearn.utils.all_estimators is search
+assert dir(scipy.special) == listed and "expit" in listed
 assert not any(name.startswith("sklearn.gaussian_process") for name in sys.modules)
 print(model.predict_proba([[0.5, 0.5]]).tolist())
 """
 
 
-def test_a_command_reads_models_without_the_search(tmp_path):
+def test_a_command_reads_models_without_the_searches(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((60, 2))
-    steps = make_pipeline(StandardScaler(), LogisticRegression())
-    model = CalibratedClassifier(steps, cv=2).fit(X, X[:, 0] > rng.random(60))
+    steps = FunctionTransformer(scipy.special.expit), StandardScaler(), LogisticRegression()
+    model = CalibratedClassifier(make_pipeline(*steps), cv=2).fit(X, X[:, 0] > rng.random(60))
     path = tmp_path / "model.skops"
     vennforest.save(model, path)
     child = [sys.executable, "-W", "ignore", "-c", COMMAND, str(path)]

@@ -13,7 +13,10 @@ from pyarrow import feather, ipc, parquet  # noqa: E402
 from vennforest._files import check_output, written_whole  # noqa: E402
 from vennforest._validation import InputError  # noqa: E402
 from vennforest.tables import files  # noqa: E402
+from vennforest.tables.columns import TableColumns  # noqa: E402
 from vennforest.tables.read import find_column, read_table  # noqa: E402
+from vennforest.tables.scores import ScoreColumns  # noqa: E402
+from vennforest.tables.stream import TableFile  # noqa: E402
 from vennforest.tables.target import load_example, split_target  # noqa: E402
 
 TABLE = pd.DataFrame(
@@ -164,12 +167,61 @@ def test_labels_of_every_type(labels, kept, kind):
         (np.linspace(0, 1, 60), "60 distinct numbers with a fraction, a quantity"),
         ([f"name {i}" for i in range(60)], "60 distinct values in 60 rows"),
         ([np.inf, 1.0] * 30, "infinite"),
+        (2.0**53 + 2 * np.arange(60), "larger ones as integers or text"),
+        ([2.0**53, 2.0**53 + 2] * 30, "larger ones as integers or text"),
         ([None] * 60, "missing in every row"),
     ],
 )
 def test_refused_targets(labels, message):
     with pytest.raises(InputError, match=message):
         split_target(pd.DataFrame({"x": range(60), "y": labels}), "y")
+
+
+LARGE = 2**53 + np.arange(3)  # as floats the first two are one
+
+
+@pytest.mark.parametrize("kind", [",", ";", "parquet", "feather", "stream"])
+@pytest.mark.parametrize("gap", [False, True])
+@pytest.mark.parametrize("offset", [0, -(2**54), 2**62, 2**63])
+def test_large_labels_are_read_to_the_last_digit_beside_empty_cells(tmp_path, kind, gap, offset):
+    kept = [int(v) + offset for v in np.tile(LARGE, 10)]
+    cells = [None if gap and i == 4 else v for i, v in enumerate(kept)]
+    path = tmp_path / "table"
+    whole = pyarrow.uint64() if offset == 2**63 else pyarrow.int64()
+    table = pyarrow.table({"x": np.arange(30.0), "y": pyarrow.array(cells, whole)})
+    if kind == "parquet":
+        parquet.write_table(table, path, row_group_size=7)
+    elif kind == "feather":
+        feather.write_feather(table, path)
+    elif kind == "stream":
+        with ipc.new_stream(path, table.schema) as file:
+            file.write_table(table, max_chunksize=7)
+    else:
+        written = (f"{i}.5{kind}{'' if v is None else v}" for i, v in enumerate(cells))
+        path.write_text("\n".join([f"x{kind}y", *written]))
+    found = split_target(read_table(path), "y", screened=False)
+    assert list(map(str, found.y)) == [str(v) for v in cells if v is not None]
+    of_text = "U" if kind in ",;" else "u"
+    assert found.y.dtype.kind == (of_text if offset == 2**63 else "i")
+    assert found.notes == ["1 of 30 rows have no 'y' and are left out."] * gap
+    columns = ScoreColumns(TableFile(path), ["x"], "y", None, 7)
+    classes, missing = columns.labels()
+    assert missing == gap and list(map(str, classes)) == [str(v) for v in sorted(set(kept))]
+    codes = np.concatenate([codes for _, codes, _ in columns._parts()])
+    assert [str(classes[code]) for code in codes] == list(map(str, found.y))
+
+
+def test_large_features_beside_empty_cells_are_numbers(tmp_path):
+    cells = [None, 2**60, 5, -(2**61)] * 25
+    ids = [None, *(2**60 + 3 * i for i in range(99))]
+    y = [i % 2 for i in range(100)]
+    table = pyarrow.table({"x": np.arange(100.0) % 7, "a": cells, "customer_id": ids, "y": y})
+    parquet.write_table(table, tmp_path / "table")
+    found = split_target(read_table(tmp_path / "table"), "y")
+    assert found.left == ["customer_id"]
+    read = TableColumns().fit_transform(found.X)
+    assert read["a"].dtype == np.float64
+    np.testing.assert_array_equal(read["a"], np.array(cells, dtype=float))
 
 
 def test_refused_columns():

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable
 from inspect import isabstract
 
+import numpy as np
+import scipy.special
 import sklearn.utils
 from sklearn.base import BaseEstimator
 
@@ -108,27 +110,34 @@ def trusted_among(names: Iterable[str]) -> list[str]:
     return [
         name
         for name in names
-        if name in OTHERS or _is_skrubs(name) or _is_own(name) or is_estimator(name)
+        if name in OTHERS
+        or _is_skrubs(name)
+        or _is_own(name)
+        or is_estimator(name)
+        or is_function(name)
     ]
 
 
 def import_skops() -> None:
-    """Import skops; in a process that runs a command alone without its search of scikit-learn.
+    """Import skops; in a process that runs a command alone without its lists of what it trusts.
 
     When it is imported skops imports every module of scikit-learn, to list the estimators that it
-    trusts, which takes as long as everything else that ``vennforest predict`` does to one row.
-    `is_estimator` tells of one at a time whether it would be in the list, so that we do not need
-    it. Whoever else used skops in this process would miss it: hence only where there is nobody.
+    trusts, and looks for each function of scipy in every module there is, which takes longer than
+    everything else that ``vennforest predict`` does to one row. `is_estimator` and `is_function`
+    tell of one at a time whether it would be in the lists, so that we do not need them. Whoever
+    else used skops in this process would miss them: hence only where there is nobody.
     """
     if not _own_process.OWN or "skops.io" in sys.modules:
         import skops.io
     else:
-        search = sklearn.utils.all_estimators
+        search, special = sklearn.utils.all_estimators, vars(scipy.special)
         sklearn.utils.all_estimators = lambda *_, **__: []
+        special["__dir__"] = lambda: [n for n, f in special.items() if not isinstance(f, np.ufunc)]
         try:
             import skops.io  # noqa: F401
         finally:
             sklearn.utils.all_estimators = search
+            del special["__dir__"]
 
 
 def is_estimator(name: str) -> bool:
@@ -152,6 +161,19 @@ def is_estimator(name: str) -> bool:
         and not isabstract(found)
         and f"{found.__module__}.{found.__name__}" == name
     )
+
+
+def is_function(name: str) -> bool:
+    """Tell whether skops would list a compiled function of ``scipy.special``, without listing all.
+
+    It lists what is public, by its own name and that of a private module which it is from.
+    """
+    module, _, own = name.rpartition(".")
+    if not module.startswith("scipy.special.") or module not in sys.modules or own.startswith("_"):
+        return False
+    found = vars(scipy.special).get(own)
+    known = isinstance(found, np.ufunc) and found.__name__ == own
+    return known and vars(sys.modules[module]).get(own) is found
 
 
 def _is_skrubs(name: str) -> bool:

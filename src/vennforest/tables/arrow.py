@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import pandas as pd
 import pyarrow as pa
-from pyarrow import feather, ipc, parquet
+from pyarrow import compute, feather, ipc, parquet
 
 from vennforest._files import one_line
 from vennforest._validation import InputError
@@ -22,6 +22,9 @@ from vennforest.tables.files import (
     opened,
     refuse_duplicates,
 )
+
+NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
+"""Types of pandas that hold large integers and empty cells side by side."""
 
 
 class ArrowFile:
@@ -268,9 +271,21 @@ class _Feather(_Stream):
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:
-    """Return rows as pandas takes them, whatever pandas noted beside them."""
+    """Return rows as pandas takes them, whatever pandas noted beside them.
+
+    Integers beside empty cells become floats, but where these would not tell them apart.
+    """
     frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
+    for name, column in zip(table.column_names, table.itercolumns(), strict=True):
+        if column.null_count and column.type in NULLABLE and _largest(column) >= 2**53:
+            frame[name] = column.to_pandas(types_mapper=NULLABLE.get)
     return frame
+
+
+def _largest(integers: pa.ChunkedArray) -> int:
+    """Return the largest absolute value, 0 where there is none."""
+    ends = compute.min_max(integers).as_py().values()
+    return max((abs(end) for end in ends if end is not None), default=0)
 
 
 def _names(schema: pa.Schema) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.tables.cells import Column, number, numbers
 from vennforest.tables.read import find_name
 from vennforest.tables.stream import TableFile
-from vennforest.tables.target import MOST_CLASSES
+from vennforest.tables.target import MOST_CLASSES, large_floats
 
 MOST_SCORES = 1 << 20
 """Distinct scores that are kept as they are."""
@@ -161,7 +162,8 @@ class ScoreColumns:
             rows = batch.rows[labels.there]
             done += len(batch.rows)
             if len(rows):
-                codes = labels.present.map(self._code).to_numpy(dtype=np.int64)
+                which, cells = pd.factorize(labels.present)
+                codes = np.array([self._code[cell] for cell in cells.tolist()], np.int64)[which]
                 columns = [
                     read_numbers(rows[name], name, "scores", self.table.place)
                     for name in self.scores
@@ -245,8 +247,10 @@ def _plain(cells: list[Any], target: str) -> list[Any]:
     if all(isinstance(cell, int) and not isinstance(cell, bool) for cell in cells):
         return cells
     if not any(isinstance(cell, str) for cell in cells):
-        values = [number(cell) for cell in cells]
-        if all(one is not None and one.is_integer() and abs(one) < 2**53 for one in values):
+        values = [cell if isinstance(cell, int | Decimal) else number(cell) for cell in cells]
+        if all(one is not None and one == one // 1 for one in values):
+            if any(isinstance(one, float) and abs(one) >= 2**53 for one in values):
+                raise large_floats(target)
             return [int(one) for one in values if one is not None]
         if all(one is not None for one in values):
             raise InputError(

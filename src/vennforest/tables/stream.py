@@ -210,8 +210,11 @@ def _typed(cells: pd.Series[Any], comma: bool) -> pd.Series[Any]:
 
 def _integers(column: Column, cells: pd.Series[Any]) -> pd.Series[Any]:
     """Return large integers without loss, and what are none as the text it is."""
-    if column.there.all():
-        with suppress(ValueError, OverflowError):
-            values = np.array([int(cell) for cell in column.present.tolist()], dtype=np.int64)
-            return pd.Series(values, index=cells.index)
+    with suppress(ValueError, OverflowError):
+        present = np.array([int(cell) for cell in column.present.tolist()], dtype=np.int64)
+        if column.there.all():
+            return pd.Series(present, index=cells.index)
+        values = np.zeros(len(cells), np.int64)
+        values[column.there] = present
+        return pd.Series(pd.arrays.IntegerArray(values, ~column.there), index=cells.index)
     return cells

@@ -173,6 +173,14 @@ def load_example(
     return split_target(table, target or label, drop, name=f"{name} (shipped with scikit-learn)")
 
 
+def large_floats(target: str) -> InputError:
+    """Return the error for labels that floats may have made one."""
+    return InputError(
+        f"the target {target!r} must hold numbers below 2**53, or larger ones as integers or "
+        "text, got larger ones as floats, which tell only some of them apart"
+    )
+
+
 def _labels(column: pd.Series[Any], target: str) -> NDArray[Any]:
     """Return labels as integers, booleans or text."""
     values = column.to_numpy()
@@ -187,7 +195,9 @@ def _labels(column: pd.Series[Any], target: str) -> NDArray[Any]:
     if kind == "f":
         if not np.isfinite(values).all():
             raise InputError(f"the target {target!r} holds infinite numbers")
-        if (values == np.round(values)).all() and np.abs(values).max() < 2**53:
+        if (values == np.round(values)).all():
+            if np.abs(values).max() >= 2**53:
+                raise large_floats(target)
             values, kind = values.astype(np.int64), "i"
         elif len(np.unique(values)) > FEW_FRACTIONS:
             raise InputError(
