@@ -11,12 +11,14 @@ import tomllib
 from pathlib import Path
 
 from mkdocs.structure.files import File
+from mkdocs.utils import get_relative_url
 
 ROOT = Path(__file__).parents[1]
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from interface import interface_pages  # noqa: E402
+from narrow import narrow  # noqa: E402
 from picture_of_imports import picture  # noqa: E402
 
 # Pages of the site that are files of the repository's root.
@@ -47,6 +49,18 @@ def on_page_markdown(markdown, page, config, files):
     for name, target in ROOT_PAGES.items():
         markdown = markdown.replace(f"](../{name}", f"]({target}")
     return markdown
+
+
+def on_page_content(html, page, config, files):
+    """Make tables and code readable on a narrow screen, and names of pages links."""
+
+    def link(name):
+        file = files.get_file_from_path(name)
+        if file is None or file.page is None or file.page == page:
+            return None
+        return get_relative_url(file.url, page.url), file.page.title
+
+    return narrow(html, link)
 
 
 def on_files(files, config):
