@@ -79,5 +79,43 @@ def test_pages_of_papers_are_headed_as_reproduce_heads_them(path):
     assert re.fullmatch(r"# .+ \(\d{4}\): [A-Z][^.]+", first)
 
 
+@pytest.mark.parametrize("name", ["defaults", "speed", "grid"])
+def test_pictures_of_tables_are_drawn_from_the_tables_as_they_stand(name):
+    pytest.importorskip("matplotlib")
+    sys.path.insert(0, str(DOCS))
+    try:
+        import make_table_pictures as drawn
+    finally:
+        sys.path.pop(0)
+    read = {
+        "defaults": drawn.rank_figures,
+        "speed": drawn.speed_figures,
+        "grid": drawn.grid_figures,
+    }
+    figures = read[name]()
+    assert len(figures) > 1
+    picture = (DOCS / f"pictures/{name}.svg").read_text("utf-8")
+    assert f"figures {drawn.digest(figures)}" in picture, f"make pictures draws {name}.svg anew"
+
+
+def test_figures_of_the_tables():
+    pytest.importorskip("matplotlib")
+    sys.path.insert(0, str(DOCS))
+    try:
+        from make_table_pictures import grid_figures, rank_figures, speed_figures
+    finally:
+        sys.path.pop(0)
+    for found in rank_figures().values():
+        assert "the default" in found
+        assert all(0 <= rank <= 1 for rank in found.values())
+    text = (DOCS / "speed.md").read_text("utf-8")
+    ratios = [ratio for values in speed_figures().values() for ratio in values]
+    assert sum(ratio <= 1 for ratio in ratios) == text.count("| met |")
+    assert sum(ratio > 1 for ratio in ratios) == text.count("| **missed** |")
+    for methods, rows in grid_figures().values():
+        assert {len(row) for row in rows.values()} == {len(methods)}
+        assert methods[0] == "none"
+
+
 def test_heading_of_a_title_without_a_year():
     assert heading(SimpleNamespace(title="Something else")) == "Something else"
