@@ -158,6 +158,7 @@ EXAMPLES = own_table boosting many_classes hospital credit drift
 
 pictures: $(VENV)/.dev  ## draw the pictures of the site anew
 	MATPLOTLIBRC=docs/pictures $(BIN)/python docs/make_pictures.py
+	MATPLOTLIBRC=docs/pictures $(BIN)/python docs/make_table_pictures.py
 	for name in $(EXAMPLES); do MATPLOTLIBRC=docs/pictures $(BIN)/python examples/$$name.py docs/pictures/$$name.svg || exit 1; done
 
 notebook: $(VENV)/.dev  ## write examples/first_steps.ipynb from its script

@@ -11,13 +11,16 @@ import tomllib
 from pathlib import Path
 
 from mkdocs.structure.files import File
+from mkdocs.utils import get_relative_url
 
 ROOT = Path(__file__).parents[1]
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from interface import interface_pages  # noqa: E402
+from narrow import narrow  # noqa: E402
 from picture_of_imports import picture  # noqa: E402
+from picture_of_libraries import picture as picture_of_libraries  # noqa: E402
 
 # Pages of the site that are files of the repository's root.
 ROOT_PAGES = {
@@ -49,8 +52,20 @@ def on_page_markdown(markdown, page, config, files):
     return markdown
 
 
+def on_page_content(html, page, config, files):
+    """Make tables and code readable on a narrow screen, and names of pages links."""
+
+    def link(name):
+        file = files.get_file_from_path(name)
+        if file is None or file.page is None or file.page == page:
+            return None
+        return get_relative_url(file.url, page.url), file.page.title
+
+    return narrow(html, link)
+
+
 def on_files(files, config):
-    """Add the root's pages, the pages of the interface and the picture of the imports."""
+    """Add the root's pages, the pages of the interface and the pictures of the imports."""
     pages = interface_pages()
     for name, target in ROOT_PAGES.items():
         text = (ROOT / name).read_text("utf-8")
@@ -59,5 +74,7 @@ def on_files(files, config):
         pages[target] = re.sub(r"\]\(docs/", "](", text)
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
-    files.append(File.generated(config, "pictures/architecture.svg", content=picture(ROOT)))
+    pictures = {"architecture": picture(ROOT), "libraries": picture_of_libraries()}
+    for name, drawing in pictures.items():
+        files.append(File.generated(config, f"pictures/{name}.svg", content=drawing))
     return files

@@ -259,6 +259,7 @@ def test_a_shrunken_run_resumes_and_does_not_depend_on_jobs(data_dir, tmp_path):
     assert (seen[0].resumed, seen[-1].done, seen[-1].total) == (3, 8, 8)
     assert again.values == one.values
     page = again.to_markdown("figures")
+    assert page.startswith("# Vovk & Petej (2014): Venn–Abers predictors\n")
     assert "2/3 is used instead" in page
     assert "∞" in page
     html = (tmp_path / "one" / "index.html").read_text()

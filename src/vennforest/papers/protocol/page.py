@@ -39,9 +39,15 @@ def svg(figure: Figure) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
 
 
+def heading(reproduction: Reproduction) -> str:
+    """Return authors, year and short title: what comes before the journal in the full title."""
+    authors, dot, rest = reproduction.title.partition("). ")
+    return f"{authors}): {rest.split('. ')[0].rstrip('.')}" if dot else reproduction.title
+
+
 def markdown(reproduction: Reproduction, figures: str | None) -> str:
     """Return the page in Markdown; see ``Reproduction.to_markdown``."""
-    lines = [f"# {reproduction.paper}", "", reproduction.title, ""]
+    lines = [f"# {heading(reproduction)}", "", reproduction.title, ""]
     lines += ["Produced by", "", f"    {reproduction.command}", ""]
     lines += ["## How it was done", "", *(f"- {note}" for note in reproduction.notes), ""]
     lines += ["## The paper's conclusions, and whether they hold here", ""]
@@ -85,6 +91,7 @@ def html(reproduction: Reproduction) -> str:
     ]
     text: str = template.render(
         page=reproduction,
+        heading=heading(reproduction),
         tables=[_table(table) for table in reproduction.tables()],
         pictures=pictures,
     )
