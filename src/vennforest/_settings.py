@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -27,6 +28,9 @@ ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"
 
 CalibrateOn = Literal["auto", "oob", "holdout", "cv", "cv-forest", "training"]
 """Where the calibration scores come from."""
+
+OUT_OF_BAG: dict[str, Any] = {"subforest": "all", "votes": "soft", "n_draws": 1}
+"""The parameters that only ``"oob"`` takes, with their defaults."""
 
 
 def has_bounds_of(model: Settings) -> bool:
@@ -143,6 +147,27 @@ class Settings(ByGroups, BaseEstimator):
                 "holdout_size must be a share between 0 and 1 or a number of examples, "
                 f"got {size!r}"
             )
+
+    def _warn_of_no_effect(self, source: str, why: str) -> None:
+        """Warn of parameters that are not at their defaults and that the source does not take.
+
+        A warning and no error: the answer is right without them, and a search over parameters
+        meets such pairs.
+        """
+        given = {name: getattr(self, name) for name in OUT_OF_BAG}
+        given = {name: value for name, value in given.items() if value != OUT_OF_BAG[name]}
+        wanted = self.calibrate_on
+        where = f"calibrate_on={wanted!r}" if isinstance(wanted, str) else f"the source {source}"
+        if source == "oob":
+            given = {} if "subforest" in given else {n: v for n, v in given.items() if n != "votes"}
+            where = "subforest='all', which draws nothing"
+        elif wanted == "auto":
+            where += f", which is {source!r} here: {why}"
+        if given:
+            named = " and ".join(f"{name}={value!r}" for name, value in given.items())
+            have, them = ("has", "it") if len(given) == 1 else ("have", "them")
+            text = f"{named} {have} no effect with {where}. Leave {them} out"
+            warnings.warn(text, UserWarning, stacklevel=3)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return who may be given which metadata: the estimator's fit, the splitter's split."""

@@ -281,6 +281,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         except (TypeError, ValueError) as error:
             refuse_text(X, estimator, error)
             raise
+        self._warn_of_no_effect(self.calibrate_on_, self.calibrate_on_reason_)
         self._calibrate()
         return self
 

@@ -13,6 +13,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import log_loss, roc_auc_score
 
+from browser import CHROMIUM, chromium
+
 pd = pytest.importorskip("pandas")
 for extra in ("skrub", "matplotlib", "jinja2"):
     pytest.importorskip(extra)
@@ -40,9 +42,6 @@ from vennforest.report.page import render  # noqa: E402
 from vennforest.report.verdict import judge, settled_labels  # noqa: E402
 
 SCRIPT = "<script>alert('x')</script>"
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 
 
 def nasty_frame(n=90, seed=0):
@@ -558,16 +557,6 @@ def test_summary_is_json(cancer):
     assert found["recommended"] == cancer.verdict.method
     assert found["methods"]["venn"]["size"] == cancer.measures["venn"].size
     assert found["data"]["classes"] == {"benign": 357, "malignant": 212}
-
-
-def chromium(tmp_path, page, *options):
-    return subprocess.run(
-        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-sync",
-         "--disable-background-networking", "--disable-component-update", "--no-first-run",
-         f"--user-data-dir={tmp_path / 'browser'}", "--enable-logging=stderr", "--v=0",
-         *options, page.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to open the page in")

@@ -118,6 +118,10 @@ def _check(
         raise InputError(f"with {ready} nothing is trained, and --time has no meaning")
     if ready and guessed is not None:
         raise InputError(f"with {ready} no types are guessed, and --write-types has no meaning")
+    changed = {"--subforest": options["subforest"] != "all", "--n-draws": options["n_draws"] != 1}
+    of_forests = next((name for name, there in changed.items() if there), None)
+    if ready and of_forests:
+        raise InputError(f"with {ready} nothing is trained, and {of_forests} has no meaning")
     if judged.model is not None and columns.types is not None:
         raise InputError("with --model columns are read as in its training: leave out --types")
     if test is not None and columns.time is not None:
@@ -132,7 +136,7 @@ def _trained(
         raise InputError(f"--methods must name one method at least, got {methods!r}")
     with progress_bar("Folds") as progress:
         return evaluate(
-            table.labelled.X,
+            table.named(table.labelled.X),
             table.labelled.y,
             estimator=options["estimator"],
             methods=None if methods is None else names_in(methods),

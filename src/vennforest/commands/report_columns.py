@@ -44,7 +44,7 @@ def report_on_columns(
     X, y = X[there], y[there]
     read = {name: values[there] for name, values in read.items()}
     labels = np.unique(y)
-    shared = {"positive": options["positive"], "random_state": options["seed"], "X": X}
+    shared = {"positive": options["positive"], "random_state": options["seed"], "X": table.named(X)}
     outside = [name for name, v in read.items() if v.min() < -1e-9 or v.max() > 1 + 1e-9]
     of_classes = _by_class(names, labels)
     if outside:

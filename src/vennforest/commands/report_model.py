@@ -43,7 +43,7 @@ def report_on_model(
     try:
         return report_model(
             model,
-            X,
+            table.named(X),
             table.labelled.y,
             n_trained=header.get("n_rows"),
             positive=options["positive"],

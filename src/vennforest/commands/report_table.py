@@ -65,11 +65,34 @@ class Judged:
 
 @dataclass(frozen=True, eq=False)
 class ReportTable:
-    """A table that was read: what is predicted, and the values of other columns of its rows."""
+    """A table that was read: what is predicted, and the values of other columns of its rows.
+
+    Attributes
+    ----------
+    labelled : LabelledTable
+    values : dict of str to ndarray of shape (n,)
+        Of the columns that rows are split or looked at by.
+    test : ndarray of bool of shape (n,), or None
+        The rows of the table to test on.
+    tested : str
+        What this table is called.
+    """
 
     labelled: LabelledTable
     values: dict[str, Any] = field(default_factory=dict)
     test: Any = None
+    tested: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the evaluation is called: after the table whose rows are predicted."""
+        trained = self.labelled.name
+        return f"{self.tested} (trained on {trained})" if self.tested else trained
+
+    def named(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return rows of the table with an index that says where they stand in its file."""
+        file = self.tested or self.labelled.name
+        return X.set_axis((X.index + 1).rename(f"Row of {file}, from 1"), axis=0)
 
 
 def read_report_table(
@@ -129,7 +152,8 @@ def read_report_table(
     looked_at = {
         name: declared for name, declared in types.items() if name in wanted and declared != DROP
     }
-    return _with_values(labelled, columns, declared_read(frame, looked_at)[0], held)
+    found = _with_values(labelled, columns, declared_read(frame, looked_at)[0], held)
+    return found if test is None else replace(found, tested=test.name)
 
 
 def _joined(frame: pd.DataFrame, more: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, Any]:
@@ -166,7 +190,7 @@ def common_options(
         "groups": None if columns.groups is None else table.values[columns.groups],
         "by": {name: table.values[name] for name in columns.by},
         "costs": costs,
-        "name": table.labelled.name,
+        "name": table.name,
         "target": table.labelled.target,
         "notes": table.labelled.notes,
     }

@@ -304,6 +304,8 @@ class ReliabilityDisplay:
         )
 
     def _draw_histogram(self, label: str) -> Axes:
+        from matplotlib.ticker import PercentFormatter
+
         below = self.ax_.inset_axes((0, -0.26, 1, 0.2))
         for i, values in enumerate(self.curves.values()):
             look = style(i)
@@ -319,7 +321,7 @@ class ReliabilityDisplay:
             )
         below.set(xlim=self.ax_.get_xlim(), ylim=(0, None), xlabel=label, ylabel="Rows")
         below.set_xticks(np.linspace(0, 1, 6))
-        below.yaxis.set_major_formatter("{x:.0%}")
+        below.yaxis.set_major_formatter(PercentFormatter(1))
         below.locator_params(axis="y", nbins=3)
         self.ax_.set_xlabel("")
         self.ax_.tick_params(labelbottom=False)

@@ -155,6 +155,8 @@ def believed(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
         f"perfectly calibrated, and more than {number_of_points(m.chance_limit)} one time in "
         "twenty."
     ]
+    if m.chance_limit == m.calibration_error == 0:  # nothing is left to chance
+        return lead, ["All are 0 or 1, and what was observed agrees with each of them."]
     tests = (
         f"tests of calibration {'reject' if rejected else 'do not reject'} it (p "
         f"{p_value(m.pvalue)})"

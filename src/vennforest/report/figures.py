@@ -244,11 +244,14 @@ def widths(evaluation: Evaluation, method: str) -> str:
     event = "the predicted label" if evaluation.positive is None else repr(str(evaluation.label))
 
     def paint(ax: Any) -> None:
+        from matplotlib.ticker import PercentFormatter
+
         width = high - low
         edges = np.linspace(0, max(1.02 * float(width.max()), 1e-6), 31)
         ax.hist(width, bins=edges, weights=np.full(len(width), 1 / len(width)), color="#0072b2")
         ax.set(xlabel=f"Width of the interval of {event}", ylabel="Rows")
-        ax.yaxis.set_major_formatter("{x:.0%}")
+        ax.yaxis.set_major_formatter(PercentFormatter(1))
+        ax.locator_params(axis="x", nbins=4)  # small numbers are long
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
 

@@ -126,12 +126,14 @@ def _read_columns(
 ) -> tuple[pd.DataFrame, Any, float]:
     """Return a data frame's cells as they are read, what is fitted to them, and what is missing.
 
-    What each column holds is learnt from the rows to train on, where ``test`` names the others.
+    What each column holds is learnt from the rows to train on, where ``test`` names the others; of
+    these it is that cells are missing.
     """
     pipeline = table_pipeline(estimator, random_state=seed, types=types)
     frame = as_pandas(X)
     read = pipeline[0].fit(frame if test is None else frame[~test]).transform(frame)
-    return read, pipeline[1:], float(read.isna().to_numpy().mean())
+    missing = (read if test is None else read[test]).isna().to_numpy().mean()
+    return read, pipeline[1:], float(missing)
 
 
 def _notes_on_folds(folds: Sequence[_Fold]) -> list[str]:

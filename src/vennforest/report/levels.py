@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,8 @@ class Level:
         Share of them for which the event happened.
     least, most : float
         Wilson's 95 % confidence interval of that share, see `share_interval`.
+    begin, end : float
+        The probabilities it reaches from and to.
     """
 
     n: int
@@ -47,6 +50,8 @@ class Level:
     share: float
     least: float
     most: float
+    begin: float
+    end: float
 
 
 def share_interval(outcome: FloatArray, groups: IntArray | None = None) -> tuple[float, float]:
@@ -131,20 +136,25 @@ def levels(evaluation: Evaluation, method: str) -> list[Level]:
             None if high is None else float(high[at].mean()),
             float(outcome[at].mean()),
             *share_interval(outcome[at], None if groups is None else groups[at]),
+            *ends,
         )
-        for at in members(p, is_rare(evaluation))
+        for at, ends in members(p, is_rare(evaluation))
     ]
 
 
-def members(p: FloatArray, rare: bool) -> list[np.ndarray]:
-    """Return the rows of each level that has some, by probability; levels are closed below."""
-    edges = np.array(STEPS if rare else EVEN)
+def members(p: FloatArray, rare: bool) -> list[tuple[IntArray, tuple[float, float]]]:
+    """Return the rows of each level that has some, by probability, and the level's ends.
+
+    Levels are closed below.
+    """
+    edges = STEPS if rare else EVEN
     number = np.searchsorted(edges[1:-1], p, side="right")
-    return [np.flatnonzero(number == i) for i in range(len(edges) - 1) if (number == i).any()]
+    found = ((np.flatnonzero(number == i), ends) for i, ends in enumerate(pairwise(edges)))
+    return [(at, ends) for at, ends in found if len(at)]
 
 
 def level_of(evaluation: Evaluation, method: str, row: int) -> Level:
     """Return the level of a row of the predictions."""
     p = event_of(evaluation, evaluation.folds.estimates[method])[0]
     groups = members(p, is_rare(evaluation))
-    return levels(evaluation, method)[next(i for i, at in enumerate(groups) if row in at)]
+    return levels(evaluation, method)[next(i for i, (at, _) in enumerate(groups) if row in at)]

@@ -66,10 +66,10 @@ def _options(evaluation: Evaluation) -> str:
     """Return the arguments that are not the defaults."""
     settings = evaluation.settings
     options = [f'method="{evaluation.verdict.method}"', f"random_state={settings['random_state']}"]
-    if settings["n_draws"] != 1:
-        options.insert(0, f"n_draws={settings['n_draws']}")
-    if settings["subforest"] != "all":
-        options.insert(0, f'subforest="{settings["subforest"]}"')
     if settings["calibrate_on"] == "cv":
         options.insert(0, "ensemble=False")
+    elif settings["subforest"] != "all":
+        if settings["n_draws"] != 1:
+            options.insert(0, f"n_draws={settings['n_draws']}")
+        options.insert(0, f'subforest="{settings["subforest"]}"')
     return ", ".join(options)

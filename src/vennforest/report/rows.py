@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 SHOWN = 12
 COLUMNS = 4
+LEAST = 0.005
+"""Importance below which a column is not named: it would read 0 %."""
 LONGEST = 40
 
 
@@ -36,6 +38,12 @@ def wrong_rows(evaluation: Evaluation) -> dict[str, Any]:
     return _listing(evaluation, wrong[np.lexsort((-p[wrong], -sure[wrong]))][:SHOWN])
 
 
+def most_split_on(evaluation: Evaluation) -> list[tuple[str, float]]:
+    """Return the columns of a data frame with their importances, the largest first."""
+    shares = evaluation.folds.importances if is_frame(evaluation.X) else {}
+    return [(name, share) for name, share in shares.items() if share >= LEAST]
+
+
 def _of_predicted(
     evaluation: Evaluation,
 ) -> tuple[IntArray, FloatArray | None, FloatArray | None, FloatArray]:
@@ -54,10 +62,11 @@ def _of_predicted(
 def _listing(evaluation: Evaluation, order: IntArray) -> dict[str, Any]:
     folds = evaluation.folds
     code, low, high, p = _of_predicted(evaluation)
-    names = list(folds.importances)[:COLUMNS] if is_frame(evaluation.X) else []
+    names = [name for name, _ in most_split_on(evaluation)[:COLUMNS]]
+    index, head, said = _naming(evaluation)
     rows = [
         {
-            "row": _row_number(evaluation, int(folds.rows[i])),
+            "row": str(folds.rows[i] + 1 if index is None else index[folds.rows[i]]),
             "observed": str(folds.classes[folds.codes[i]]),
             "predicted": str(folds.classes[code[i]]),
             "p": float(p[i]),
@@ -67,15 +76,19 @@ def _listing(evaluation: Evaluation, order: IntArray) -> dict[str, Any]:
         }
         for i in order
     ]
-    return {"names": names, "rows": rows}
+    return {"names": names, "rows": rows, "head": head, "said": said}
 
 
-def _row_number(evaluation: Evaluation, position: int) -> str:
-    """Return the row of a table counted from 1, or what the user's index says."""
-    if not is_frame(evaluation.X) or not hasattr(evaluation.X, "index"):
-        return str(position + 1)
-    name = evaluation.X.index[position]
-    return str(name + 1) if isinstance(name, int | np.integer) else str(name)
+def _naming(evaluation: Evaluation) -> tuple[Any, str, str]:
+    """Return the index that names the rows (None: counted from 1), its heading, what to say."""
+    index = getattr(evaluation.X, "index", None) if is_frame(evaluation.X) else None
+    if index is None:
+        return None, "Row", "Rows are counted from 1"
+    if not index[evaluation.folds.rows].is_unique:
+        return None, "Row", "Rows are counted from 1, since the index names some of them alike"
+    if index.name is None:
+        return index, "Index", "Rows are named by the index of the data frame"
+    return index, str(index.name), ""
 
 
 def _cell(X: Any, position: int, name: str) -> str:

@@ -94,6 +94,7 @@ def lift_rows(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
             "rows": top * n,
             "found": found,
             "events": found * positives,
+            "in_part": abs(found * positives - round(found * positives)) > 1e-6,
             "share": found * positives / (top * n),
             "lift": found / top,
         }

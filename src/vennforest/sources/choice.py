@@ -87,7 +87,7 @@ def _choose_frozen(wanted: str, subforest: str) -> tuple[str, str]:
         raise ValueError(
             'calibrate_on must be "oob" for subforest="joined" with a FrozenEstimator, and '
             "X and y what the model was trained on, since the new object joins the bags of "
-            f'its trees, got {wanted!r}: or use subforest="exchangeable"'
+            f"its trees, got {wanted!r}: or leave subforest out"
         )
     return "frozen", "the model is frozen: the data given to fit calibrates it"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,6 +55,19 @@ LIKE_NUMBER = re.compile(
 LIKE_DATE = re.compile(
     r"^\d{1,4}[-/. ](?:\d{1,2}|[A-Za-zäöüéû]{3,9})\.?[-/. ,]+\d{1,4}(?:[T ]\d{1,2}:\d{2}.*)?$"
 )
+DATE_FORMATS = (
+    "%d.%m.%Y",
+    "%d.%m.%y",
+    "%d/%m/%Y",
+    "%d/%m/%y",
+    "%m/%d/%Y",
+    "%m/%d/%y",
+    "%d-%m-%Y",
+    "%Y-%m-%d",
+    "%d-%b-%Y",
+    "%d %b %Y",
+)
+"""What a column that looks like dates is said to be written in perhaps."""
 DAY_AND_MONTH = re.compile(r"^\s*(\d{1,2})[-/.](\d{1,2})[-/.]\d{2,4}\b")
 
 
@@ -235,13 +250,22 @@ def _is_text(present: pd.Series[Any], name: str) -> bool:
     return Column(present, str(name)).learn()[0] == "text"
 
 
+def _format_of(date: str) -> str:
+    """Return how to declare a format that reads a date, the day first where it may be."""
+    for written in DATE_FORMATS:
+        with suppress(ValueError):
+            datetime.strptime(date, written)
+            return f"date {written}"
+    return f"date {DATE_FORMATS[0]}"
+
+
 def _text_of(sample: Sequence[str], name: str) -> str | None:
     """Say where numbers or dates became text."""
     if _share(LIKE_DATE.match, sample) >= MOSTLY:
         return (
             f"{name!r} looks like dates, such as {sample[0]!r}, but is read as text: the format is "
             "not a common one, or not the same in all cells. Write them as 2021-01-25, or declare "
-            f"their format with --types, such as {_declared(name, 'date %d.%m.%Y')}."
+            f"their format with --types, such as {_declared(name, _format_of(sample[0]))}."
         )
     plain = [value for value in sample if number(value) is not None]
     like = [value for value in sample if LIKE_NUMBER.match(value) and any(map(str.isdigit, value))]

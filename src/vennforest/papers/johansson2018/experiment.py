@@ -85,7 +85,7 @@ class Johansson2018(Experiment):
                 method="none",
                 calibrate_on=calibrate_on,
                 holdout_size=1 / 3,
-                subforest="exchangeable",
+                subforest="exchangeable" if calibrate_on == "oob" else "all",
                 random_state=self.seed_of(*task, source),
             )
             with warnings.catch_warnings():

@@ -1,0 +1,194 @@
+"""What was found wrong on pages of real-looking tables, looked at as pictures and in print."""
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from browser import CHROMIUM, chromium
+
+pd = pytest.importorskip("pandas")
+for extra in ("skrub", "matplotlib", "jinja2"):
+    pytest.importorskip(extra)
+
+from vennforest import Multiprobability  # noqa: E402
+from vennforest.cli import main  # noqa: E402
+from vennforest.report import evaluate, figures, report, words  # noqa: E402
+from vennforest.report.levels import event_of, levels  # noqa: E402
+from vennforest.report.page import render  # noqa: E402
+from vennforest.report.rows import uncertain_rows  # noqa: E402
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def with_bounds(n=400, seed=0, share=None):
+    """Probabilities with bounds of uniform widths, and labels drawn from them."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(n) if share is None else np.full(n, share)
+    width = 0.2 * rng.random(n)
+    low, high = np.maximum(0, p - width / 2), np.minimum(1, p + width / 2)
+    bounds = Multiprobability(
+        np.column_stack([1 - high, low]), np.column_stack([1 - low, high]), ["a", "b"]
+    )
+    y = np.where(rng.random(n) < p, "b", "a")
+    return y, (np.column_stack([1 - p, p]), bounds)
+
+
+@pytest.mark.skipif(
+    CHROMIUM is None or shutil.which("pdftotext") is None, reason="no Chromium or no pdftotext"
+)
+def test_tables_in_print(tmp_path):
+    """One that fits on a sheet is not cut; on the next sheet of a longer one its head is seen."""
+    rng = np.random.default_rng(0)
+    k, n = 90, 900
+    labels = np.array([f"productgroup{j:02d}" for j in range(k)])
+    p = rng.dirichlet(np.ones(k), n)
+    y = labels[rng.integers(0, k, n)]
+    page, pdf = tmp_path / "page.html", tmp_path / "page.pdf"
+    models = {f"model {i}": p for i in range(14)}
+    report(y, models, classes=labels).to_html(page)
+    chromium(tmp_path, page, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
+    text = subprocess.run(
+        ["pdftotext", "-layout", pdf, "-"], capture_output=True, text=True, check=True
+    ).stdout
+    sheets = [sheet for sheet in text.split("\f") if "Recall" in sheet]
+    of_class = [
+        sum(bool(re.match(rf" *{label} +\d", line)) for line in text.splitlines() for label in [c])
+        for c in labels
+    ]
+    assert of_class == [1] * k  # no label is broken into two lines
+    assert len(sheets) >= 2
+    for sheet in text.split("\f"):
+        rows = [line for line in sheet.splitlines() if re.match(r" *productgroup\d\d +\d", line)]
+        assert not rows or "Recall" in sheet
+        listed = [line for line in sheet.splitlines() if re.match(r" *model \d+ .*no differ", line)]
+        assert len(listed) in (0, 13)
+
+
+def test_shares_on_axes_are_not_rounded_to_others():
+    y, predictions = with_bounds()
+    found = report(y, {"m": predictions})
+    picture = figures.widths(found, "m")
+    shown = [float(text) for text in re.findall(r">([\d.]+)%<", picture)]
+    assert len(shown) > 3
+    np.testing.assert_allclose(np.diff(shown), np.diff(shown)[0])
+
+
+def test_the_rows_of_a_like_probability_are_said_to_be_those():
+    y, predictions = with_bounds()
+    found = report(y, {"m": predictions})
+    (sentence,) = [s for s in words.meaning(found, "m")[1] if "typical row" in s]
+    n, begin, end, mean, share = re.search(
+        r"of the (\d+) rows with one from ([\d.]+) to ([\d.]+), on average ([\d.]+), ([\d.]+) %",
+        sentence,
+    ).groups()
+    p, outcome, *_ = event_of(found, found.folds.estimates["m"])
+    at = (p >= float(begin)) & (p < float(end))
+    assert at.sum() == int(n)
+    assert p[at].mean() == pytest.approx(float(mean), abs=6e-4)
+    assert outcome[at].mean() == pytest.approx(float(share) / 100, abs=6e-4)
+    typical = float(re.search(r"is ([\d.]+), between", sentence)[1])
+    assert float(begin) <= typical <= float(end)
+    assert sum(level.n for level in levels(found, "m")) == len(y)
+
+
+def test_certain_predictions_that_are_all_right():
+    y = np.array(["no", "yes"] * 30)
+    found = report(y, {"m": (y == "yes").astype(float)})
+    lead, rest = words.believed(found, "m")
+    assert lead.startswith("As far as 60 rows")
+    assert rest == ["All are 0 or 1, and what was observed agrees with each of them."]
+    y[0] = "yes"
+    _, rest = words.believed(report(y, {"m": np.tile([0.0, 1.0], 30)}), "m")
+    assert rest[0].startswith("On average they lie 1.7 percentage points")
+
+
+def test_columns_that_are_never_split_on_are_not_shown_as_the_most_split_on():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"size": rng.normal(size=80), "same": "DE"})
+    y = np.where(X["size"] + rng.normal(size=80) > 0, "yes", "no")
+    found = evaluate(X, y, n_folds=2, n_trees=10, methods=["venn-abers"])
+    assert [name for name, _ in words.data(found)["important"]] == ["size"]
+    assert uncertain_rows(found)["names"] == ["size"]
+
+
+def test_rows_that_count_in_part_are_explained():
+    y, predictions = with_bounds(n=800)
+    assert "count in part" not in render(report(y, {"m": predictions}))
+    tied = report(y, {"m": np.round(predictions[0][:, 1], 1)})
+    assert "rows that tie at its edge count in part" in render(tied)
+
+
+def test_a_missing_slope_is_explained_in_print_too():
+    y = np.array(["no", "yes", "yes", "no"] * 20)
+    page = render(report(y, {"m": np.array([0.0, 1.0, 0.5, 0.5] * 20)}))
+    assert "No intercept and slope (–) where a probability is 0 or 1" in page
+    page = render(report(y, {"m": np.array([0.1, 0.9, 0.5, 0.5] * 20)}))
+    assert "No intercept and slope" not in page
+
+
+def named_rows(X, **options):
+    y = np.array(["a", "b"] * 10)
+    p = np.linspace(0.05, 0.95, 20)
+    found = uncertain_rows(report(y, {"m": p}, X=X, **options))
+    return [row["row"] for row in found["rows"][:3]], found["head"], found["said"]
+
+
+def test_rows_are_named_by_the_index_and_by_what_it_is():
+    """The three least certain of 20 rows are, from 0, those of .476 and .524, then of .429."""
+    frame = pd.DataFrame({"x": np.arange(20.0)})
+    assert named_rows(None) == (["10", "11", "9"], "Row", "Rows are counted from 1")
+    assert named_rows(frame.to_numpy())[1:] == ("Row", "Rows are counted from 1")
+    rows, head, said = named_rows(frame)
+    assert (rows, head) == (["9", "10", "8"], "Index")
+    assert said == "Rows are named by the index of the data frame"
+    patients = frame.set_axis(pd.Index(np.arange(20) + 1000, name="patient"))
+    rows, head, said = named_rows(patients)
+    assert (rows, head, said) == (["1009", "1010", "1008"], "patient", "")
+    assert rows == [str(name) for name in patients.index[[9, 10, 8]]]
+    twice = frame.set_axis(pd.Index(np.arange(20) // 2, name="patient"))
+    rows, head, said = named_rows(twice)
+    assert (rows, head) == (["10", "11", "9"], "Row")
+    assert said == "Rows are counted from 1, since the index names some of them alike"
+
+
+def test_the_command_says_of_which_file_rows_are(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    for name, n in (("train", 120), ("new", 60)):
+        x = rng.normal(size=n)
+        frame = pd.DataFrame({"x": x.round(3), "note": rng.choice(["u", "v"], n)})
+        frame["y"] = np.where(x + rng.normal(size=n) > 0, "yes", "no")
+        if name == "new":
+            frame.loc[5:, "note"] = None
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    train, new, page = tmp_path / "train.csv", tmp_path / "new.csv", tmp_path / "page.html"
+    common = ("-t", "y", "-o", page, "--trees", 10, "--methods", "venn-abers")
+    assert run("report", train, "--test", new, *common) == 0
+    html = page.read_text("utf-8")
+    assert "new.csv (trained on train.csv) · 60 rows" in html
+    assert "Row of new.csv, from 1" in html and "Row of train.csv" not in html
+    assert f"{55 / 120:.1%}".replace("%", " %") + " of the cells are missing" in html
+    table = html.split("The most uncertain")[1].split("</table>")[0]
+    rows = re.findall(r'<th scope="row">(\d+)</th>.*?data-value.*?</td>(.*?)</tr>', table)
+    assert len(rows) == 12
+    read = pd.read_csv(new)
+    for number, cells in rows:
+        shown = re.findall(r'class="label">([^<]*)</span>', cells)
+        assert f"{read['x'][int(number) - 1]:.4g}" in shown
+    assert run("report", train, "--folds", 2, *common) == 0
+    assert "Row of train.csv, from 1" in page.read_text("utf-8")
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("option", [("--subforest", "joined"), ("--n-draws", 5)])
+def test_settings_of_forests_are_refused_where_none_is_trained(tmp_path, capsys, option):
+    table = tmp_path / "t.csv"
+    table.write_text("p,y\n" + "0.2,no\n0.8,yes\n" * 20)
+    page = ("-o", tmp_path / "p.html")
+    assert run("report", table, "-t", "y", "--probability", "p", *page, *option) == 2
+    said = capsys.readouterr().err
+    assert f"with --probability nothing is trained, and {option[0]} has no meaning" in said
