@@ -534,3 +534,32 @@ def test_distributions_that_share_slots_or_words_are_kept_apart():
             n = max(n, found + 1)
     assert n == 25
     np.testing.assert_array_equal(table[:25], rows)
+
+
+def test_rows_fall_into_no_leaf_of_no_tree():
+    X, y = make_classification(30, random_state=0)
+    ours = PackedForest.from_forest(RandomForestClassifier(3, random_state=0).fit(X, y))
+    assert ours.leaves(X, slice(1, 1)).shape == (30, 0)
+    np.testing.assert_array_equal(ours.leaves(X, slice(1, 3)), ours.leaves(X)[:, 1:])
+
+
+def test_a_forest_of_more_nodes_than_places_is_refused(monkeypatch):
+    X, y = make_classification(30, random_state=0)
+    forest = RandomForestClassifier(3, random_state=0).fit(X, y)
+    n_nodes = sum(tree.tree_.node_count for tree in forest.estimators_)
+    monkeypatch.setattr(packed, "NODES_END", n_nodes + 1)
+    assert len(PackedForest.from_forest(forest).nodes) == n_nodes
+    monkeypatch.setattr(packed, "NODES_END", n_nodes)
+    with pytest.raises(ValueError, match=f"less than {n_nodes} nodes, got {n_nodes}"):
+        PackedForest.from_forest(forest)
+
+
+@pytest.mark.parametrize("n", [63, 64, 65])
+def test_bits_beyond_the_examples_are_refused(n):
+    membership = Membership.from_dense(np.ones((2, n), bool))
+    membership.check_loaded()
+    assert membership.counts().tolist() == [2] * n
+    if n % 64:
+        membership.bits[1, -1] |= np.uint64(1) << np.uint64(n % 64)
+        with pytest.raises(ValueError, match=f"bits from {n} on must be zero"):
+            membership.check_loaded()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
@@ -188,6 +189,18 @@ def test_weights_groups_frames_and_sparse_rows():
         )
 
 
+def test_groups_within_given_partitions_change_no_score():
+    X, y = draw(5)
+    groups = np.arange(len(y)) // 3
+    source = Partitions(groups % 4)
+    forest = RandomForestClassifier(8)
+    model = CalibratedClassifier(forest, calibrate_on=source, random_state=0)
+    grouped = clone(model).fit(X, y, groups=groups)
+    model.fit(X, y)
+    assert np.array_equal(grouped.calibration_scores_, model.calibration_scores_)
+    assert len(grouped.calibration_scores_) == len(y)
+
+
 def test_what_is_refused():
     X, y = draw(6)
     forest = RandomForestClassifier(4)
@@ -195,6 +208,8 @@ def test_what_is_refused():
     def fit(source, estimator=forest):
         CalibratedClassifier(estimator, calibrate_on=source).fit(X, y)
 
+    with pytest.raises(ValueError, match=r"partition of every row, got None, .* for vennforest"):
+        fit(Partitions(None))
     with pytest.raises(ValueError, match="of must be an integer >= 2, got 1"):
         fit(Partitions(1))
     with pytest.raises(ValueError, match="of must be at most 120, the number of examples, got 121"):

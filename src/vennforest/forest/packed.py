@@ -35,6 +35,9 @@ FEWEST_ROWS = 64
 FIRST_STEPS = 10
 """Steps before the kernel first looks who is at a leaf."""
 
+NODES_END = 1 << 30
+"""A forest has fewer nodes than this, so that the places of their words are uint32 numbers."""
+
 WALKS_A_THREAD = 1 << 16
 """Fewer walks from a root to a leaf than this are not worth a thread."""
 
@@ -130,8 +133,8 @@ class PackedForest:
             )
         trees = [estimator.tree_ for estimator in forest.estimators_]
         first = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])])
-        if first[-1] >= 1 << 30:
-            raise ValueError(f"forest must have less than 2**30 nodes, got {first[-1]}")
+        if first[-1] >= NODES_END:
+            raise ValueError(f"forest must have less than {NODES_END} nodes, got {first[-1]}")
         nodes = np.empty((first[-1], 4), dtype=np.uint32)
         table = _Table(len(forest.classes_))
         for tree, offset in zip(trees, first[:-1], strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ def hash_rows(X: Any) -> HashArray:
         return _hash_sparse(X)
     array = np.asarray(X)
     if array.dtype.kind in "fiub":
-        bits, infinity = _bits(array.reshape(len(array), -1))
+        width = math.prod(array.shape[1:])
+        bits, infinity = _bits(array.reshape(len(array), width))
         out = np.empty(len(array), np.uint64)
         kernels.hash_dense(bits, infinity, out)
         return out

@@ -7,6 +7,7 @@ trees on the averaging costs more than that does (``docs/defaults.md``).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,9 @@ class EnsembleScorer:
     answers: Answers
 
     @property
+    @abstractmethod
     def _typical(self) -> Membership:
         """Which members did not see the `typical` calibration examples."""
-        raise NotImplementedError
 
     def _rows(self, X: Any) -> Any:
         """Return the rows of X as ``answers`` takes them."""
