@@ -33,7 +33,7 @@ def scale_rows(p, lower, upper, out):
         for j in range(k):
             low_bend[j], up_bend[j] = low[j] / q[j], up[j] / q[j]
         c, least, most = 1 / total, -1.0, np.inf
-        for _ in range(4 * k + 8):
+        while True:  # every step narrows what holds c
             here = 0.0
             for j in range(k):
                 here += min(max(c * q[j], low[j]), up[j])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -88,8 +89,9 @@ class LogOddsCalibrator(OneVsRestCalibrator):
         shrinkage = Shrinkage.of(self._c, scores, labels)
         return self._fit_slopes(shrinkage, shrinkage.log_odds(x), counts)
 
+    @abstractmethod
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:
-        raise NotImplementedError
+        """Fit to counts at log-odds z (m,), which stand beside ``counts.x``."""
 
 
 class QuadraticScaling(LogOddsCalibrator):

@@ -23,22 +23,16 @@ def read_joined(
     Parameters
     ----------
     table : StepTable
-        Of the calibration examples with the scores they had.
+        Of the calibration examples with the scores they had; it knows them one by one.
     scores, labels : ndarray of shape (m,)
         New scores and whether each is of the positive class, 0 or 1.
     offsets : ndarray of shape (m + 1,)
         Where the changed examples of each new score begin.
     rows, changed : ndarray of shape (n_changed,)
         Their numbers, and the scores they have then.
-
-    Raises
-    ------
-    ValueError
-        If the table knows no single examples.
     """
     examples = table.examples
-    if examples is None:
-        raise ValueError("rows must be empty after fit_counts, which knows no single examples")
+    assert examples is not None  # who has others' scores change has asked for them before
     nothing = np.empty(0, np.intp)
     order, members = table.members if len(examples.weight) else (nothing, nothing)
     fits = np.empty(len(scores))

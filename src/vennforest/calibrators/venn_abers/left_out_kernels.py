@@ -180,7 +180,8 @@ def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves
     m = len(W) - 1
     tilt = 0.0 if W_low is None else TILT
     low, high = -1.0, 2.0
-    for step in range(200):
+    step = 0
+    while True:
         steeper, flatter = rise * (1 + tilt), rise * (1 - tilt)
         wa = wa_low = ya = ya_low = wb = wb_low = yb = yb_low = 0.0
         none_left, none_right = True, True
@@ -215,9 +216,10 @@ def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves
         new_run = (wb - wa) + (wb_low - wa_low) + 1
         t = rise / run
         gap = new_rise * run - rise * new_run
+        # A gap that is no number narrows it too, so that the search ends whatever is given.
         if gap > 0:
             low = max(low, t)
-        elif gap < 0:
+        else:
             high = min(high, t)
         slope = new_rise / new_run
         if gap == 0 or slope == t:
@@ -229,7 +231,7 @@ def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves
             if not low < middle < high:
                 return min(max(slope, low), high)
             rise, run = middle, 1.0
-    return rise / run
+        step += 1
 
 
 @kernel
@@ -259,10 +261,10 @@ def first_below(W, Y, W_low, Y_low, corners, begins, levels, rise, run, height):
         )
         if not Y[i] - W[i] * (rise / run) < height:
             block += 1
-    for i in range(block * LEAF, min(n, (block + 1) * LEAF)):
-        if Y[i] - W[i] * (rise / run) < height:
-            return i
-    return min(n, (block + 1) * LEAF)
+    i, stop = block * LEAF, min(n, (block + 1) * LEAF)
+    while i < stop and not Y[i] - W[i] * (rise / run) < height:
+        i += 1
+    return i
 
 
 @kernel
@@ -299,10 +301,10 @@ def last_below(W, Y, W_low, Y_low, corners, begins, levels, rise, run, height):
         )
         if not Y[i] - W[i] * (rise / run) < height:
             block -= 1
-    for i in range(min(n, (block + 1) * LEAF) - 1, block * LEAF - 1, -1):
-        if Y[i] - W[i] * (rise / run) < height:
-            return i
-    return block * LEAF - 1
+    i = min(n, (block + 1) * LEAF) - 1
+    while i >= block * LEAF and not Y[i] - W[i] * (rise / run) < height:
+        i -= 1
+    return i
 
 
 @kernel

@@ -196,10 +196,7 @@ class StepTable:
         return StepTable(x, W, Y, None, *low)
 
     def _examples(self) -> Examples:
-        if self.examples is None:
-            raise ValueError(
-                "left_out must be None after fit_counts, which knows no single examples"
-            )
+        assert self.examples is not None  # who leaves some out has asked for them before
         return self.examples
 
     @cached_property
@@ -226,8 +223,7 @@ class StepTable:
     @cached_property
     def members(self) -> tuple[IntArray, IntArray]:
         """The examples by the place of their score, and where each place's begin."""
-        assert self.examples is not None
-        numbers = self.examples.numbers_in(self.x)
+        numbers = self._examples().numbers_in(self.x)
         counts = np.bincount(numbers, minlength=len(self.x))
         return np.argsort(numbers, kind="stable"), np.append(0, np.cumsum(counts))
 
