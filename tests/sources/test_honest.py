@@ -374,6 +374,19 @@ def test_repeated_examples_are_counted_and_warned_of_once():
         CalibratedClassifier(GaussianNB(), random_state=0).fit(rng.normal(size=(200, 2)), y)
 
 
+def test_rows_that_cannot_be_compared_count_as_different(monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    y = np.zeros(4, int)
+    assert share_of_repeats(pandas.DataFrame({"a": [[1]] * 4}), y) == 0
+    mixed = np.array([["a", 1]] * 4, dtype=object)
+    assert share_of_repeats(mixed, y) == 1
+    monkeypatch.setattr("vennforest.sources.repeats.MOST_MIXED", 4)
+    assert share_of_repeats(mixed, y) == 1
+    monkeypatch.setattr("vennforest.sources.repeats.MOST_MIXED", 3)
+    assert share_of_repeats(mixed, y) == 0
+    assert share_of_repeats(np.ones((4, 1)), y) == 1
+
+
 def test_the_type_of_the_numbers_does_not_decide_the_draw(data):
     X, y = data
     single = X.astype(np.float32)

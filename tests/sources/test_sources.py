@@ -3,6 +3,7 @@
 import struct
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import oracle
 from vennforest import CalibratedClassifier, Venn, VennAbers
+from vennforest.sources import model_scores
 from vennforest.sources.draws import draw_examples, draw_subsets, hash_rows
 
 
@@ -379,3 +381,20 @@ def test_auto_is_out_of_bag_for_bagged_ensembles_and_folds_for_others(estimator,
     assert hasattr(model, "estimator_") == oob
     assert hasattr(model, "calibrator_") == oob
     assert_allclose(model.predict_proba(new).sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("known", [["a", "c", "d"], ["b", "d"], ["c"]])
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):
+    rng = np.random.default_rng(len(known))
+    own = rng.normal(size=(20, len(known)))
+    if method == "decision_function" and len(known) == 2:
+        own = np.column_stack([-own[:, 0], own[:, 0]])
+    given = own[:, 1] if method == "decision_function" and len(known) == 2 else own
+    model = SimpleNamespace(classes_=np.array(known), **{method: lambda X: given})
+    scores = model_scores(model, None, np.array(list("abcd")))
+    for j, label in enumerate("abcd"):
+        if label in known:
+            assert_array_equal(scores[:, j], own[:, known.index(label)])
+        else:
+            assert_array_equal(scores[:, j], 0 if method == "predict_proba" else own.min(axis=1))
