@@ -321,3 +321,12 @@ def test_sums_of_weights_of_very_different_size_are_kept_whole():
     assert own.W_low is not None
     for one, other in zip(own.sums, read.sums, strict=True):
         assert_array_equal(one, other)
+
+
+def test_labels_of_examples_at_one_score_must_be_labels_though_their_sum_is_right():
+    table = VennAbers().fit([0.1, 0.5, 0.5], [0, 1, 1]).tables_[0]
+    state = table.__getstate__()
+    StepTable.__new__(StepTable).__setstate__(state)
+    table.examples.labels[1:] = 2, 0
+    with pytest.raises(ValueError, match="labels"):
+        StepTable.__new__(StepTable).__setstate__(state)

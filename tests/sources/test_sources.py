@@ -67,6 +67,15 @@ def draws_by_hand(h, seed, n_draws, n):
     return [(mixed((h + draw) % 2**64) >> 32) * n >> 32 for draw in range(n_draws)]
 
 
+def test_subsets_are_the_trees_with_the_smallest_hashed_numbers():
+    hashes = np.random.default_rng(1).integers(0, 2**64, 40, dtype=np.uint64)
+    sizes = np.arange(40) % 8
+    picked = draw_subsets(hashes, 5, sizes, 7)
+    for h, size, row in zip(hashes.tolist(), sizes, picked, strict=True):
+        keys = draws_by_hand(h, 5, 7, 2**31)
+        assert sorted(np.argsort(keys, kind="stable")[:size]) == np.flatnonzero(row).tolist()
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_the_hash_is_the_one_described_on_every_machine(kind):
     rng = np.random.default_rng(0)
