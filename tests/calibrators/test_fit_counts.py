@@ -205,3 +205,12 @@ def test_a_class_without_examples():
     assert_array_equal(VennAbers().fit_counts(counts).predict_proba(new), rows.predict_proba(new))
     with pytest.raises(ValueError, match=r"scores must be in \[0, 1\] for beta calibration"):
         BetaCalibration().fit_counts(ScoreCounts.from_scores([0.2, 1.8], [0, 1]))
+
+
+@pytest.mark.parametrize("make", [IsotonicCalibration, PlattScaling, VennAbers])
+def test_one_against_the_rest_takes_score_vectors(make):
+    rng = np.random.default_rng(5)
+    p = rng.dirichlet([1, 1, 1], 60)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    vectors = make().fit_counts(ScoreCounts.from_scores(p, y, vectors=True))
+    assert_allclose(vectors.predict_proba(p), make().fit(p, y).predict_proba(p), atol=1e-9)

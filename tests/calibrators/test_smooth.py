@@ -14,6 +14,7 @@ from vennforest.calibrators._counts import FARTHEST, FINEST
 from vennforest.calibrators.platt import MANY, fit_platt, fit_platt_to_counts
 from vennforest.calibrators.venn_abers.smooth import _group
 from vennforest.calibrators.venn_abers.step_table import StepTable
+from vennforest.calibrators.venn_abers.sums import Sums
 
 
 def drawn(n, kind, seed=0):
@@ -211,3 +212,14 @@ def test_probabilities_are_the_merged_bounds_to_the_last_bit(merge):
         smooth = model.predict_smooth(new) if merge == "smooth" else None
         expected = model.predict_multiprobability(new).merge(merge, smooth)
         assert_array_equal(model.predict_proba(new), expected)
+
+
+def test_every_cell_with_scores_is_a_group_the_last_ones_too():
+    x = np.linspace(-3, 5, 4 * FINEST)
+    W = np.arange(len(x) + 1.0)
+    mean, weight, positive = _group(x, Sums(W, W / 2), False)
+    edges = np.linspace(-3, 5, FINEST + 1)[1:-1]
+    expected = np.bincount(np.searchsorted(edges, x, side="right"))
+    assert_array_equal(weight, expected)
+    assert_array_equal(positive, expected / 2)
+    assert (np.diff(mean) > 0).all()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from exported import draw, of_logits, of_probabilities
@@ -90,6 +90,21 @@ def test_what_is_kept_and_what_is_not():
     assert isinstance(VennAbers.from_json(model.to_json()), VennAbers)
     with pytest.raises(InputError, match="must be a PlattScaling, got VennAbers"):
         PlattScaling.from_json(model.to_json())
+
+
+def test_the_smooth_estimate_is_the_one_of_the_document():
+    scores, y = draw()
+    document = json.loads(VennAbers(merge="smooth").fit(scores, y).to_json())
+    maps = document["calibrator"]["fitted"]["smooth_"]["maps"]["of"]
+    maps[0]["slope"] /= 2
+    document["reading"]["sigmoid"]["slope"] /= 2
+    read = VennAbers.from_json(json.dumps(document))
+    fitted = VennAbers(merge="smooth").fit(scores, y)
+    logits = [
+        np.log(p[:, 1] / p[:, 0])
+        for p in map(VennAbers.predict_smooth, (read, fitted), [[0.2, 0.6]] * 2)
+    ]
+    assert_allclose(np.diff(logits[0]), np.diff(logits[1]) / 2)
 
 
 @pytest.mark.parametrize(

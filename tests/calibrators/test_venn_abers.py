@@ -1,5 +1,7 @@
 """The inductive Venn–Abers predictor, compared with refits for every label and left-out example."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -310,3 +312,21 @@ def test_a_new_score_above_or_below_all_others_has_bounds_of_its_own():
     m = VennAbers().fit([0.1, 0.2, 0.3, 0.4], [0, 1, 1, 1]).predict_multiprobability([-9, 9])
     assert_allclose(m.p0, [0, 3 / 4], rtol=1e-15)  # with (9, 0): 0, then one block of 3 in 4
     assert_allclose(m.p1, [1 / 2, 1], rtol=1e-15)  # with (-9, 1): one block of 1 in 2, then 1
+
+
+def test_sums_of_weights_of_very_different_size_are_kept_whole():
+    scores, y, weight = [0.1, 0.2, 0.3, 0.4], [1, 0, 1, 0], [1e-25, 1.0, 1e-25, 0.3]
+    model = VennAbers().fit(scores, y, sample_weight=weight)
+    own, read = model.tables_[0], pickle.loads(pickle.dumps(model)).tables_[0]
+    assert own.W_low is not None
+    for one, other in zip(own.sums, read.sums, strict=True):
+        assert_array_equal(one, other)
+
+
+def test_labels_of_examples_at_one_score_must_be_labels_though_their_sum_is_right():
+    table = VennAbers().fit([0.1, 0.5, 0.5], [0, 1, 1]).tables_[0]
+    state = table.__getstate__()
+    StepTable.__new__(StepTable).__setstate__(state)
+    table.examples.labels[1:] = 2, 0
+    with pytest.raises(ValueError, match="labels"):
+        StepTable.__new__(StepTable).__setstate__(state)

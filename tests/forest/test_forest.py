@@ -80,6 +80,19 @@ def expected(forest, X, trees_of_row, votes):
     return means[:, 1] if means.shape[1] == 2 else means
 
 
+def test_neighbours_of_a_threshold_go_their_own_ways_where_missing_values_go_right():
+    rng = np.random.default_rng(3)
+    grid = (np.float32(4) + np.spacing(np.float32(4)) * np.arange(24)).astype(np.float32)
+    X = rng.choice(np.append(grid, np.float32(np.nan)), (300, 2))
+    y = (np.searchsorted(grid, X[:, 0]) % 5 > 1).astype(int)  # a missing value counts as largest
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    trees = [tree.tree_ for tree in forest.estimators_]
+    assert any((tree.missing_go_to_left[tree.children_left >= 0] == 0).any() for tree in trees)
+    new = np.stack(np.meshgrid(np.append(grid, np.nan), np.append(grid, np.nan)), -1).reshape(-1, 2)
+    ours = PackedForest.from_forest(forest).scores(new)
+    np.testing.assert_array_equal(ours, forest.predict_proba(new)[:, 1])
+
+
 @pytest.mark.parametrize("seed", range(150))
 def test_scores_equal_the_trees_own_to_the_last_bit(seed):
     forest, X, new, rng = draw_case(seed)

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
@@ -372,6 +373,20 @@ def test_repeated_examples_are_counted_and_warned_of_once():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         CalibratedClassifier(GaussianNB(), random_state=0).fit(rng.normal(size=(200, 2)), y)
+
+
+def test_rows_that_cannot_be_compared_count_as_different(monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    y = np.zeros(4, int)
+    assert share_of_repeats(pandas.DataFrame({"a": [[1]] * 4}), y) == 0
+    mixed = np.array([["a", 1]] * 4, dtype=object)
+    assert share_of_repeats(mixed, y) == 1
+    monkeypatch.setattr("vennforest.sources.repeats.MOST_MIXED", 4)
+    assert share_of_repeats(mixed, y) == 1
+    monkeypatch.setattr("vennforest.sources.repeats.MOST_MIXED", 3)
+    assert share_of_repeats(mixed, y) == 0
+    assert share_of_repeats(np.ones((4, 1)), y) == 1
+    assert share_of_repeats(sparse.csr_array([[0.0, 1], [0, 1], [1, 0], [0, 0]]), y) == 0.5
 
 
 def test_the_type_of_the_numbers_does_not_decide_the_draw(data):

@@ -222,6 +222,8 @@ def test_what_is_refused():
         fit(Partitions(3, per_tree=3))
     with pytest.raises(ValueError, match="per_tree must be an integer >= 1, got 0"):
         fit(Partitions(3, per_tree=0))
+    with pytest.raises(ValueError, match="n_draws must be an integer >= 1, got 0"):
+        fit(Partitions(3, n_draws=0))
     with pytest.raises(ValueError, match="subforest must be one of"):
         fit(Partitions(3, subforest="joined"))
     for wrong in (BaggingClassifier(), FrozenEstimator(forest.fit(X, y))):

@@ -3,6 +3,7 @@
 import struct
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 import oracle
 from vennforest import CalibratedClassifier, Venn, VennAbers
+from vennforest.sources import model_scores
+from vennforest.sources.base import _has_rows
 from vennforest.sources.draws import draw_examples, draw_subsets, hash_rows
+from vennforest.sources.pipelines import _alike
 
 
 def data(k=2, n=90, seed=0, d=4):
@@ -61,6 +65,15 @@ def hash_by_hand(row, kind):
 def draws_by_hand(h, seed, n_draws, n):
     h = mixed(h ^ mixed((seed + 0x9E3779B97F4A7C15) % 2**64))
     return [(mixed((h + draw) % 2**64) >> 32) * n >> 32 for draw in range(n_draws)]
+
+
+def test_subsets_are_the_trees_with_the_smallest_hashed_numbers():
+    hashes = np.random.default_rng(1).integers(0, 2**64, 40, dtype=np.uint64)
+    sizes = np.arange(40) % 8
+    picked = draw_subsets(hashes, 5, sizes, 7)
+    for h, size, row in zip(hashes.tolist(), sizes, picked, strict=True):
+        keys = draws_by_hand(h, 5, 7, 2**31)
+        assert sorted(np.argsort(keys, kind="stable")[:size]) == np.flatnonzero(row).tolist()
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -379,3 +392,37 @@ def test_auto_is_out_of_bag_for_bagged_ensembles_and_folds_for_others(estimator,
     assert hasattr(model, "estimator_") == oob
     assert hasattr(model, "calibrator_") == oob
     assert_allclose(model.predict_proba(new).sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("known", [["a", "c", "d"], ["b", "d"], ["c"]])
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):
+    rng = np.random.default_rng(len(known))
+    own = rng.normal(size=(20, len(known)))
+    if method == "decision_function" and len(known) == 2:
+        own = np.column_stack([-own[:, 0], own[:, 0]])
+    given = own[:, 1] if method == "decision_function" and len(known) == 2 else own
+    model = SimpleNamespace(classes_=np.array(known), **{method: lambda X: given})
+    scores = model_scores(model, None, np.array(list("abcd")))
+    for j, label in enumerate("abcd"):
+        if label in known:
+            assert_array_equal(scores[:, j], own[:, known.index(label)])
+        else:
+            assert_array_equal(scores[:, j], 0 if method == "predict_proba" else own.min(axis=1))
+
+
+def test_sparse_tables_are_alike_up_to_rounding():
+    table = sparse.csr_array([[0.0, 1, 0], [2, 0, 0]])
+    assert _alike(table, table.copy())
+    assert _alike(table, table * (1 + 1e-9))
+    assert not _alike(table, table + sparse.csr_array([[0.0, 0, 0], [1e-5, 0, 0]]))
+    assert not _alike(table * 0, table)
+    assert _alike(sparse.csr_array((2, 3)), sparse.csr_array((2, 3)))
+    assert not _alike(sparse.csr_array((2, 3)), table)
+
+
+def test_what_has_an_entry_a_row_is_cut_with_the_rows():
+    assert _has_rows(np.zeros(3), 3)
+    assert _has_rows([1, 2, 3], 3)
+    for value in (np.float64(3), np.zeros(2), "abc", 3, np.array(3), [1]):
+        assert not _has_rows(value, 3)

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import validate_data
 
 from vennforest import CalibratedClassifier
+from vennforest.sources import model_scores
 
 
 def data(n=120, seed=0):
@@ -269,3 +270,24 @@ def test_routing_through_a_search_and_a_score():
         assert search.best_params_["method"] in ("platt", "venn")
         found = cross_validate(model, X, y, params={"sample_weight": weight + 1}, cv=2)
         assert np.isfinite(found["test_score"]).all()
+
+
+def test_a_holdout_is_counted_in_groups_and_keeps_them_together():
+    X, y, _, _ = data()
+    group = np.random.default_rng(4).permutation(np.repeat(np.arange(10), 12))
+
+    def fit(size):
+        model = CalibratedClassifier(
+            GaussianNB(), calibrate_on="holdout", holdout_size=size, random_state=0
+        )
+        return model.fit(X, y, groups=group)._parts[0]
+
+    for size, held in ((0.3, 3), (1, 1), (9, 9)):
+        part = fit(size)
+        assert len(part.scores) == 12 * held
+        rows = np.isin(model_scores(part.scorer.model, X, np.array([0, 1])), part.scores)
+        assert_array_equal(np.sort(np.bincount(group[rows], minlength=10))[-held:], 12)
+        assert rows.sum() == 12 * held
+    for size in (10, 0.05):
+        with pytest.raises(ValueError, match="groups on both sides of 10"):
+            fit(size)
