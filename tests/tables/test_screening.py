@@ -134,5 +134,5 @@ def test_the_format_suggested_for_dates_reads_the_cell_shown():
     n = 120
     days = pd.date_range("2022-08-08", periods=n)
     mixed = [f"{d:%d.%m.%y}" if i % 2 == 0 else f"{d:%Y.%m.%d}" for i, d in enumerate(days)]
-    (sentence,) = misread(pd.DataFrame({"mixed": mixed}))
+    (sentence,) = screening.misread(pd.DataFrame({"mixed": mixed}))
     assert "such as '08.08.22'" in sentence and '{"mixed": "date %d.%m.%y"}' in sentence
