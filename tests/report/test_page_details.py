@@ -26,13 +26,15 @@ def run(*arguments):
 
 
 def with_bounds(n=400, seed=0, share=None):
-    """Probabilities with bounds of uniform widths, and labels drawn from them."""
+    """Probabilities with bounds, most of them narrow, and labels drawn from them."""
     rng = np.random.default_rng(seed)
     p = rng.random(n) if share is None else np.full(n, share)
-    width = 0.2 * rng.random(n)
+    width = 0.2 * rng.random(n) ** 2
     low, high = np.maximum(0, p - width / 2), np.minimum(1, p + width / 2)
     bounds = Multiprobability(
-        np.column_stack([1 - high, low]), np.column_stack([1 - low, high]), ["a", "b"]
+        np.column_stack([1 - high, low]),
+        np.column_stack([1 - low, high]),
+        np.array(["a", "b"]),
     )
     y = np.where(rng.random(n) < p, "b", "a")
     return y, (np.column_stack([1 - p, p]), bounds)
@@ -139,20 +141,20 @@ def named_rows(X, **options):
 
 
 def test_rows_are_named_by_the_index_and_by_what_it_is():
-    """The three least certain of 20 rows are, from 0, those of .476 and .524, then of .429."""
+    """The three least certain of 20 rows are, from 0, the two about a half and a next one."""
     frame = pd.DataFrame({"x": np.arange(20.0)})
-    assert named_rows(None) == (["10", "11", "9"], "Row", "Rows are counted from 1")
+    assert named_rows(None) == (["11", "10", "12"], "Row", "Rows are counted from 1")
     assert named_rows(frame.to_numpy())[1:] == ("Row", "Rows are counted from 1")
     rows, head, said = named_rows(frame)
-    assert (rows, head) == (["9", "10", "8"], "Index")
+    assert (rows, head) == (["10", "9", "11"], "Index")
     assert said == "Rows are named by the index of the data frame"
     patients = frame.set_axis(pd.Index(np.arange(20) + 1000, name="patient"))
     rows, head, said = named_rows(patients)
-    assert (rows, head, said) == (["1009", "1010", "1008"], "patient", "")
-    assert rows == [str(name) for name in patients.index[[9, 10, 8]]]
+    assert (rows, head, said) == (["1010", "1009", "1011"], "patient", "")
+    assert rows == [str(name) for name in patients.index[[10, 9, 11]]]
     twice = frame.set_axis(pd.Index(np.arange(20) // 2, name="patient"))
     rows, head, said = named_rows(twice)
-    assert (rows, head) == (["10", "11", "9"], "Row")
+    assert (rows, head) == (["11", "10", "12"], "Row")
     assert said == "Rows are counted from 1, since the index names some of them alike"
 
 

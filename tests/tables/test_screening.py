@@ -128,3 +128,11 @@ def test_what_comes_in_several_rows_is_named():
     assert list(screening.repeaters(X, rng.integers(0, 2, n))) == ["patient"]
     note = next(n for n in split_target(X.assign(y=y), "y").notes if "--groups who" in n)
     assert "'who' has 80 values" in note
+
+
+def test_the_format_suggested_for_dates_reads_the_cell_shown():
+    n = 120
+    days = pd.date_range("2022-08-08", periods=n)
+    mixed = [f"{d:%d.%m.%y}" if i % 2 == 0 else f"{d:%Y.%m.%d}" for i, d in enumerate(days)]
+    (sentence,) = screening.misread(pd.DataFrame({"mixed": mixed}))
+    assert "such as '08.08.22'" in sentence and '{"mixed": "date %d.%m.%y"}' in sentence
