@@ -150,7 +150,8 @@ $(VENV)/.docs: pyproject.toml | $(VENV)/.user
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	@touch $@
 
-docs: $(VENV)/.docs  ## build the site, which needs no network to be read, and look for dead links
+docs: $(VENV)/.docs  ## run the notebook, build the site, which needs no network to be read, look for dead links
+	$(BIN)/python scripts/make_notebook.py --check examples/first_steps.ipynb
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	$(BIN)/python scripts/check_site.py site
 
@@ -161,7 +162,7 @@ pictures: $(VENV)/.dev  ## draw the pictures of the site anew
 	MATPLOTLIBRC=docs/pictures $(BIN)/python docs/make_table_pictures.py
 	for name in $(EXAMPLES); do MATPLOTLIBRC=docs/pictures $(BIN)/python examples/$$name.py docs/pictures/$$name.svg || exit 1; done
 
-notebook: $(VENV)/.dev  ## write examples/first_steps.ipynb from its script
+notebook: $(VENV)/.docs  ## write examples/first_steps.ipynb from its script, and run it
 	$(BIN)/python scripts/make_notebook.py examples/first_steps.py
 
 # The archives are made from what is under version control, and tried where nothing else is installed.

@@ -1,10 +1,11 @@
-"""What the site takes from the code when it is built: addresses, public names, the imports.
+"""What the site takes from the code when it is built: addresses, names, imports, the notebook.
 
 mkdocs calls the functions ``on_…`` (see ``mkdocs.yml``).
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tomllib
@@ -29,6 +30,26 @@ ROOT_PAGES = {
     "SECURITY.md": "security.md",
     "CODE_OF_CONDUCT.md": "conduct.md",
 }
+
+FIRST_STEPS = """
+![Forest and calibrated probabilities against what happened](pictures/start.svg)
+
+*The same on other data ([Why](why.md)). This page is the notebook `examples/first_steps.ipynb`.*
+"""
+
+
+def notebook_page(path):
+    """Return a notebook as a page: its words, its code, and what that printed."""
+    lines = []
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            lines += [text, ""]
+            continue
+        lines += ["```python", text, "```", ""]
+        for output in cell["outputs"]:
+            lines += ["```text", "".join(output["text"]).rstrip(), "```", ""]
+    return "\n".join(lines)
 
 
 def on_config(config):
@@ -72,6 +93,7 @@ def on_files(files, config):
         for other, page in ROOT_PAGES.items():
             text = text.replace(f"]({other}", f"]({page}")
         pages[target] = re.sub(r"\]\(docs/", "](", text)
+    pages["first-steps.md"] = notebook_page(ROOT / "examples/first_steps.ipynb") + FIRST_STEPS
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
     pictures = {"architecture": picture(ROOT), "libraries": picture_of_libraries()}

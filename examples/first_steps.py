@@ -17,7 +17,7 @@ rng = np.random.default_rng(0)
 def draw(n):
     """Return n cases: features, labels, and the probabilities that these were drawn with."""
     X = rng.normal(size=(n, 5))
-    p = 1 / (1 + np.exp(-2 * X[:, 0] + X[:, 1] * X[:, 2]))
+    p = 1 / (1 + np.exp(-5 * X[:, 0] + 4 * X[:, 1] * X[:, 2]))
     return X, (rng.random(n) < p).astype(int), p
 
 
@@ -27,7 +27,8 @@ X_new, y_new, truth = draw(2000)
 # %% [markdown]
 # ## The forest alone
 #
-# Among the cases that it calls 85 to 95% likely, how many happen?
+# The labels have little noise: most cases are nearly certain, if one knows them. Among those that
+# the forest calls 85 to 95% likely, how many happen?
 
 # %%
 forest = RandomForestClassifier(200, random_state=0).fit(X, y)

@@ -66,9 +66,10 @@ def main(picture=None):
     share = (y_new == "yes").mean()
     print(f"mean bounds {m.p0.mean():.3f} to {m.p1.mean():.3f}, observed {share:.3f}")
     # --8<-- [end:judge]
+    file = Path(folder.name, "model.skops")
     # --8<-- [start:save]
-    vennforest.save(model, Path(folder.name, "model.skops"))
-    again = vennforest.load(Path(folder.name, "model.skops"))
+    vennforest.save(model, file)
+    again = vennforest.load(file)
     assert np.array_equal(again.predict_proba(X_new), p)
     # --8<-- [end:save]
     if picture:

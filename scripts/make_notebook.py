@@ -1,7 +1,8 @@
-"""Write a notebook from a script whose cells begin with ``# %%``, without outputs.
+"""Write a notebook from a script whose cells begin with ``# %%``, run, with what it prints.
 
-``python scripts/make_notebook.py SCRIPT`` writes the notebook beside the script. The script is
-what is edited and tested; the notebook is what some readers prefer.
+``python scripts/make_notebook.py SCRIPT`` writes the notebook beside the script; ``--check
+NOTEBOOK`` runs one from top to bottom and changes nothing. The script is what is edited and tested;
+the notebook is what some readers prefer, and the site shows.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def cells(script):
 
 
 def notebook(script):
-    """Return the notebook (nbformat 4.5) as text."""
+    """Return the notebook (nbformat 4.5), not run yet."""
     made = []
     for i, (kind, text) in enumerate(cells(script)):
         cell = {"cell_type": kind, "id": f"cell-{i}", "metadata": {}}
@@ -33,16 +34,48 @@ def notebook(script):
             cell |= {"execution_count": None, "outputs": []}
         made.append(cell | {"source": text.splitlines(keepends=True)})
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    whole = {
+    return {
         "cells": made,
         "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def run(content):
+    """Return the notebook with what its cells print, run in a kernel of its own.
+
+    A cell that fails ends it with its traceback.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+
+    done = nbformat.from_dict(content)
+    for cell in done["cells"]:
+        cell["source"] = "".join(cell["source"])
+    NotebookClient(done, timeout=600, kernel_name="python3").execute()
+    for i, cell in enumerate(content["cells"]):
+        if cell["cell_type"] == "code":
+            ran = done["cells"][i]
+            text = "".join(o["text"] for o in ran["outputs"] if o["output_type"] == "stream")
+            stream = {"name": "stdout", "output_type": "stream"}
+            cell["execution_count"] = ran["execution_count"]
+            cell["outputs"] = [stream | {"text": text.splitlines(keepends=True)}] if text else []
+    return content
+
+
+def main(arguments):
+    """Write or check the notebooks that are named."""
+    check = arguments[:1] == ["--check"]
+    for name in arguments[check:]:
+        path = Path(name)
+        text = path.read_text("utf-8")
+        if check:
+            run(json.loads(text))
+            continue
+        made = json.dumps(run(notebook(text)), indent=1, ensure_ascii=False) + "\n"
+        path.with_suffix(".ipynb").write_text(made, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        path = Path(name)
-        path.with_suffix(".ipynb").write_text(notebook(path.read_text("utf-8")), encoding="utf-8")
+    main(sys.argv[1:])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,17 +50,28 @@ def test_pages_show_parts_that_are_there():
                 assert f"--8<-- [start:{part}]" in (ROOT / name).read_text("utf-8"), line
 
 
-def test_notebook_is_that_of_its_script():
+def test_notebook_is_that_of_its_script(tmp_path):
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
         from make_notebook import notebook
     finally:
         sys.path.pop(0)
-    script = (ROOT / "examples/first_steps.py").read_text("utf-8")
-    written = (ROOT / "examples/first_steps.ipynb").read_text("utf-8")
-    assert written == notebook(script)
-    code = [c for c in json.loads(written)["cells"] if c["cell_type"] == "code"]
-    # The script is run above; its cells, one after the other, are the whole of its code.
+    path = ROOT / "examples/first_steps.py"
+    script = path.read_text("utf-8")
+    written = json.loads(path.with_suffix(".ipynb").read_text("utf-8"))
+    code = [c for c in written["cells"] if c["cell_type"] == "code"]
+    printed = "".join("".join(out["text"]) for cell in code for out in cell.pop("outputs"))
+    assert [cell.pop("execution_count") for cell in code] == list(range(1, len(code) + 1))
+    fresh = notebook(script)
+    for cell in fresh["cells"]:
+        cell.pop("outputs", None), cell.pop("execution_count", None)
+    assert written == fresh
+    # The cells, one after the other, are the whole of the script's code, and print what it prints.
     joined = "\n".join("".join(cell["source"]) for cell in code)
     lines = [line for line in script.splitlines() if line and not line.startswith("#")]
     assert [line for line in joined.splitlines() if line and not line.startswith("#")] == lines
+    number = re.compile(r"\d+\.\d+")
+    now = run(path, [], tmp_path)
+    assert number.sub("#", printed) == number.sub("#", now)
+    figures = [[float(x) for x in number.findall(text)] for text in (printed, now)]
+    assert figures[0] == pytest.approx(figures[1], rel=0.05, abs=0.01)
