@@ -1,7 +1,9 @@
 """Tables from files of every kind, and files that are none."""
 
+import cProfile
 import gzip
 import os
+import pstats
 
 import numpy as np
 import pytest
@@ -209,6 +211,26 @@ def test_large_labels_are_read_to_the_last_digit_beside_empty_cells(tmp_path, ki
     assert missing == gap and list(map(str, classes)) == [str(v) for v in sorted(set(kept))]
     codes = np.concatenate([codes for _, codes, _ in columns._parts()])
     assert [str(classes[code]) for code in codes] == list(map(str, found.y))
+
+
+def calls_to_read(path, n_columns):
+    """How many functions are called to read six rows, part them and learn their columns."""
+    rows = np.random.default_rng(n_columns).normal(size=(6, n_columns)).round(3)
+    table = pd.DataFrame(rows, columns=[f"c{i}" for i in range(n_columns)])
+    table.assign(y=list("ababab")).to_csv(path, index=False)
+    profile = cProfile.Profile()
+    profile.enable()
+    found = split_target(read_table(path), "y")
+    TableColumns().fit_transform(found.X)
+    profile.disable()
+    return pstats.Stats(profile).total_calls
+
+
+def test_the_work_grows_with_the_columns_and_not_with_their_square(tmp_path):
+    calls_to_read(tmp_path / "table", 20)  # what is imported and kept at the first time
+    few, many = (calls_to_read(tmp_path / "table", n) for n in (150, 300))
+    # A call for every pair of columns makes this 2.09.
+    assert few > 50_000 and many < 2.03 * few
 
 
 def test_large_features_beside_empty_cells_are_numbers(tmp_path):
