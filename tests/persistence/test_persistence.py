@@ -435,6 +435,9 @@ def test_parts_that_are_incomplete_or_classes(tmp_path):
     isotonic.maps_[0] = type(isotonic.maps_[0])  # callable, as a map is
     with pytest.raises(InputError, match="the class StepMap stands where"):
         check_structure(isotonic, "model")
+    isotonic.maps_[0] = str
+    with pytest.raises(InputError, match="maps_ must hold maps"):
+        check_structure(isotonic, "model")
     venn = Venn().fit([0.1, 0.4, 0.9], [0, 1, 1])
     check_structure(venn, "model")
     venn._lower = venn._lower.astype(complex)  # equal, and yet none that compiled loops take

@@ -87,7 +87,8 @@ class OneVsRestCalibrator(Calibrator):
             isinstance(self.maps_, list) and len(self.maps_) == (1 if k == 2 else k),
             "maps_ must be a list with a map for each column of scores",
         )
-        expect(all(callable(one) for one in self.maps_), "maps_ must hold maps")
+        sound = (callable(one) and not isinstance(one, type) for one in self.maps_)
+        expect(all(sound), "maps_ must hold maps")
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         if scores.ndim == 1:
