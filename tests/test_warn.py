@@ -27,6 +27,9 @@ CASES = {
     "folds of few rows": lambda: fit(
         CalibratedClassifier(LogisticRegression(), calibrate_on="cv", cv=TimeSeriesSplit(5))
     ),
+    "settings without effect": lambda: fit(
+        CalibratedClassifier(LogisticRegression(), calibrate_on="cv", n_draws=3)
+    ),
     "few of a class, folds": lambda: fit(
         CalibratedClassifier(LogisticRegression(), calibrate_on="cv"), RARE
     ),

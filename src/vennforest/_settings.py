@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
 from vennforest._grouped import ByGroups
 from vennforest._validation import InputError, check_option
+from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, Venn
 from vennforest.calibrators.bounded import has_bounds, leaves_out, no_bounds
 from vennforest.calibrators.methods import METHODS, check_method, make_calibrator
@@ -166,8 +166,7 @@ class Settings(ByGroups, BaseEstimator):
         if given:
             named = " and ".join(f"{name}={value!r}" for name, value in given.items())
             have, them = ("has", "it") if len(given) == 1 else ("have", "them")
-            text = f"{named} {have} no effect with {where}. Leave {them} out"
-            warnings.warn(text, UserWarning, stacklevel=3)
+            warn(f"{named} {have} no effect with {where}. Leave {them} out")
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return who may be given which metadata: the estimator's fit, the splitter's split."""
