@@ -4,9 +4,13 @@ import doctest
 import re
 from pathlib import Path
 
+import numba
+import pytest
+
 PAGE = Path(__file__).parents[2] / "docs" / "drift.md"
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="a doctest takes being stopped for failing")
 def test_code_of_the_page_runs():
     found = doctest.testfile(str(PAGE), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert found.attempted > 10 and not found.failed
