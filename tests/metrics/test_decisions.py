@@ -277,3 +277,16 @@ def test_net_benefit_is_that_of_decisions():
         curve = decision_curve(outcome, p, at)
         np.testing.assert_allclose(curve.net_benefit, theirs.mean, atol=1e-12)
         np.testing.assert_allclose(curve.everyone, theirs.act_on_all, atol=1e-12)
+
+
+def test_smooth_curve_says_nothing_of_estimates_that_there_are_none_of():
+    """Few values far apart: lines through those on one side went to 0 or 1 in between."""
+    p = np.repeat([0.21, 0.24, 0.58, 0.6, 0.63], 40)
+    y = np.concatenate(
+        [np.arange(40) < round(40 * share) for share in (0.26, 0.22, 0.6, 0.64, 0.55)]
+    )
+    curve = smooth_calibration_curve(y, p)
+    assert set(curve.estimate) <= set(p)
+    assert curve.share.min() > 0.15 and curve.share.max() < 0.7
+    one = smooth_calibration_curve([0, 1, 1], [0.5, 0.5, 0.5])
+    assert one.estimate.tolist() == [0.5] and one.share == pytest.approx([2 / 3])

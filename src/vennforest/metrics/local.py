@@ -52,8 +52,8 @@ def smooth_calibration_curve(
     span : float
         Share of the observations that bear on each point, in (0, 1].
     points : int
-        Number of estimates at which the curve is taken, from 2 on: quantiles and equal steps,
-        half of them each.
+        Number of estimates at which the curve is taken at most, from 2 on: quantiles, and those
+        nearest to equal steps, half of them each.
     sample_weight : array-like of shape (n,), optional
         Non-negative; a weight of 2 is the observation twice.
     classes : array-like of shape (k,), optional
@@ -91,7 +91,12 @@ def smooth_calibration_curve(
     quantiles = x[
         np.searchsorted(reached, np.linspace(0, 1, points // 2), "left").clip(0, len(x) - 1)
     ]
-    grid = np.unique(np.concatenate([quantiles, np.linspace(x[0], x[-1], points - points // 2)]))
+    # Where there are no estimates a line fitted to those on one side would say anything.
+    steps = np.linspace(x[0], x[-1], points - points // 2)
+    after = np.searchsorted(x, steps).clip(0, len(x) - 1)
+    before = np.maximum(after - 1, 0)
+    nearest = np.where(steps - x[before] <= x[after] - steps, x[before], x[after])
+    grid = np.unique(np.concatenate([quantiles, nearest]))
     values = [_local(x, share, w, float(t), span) for t in grid]
     return SmoothCurve(grid, np.clip(values, 0.0, 1.0))
 
