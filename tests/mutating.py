@@ -26,8 +26,9 @@ import time
 import zlib
 from pathlib import Path
 
-os.environ["NUMBA_DISABLE_JIT"] = "1"
-os.environ.setdefault("VENNFOREST_PATIENCE", "1")
+if __name__ == "__main__":  # before numba is imported; pytest imports this file too, for doctests
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
+    os.environ.setdefault("VENNFOREST_PATIENCE", "1")
 
 import hypothesis
 import numba  # noqa: F401
@@ -37,7 +38,7 @@ import pytest
 import sklearn.calibration
 import sklearn.ensemble  # noqa: F401
 
-PATIENCE = float(os.environ["VENNFOREST_PATIENCE"])
+PATIENCE = float(os.environ.get("VENNFOREST_PATIENCE", "1"))
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "vennforest"
 ROOMS = (
