@@ -65,7 +65,7 @@ def test_labels_of_any_kind():
             PlattScaling().fit([0.1, 0.4, 0.6, 0.9], np.tile(labels, 2)), [1]
         )
         assert model.predict([0.5])[0] in labels
-    with pytest.raises(ValueError, match="classes must be text, numbers or booleans"):
+    with pytest.raises(ValueError, match="classes must be text, booleans or numbers"):
         dates = np.array(["2020-01-01", "2021-01-01"], "datetime64[D]")
         PlattScaling().fit([0.1, 0.9], dates).to_json()
 

@@ -161,7 +161,7 @@ def _labels(classes: NDArray[Any]) -> tuple[str, list[Any]]:
             if same:
                 return kind, values
     raise ValueError(
-        "classes must be text, numbers or booleans to be written as JSON, "
+        "classes must be text, booleans or numbers, integers below 2**63, to be written as JSON, "
         f"got {values[0]!r} of {type(values[0]).__name__}"
     )
 
