@@ -45,6 +45,7 @@ def test_what_stands_in_the_way():
     own = Steps([("scale", StandardScaler()), ("forest", forest)])
     assert obstacle(own) == "Steps fits its steps in a way of its own"
     assert obstacle(Pipeline([("own", WithoutTags()), ("forest", forest)])) is None
+    assert obstacle(Pipeline([("same", "passthrough"), ("forest", forest)])) is None
 
 
 def shared(X, y=None):
@@ -91,6 +92,7 @@ def test_labels_are_found_in_many_rows_too():
         (np.array([["x"], ["y"]], object), np.array([["x"], ["z"]], object), False),
         (np.array([["x"], [np.nan]], object), np.array([["x"], [np.nan]], object), True),
         (np.array([[1.0, np.nan]]), np.array([[1.0, np.nan]]), True),
+        (np.array([[1.0]]), csr_array([[1.0]]), False),
         (csr_array([[0.0, 2.0]]), csr_array([[0.0, 2.0]]), True),
         (csr_array([[0.0, 2.0]]), csr_array([[0.0, 2.1]]), False),
         (csr_array([[0.0, 0.0]]), csr_array([[0.0, 1e-300]]), False),
