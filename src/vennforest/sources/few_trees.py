@@ -61,13 +61,11 @@ class EnsembleScorer:
         return self.answers.n_trees < FEW_TREES
 
     def point_scores(self, X: Any) -> list[FloatArray]:
-        """Return the scores that a point is averaged over, each (m,) or (m, k).
+        """Return the scores that a point is averaged over where members are few.
 
-        By every member, or where these are few by those that did not see each of some examples.
+        Each (m,) or (m, k), by those that did not see one of some examples.
         """
         rows = self._rows(X)
-        if not self.few:
-            return [self.answers.mean(rows)]
         subforests = self._typical
         m = rows.shape[0]
         return [self.answers.mean(rows, subforests, np.full(m, i)) for i in range(subforests.n)]

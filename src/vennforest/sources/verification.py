@@ -157,9 +157,7 @@ def _into_monotone_bounds(bag: Bag, filled: FloatArray, leaves: IntArray) -> Flo
     """
     tree = bag.tree.tree_
     n = tree.node_count
-    signs = np.asarray(bag.owner.monotonic_cst)
-    if bag.columns is not None:
-        signs = signs[bag.columns]
+    signs = np.asarray(bag.owner.monotonic_cst)  # of the features that the tree sees
     held = np.zeros((n, 2))
     held[leaves] = filled
     left, right = tree.children_left, tree.children_right

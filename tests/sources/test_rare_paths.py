@@ -1,0 +1,128 @@
+"""Ensembles, groups and sums that are seldom met."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from vennforest import CalibratedClassifier
+from vennforest.calibrators.venn_abers.sums import Sums
+from vennforest.forest import LeafIndex
+from vennforest.persistence.integrity import check_structure
+from vennforest.sources import HonestForest, joined
+from vennforest.sources.verification import BagsError
+
+rng = np.random.default_rng(20)
+X = rng.normal(size=(120, 3))
+y = (X[:, 0] + rng.normal(size=120) > 0).astype(int)
+ONE_DRAW = {"subforest": "exchangeable", "calibrate_on": "oob", "random_state": 0}
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_monotone_trees_of_some_features_are_verified(columns):
+    """Their constraints are those of the features that they see, not of all."""
+    tree = DecisionTreeClassifier(monotonic_cst=[1] + [0] * (columns - 1))
+    bagging = BaggingClassifier(tree, 30, max_features=columns, random_state=0)
+    model = CalibratedClassifier(bagging, calibrate_on="oob").fit(X, y)
+    assert model.calibrate_on_ == "oob"
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_every_draw_of_a_bagging_ensemble_without_trees(k):
+    codes = np.arange(120) % k
+    own = X + np.eye(3)[codes]
+    bagging = BaggingClassifier(GaussianNB(), 25, random_state=0)
+    model = CalibratedClassifier(bagging, n_draws="all", **ONE_DRAW).fit(own, codes)
+    answers = model._parts[0].scorer.answers
+    each = answers.each(own[:5])
+    members = [one.predict_proba(own[:5]) for one in model.estimator_.estimators_]
+    expected = np.stack(members, axis=1)
+    assert_allclose(each, expected[:, :, 1] if k == 2 else expected)
+    p = model.predict_proba(own[:5])
+    assert_allclose(p.sum(axis=1), 1)
+
+
+def test_pipelines_in_bags_are_not_verified_and_calibrate():
+    member = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3))
+    model = CalibratedClassifier(BaggingClassifier(member, 25, random_state=0), **ONE_DRAW)
+    assert model.fit(X, y).calibrate_on_ == "oob"
+
+
+class Bags(BaggingClassifier):
+    """Of another package, as far as anyone can see."""
+
+
+def test_bags_of_another_package_that_cannot_be_verified():
+    with pytest.raises(BagsError, match="Bags over members that are not trees"):
+        CalibratedClassifier(Bags(GaussianNB(), 25, random_state=0), **ONE_DRAW).fit(X, y)
+
+
+def test_groups_that_every_tree_saw():
+    groups = np.where(np.arange(120) < 80, np.arange(120) // 40, np.arange(120))
+    model = CalibratedClassifier(RandomForestClassifier(15, random_state=0), calibrate_on="oob")
+    with pytest.raises(ValueError, match="most groups out of bag as a whole, got 80 of 120"):
+        model.fit(X, y, groups=groups)
+
+
+def test_groups_that_calibrate_are_checked_in_a_file():
+    groups = np.arange(120) // 2
+    forest = RandomForestClassifier(40, random_state=0)
+    model = CalibratedClassifier(forest, calibrate_on="oob", method="venn-abers", random_state=0)
+    model.set_params(subforest="exchangeable").fit(X, y, groups=groups)
+    (part,) = model._parts
+    assert part.groups is not None
+    check_structure(model, "model")
+    object.__setattr__(part, "groups", part.groups[:-1])
+    with pytest.raises(ValueError, match="groups must have shape"):
+        check_structure(model, "model")
+
+
+def test_an_honest_forest_whose_trees_saw_everyone():
+    said = set()
+    for seed in range(40):
+        source = HonestForest()
+        model = CalibratedClassifier(
+            RandomForestClassifier(1), calibrate_on=source, random_state=seed
+        )
+        try:
+            model.fit(X[:12], np.arange(12) % 2)
+        except ValueError as error:
+            said.add(str(error))
+    assert "estimator must leave examples out of bag, got none: grow more trees" in said, said
+
+
+def test_what_an_index_of_leaves_refuses_is_said_of_the_bags(monkeypatch):
+    def refuse(*_):
+        raise ValueError("too many")
+
+    monkeypatch.setattr(LeafIndex, "build", refuse)
+    model = CalibratedClassifier(
+        RandomForestClassifier(40, random_state=0), calibrate_on="oob", subforest="joined"
+    )
+    with pytest.raises(BagsError, match="too many"):
+        model.fit(X, y)
+
+
+def test_objects_are_joined_in_as_many_turns_as_there_is_room(monkeypatch):
+    model = CalibratedClassifier(
+        RandomForestClassifier(40, random_state=0), subforest="joined", random_state=0
+    ).fit(X, y)
+    whole = model.predict_multiprobability(X)
+    monkeypatch.setattr(joined, "ROOM", 1)
+    turns = model.predict_multiprobability(X)
+    assert (turns.lower == whole.lower).all() and (turns.upper == whole.upper).all()
+
+
+def test_sums_must_rise_at_every_score():
+    with pytest.raises(ValueError, match="W must rise at every score"):
+        Sums(np.array([0.0, 1.0, 1.0]), np.array([0.0, 0.0, 0.0])).check(2)
+
+
+def test_scores_of_too_many_columns():
+    model = CalibratedClassifier(RandomForestClassifier(20, random_state=0)).fit(X, y)
+    with pytest.raises(ValueError, match="a column for each of 2 classes"):
+        model.calibrator_.predict_proba(np.full((4, 3), 1 / 3))
