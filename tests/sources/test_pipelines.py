@@ -38,6 +38,16 @@ class WithoutTags(TransformerMixin, BaseEstimator):
         return X
 
 
+class Bare:
+    """Has all that a pipeline asks for, and no parameters."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+
 def test_what_stands_in_the_way():
     forest = RandomForestClassifier()
     resampled = ResamplingPipeline([("fewer", RandomUnderSampler()), ("forest", forest)])
@@ -46,6 +56,9 @@ def test_what_stands_in_the_way():
     assert obstacle(own) == "Steps fits its steps in a way of its own"
     assert obstacle(Pipeline([("own", WithoutTags()), ("forest", forest)])) is None
     assert obstacle(Pipeline([("same", "passthrough"), ("forest", forest)])) is None
+    assert (
+        obstacle(Pipeline([("bare", Bare()), ("scale", StandardScaler()), ("f", forest)])) is None
+    )
 
 
 def shared(X, y=None):

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from vennforest import CalibratedClassifier
+from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn_abers.sums import Sums
 from vennforest.forest import LeafIndex
 from vennforest.persistence.integrity import check_structure
@@ -126,3 +126,8 @@ def test_scores_of_too_many_columns():
     model = CalibratedClassifier(RandomForestClassifier(20, random_state=0)).fit(X, y)
     with pytest.raises(ValueError, match="a column for each of 2 classes"):
         model.calibrator_.predict_proba(np.full((4, 3), 1 / 3))
+    p = np.full((6, 3), 1 / 3)
+    three = VennAbers().fit(p, np.arange(6) % 3)
+    for wrong in (p[:, :2], p[:, 0]):
+        with pytest.raises(ValueError, match="a column for each of 3 classes"):
+            three.predict_proba(wrong)
