@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
 
-INSIDE = str(Path(__file__).parent)
+INSIDE = str(Path(__file__).parent) + os.sep
 
 
 def warn(message: str) -> None:

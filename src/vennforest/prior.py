@@ -357,7 +357,7 @@ def _end(fall: _Fall, top: float, bound: float, guess: float, room: float) -> fl
         root = np.sqrt(height)
         step = 2 * root * (np.sqrt(room) - root) / slope if slope and height else np.inf
         if abs(step) < SHARE_STEP and room / 2 < height < 2 * room:
-            return t + step
+            return min(max(t + step, min(near, far)), max(near, far))
         t, slow = t + step, widths[-1] > widths[-3] / 2
 
 
