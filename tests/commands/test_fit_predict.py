@@ -253,7 +253,7 @@ def test_standard_input_and_output(folder, tmp_path, capsys):
     table = (folder / "new.csv").read_bytes()
     done = piped(("predict", folder / "m.skops", "-", "-o", "-"), gzip.compress(table))
     assert done.returncode == 0
-    assert done.stderr == b"Note: The column 'id' was not in the training data: ignored.\n"
+    assert done.stderr == b"Note: The model does not use the column 'id'.\n"
     assert run("predict", folder / "m.skops", folder / "new.csv", "-o", tmp_path / "o.csv") == 0
     assert done.stdout == (tmp_path / "o.csv").read_bytes()
     done = piped(("predict", folder / "m.skops", "-", "-o", "-"), b"")
@@ -336,7 +336,7 @@ def test_json_and_quiet(folder, tmp_path, capsys):
     table = read_csv(output)
     width = (table["upper"] - table["lower"]).mean()
     assert summary["mean_width"] == pytest.approx(width, abs=1e-12)
-    assert err == "Note: The columns 'id', 'more' were not in the training data: ignored.\n"
+    assert err == "Note: The model does not use the columns 'id', 'more'.\n"
     assert run("predict", folder / "m.skops", folder / "new.csv", "-o", output, "--id", "id") == 0
     assert capsys.readouterr() == ("", "")
 

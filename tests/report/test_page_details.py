@@ -1,5 +1,7 @@
 """What was found wrong on pages of real-looking tables, looked at as pictures and in print."""
 
+import inspect
+import json
 import re
 import shutil
 import subprocess
@@ -15,6 +17,8 @@ for extra in ("skrub", "matplotlib", "jinja2"):
 
 from vennforest import Multiprobability  # noqa: E402
 from vennforest.cli import main  # noqa: E402
+from vennforest.commands.report_arguments import report as report_command  # noqa: E402
+from vennforest.commands.report_table import DEFAULTS  # noqa: E402
 from vennforest.report import evaluate, figures, report, words  # noqa: E402
 from vennforest.report.levels import event_of, levels  # noqa: E402
 from vennforest.report.page import render  # noqa: E402
@@ -186,11 +190,53 @@ def test_the_command_says_of_which_file_rows_are(tmp_path, capsys):
     capsys.readouterr()
 
 
-@pytest.mark.parametrize("option", [("--subforest", "joined"), ("--n-draws", 5)])
-def test_settings_of_forests_are_refused_where_none_is_trained(tmp_path, capsys, option):
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--probability", "p", "--trees", 5],
+            "probability nothing is trained, and --trees",
+        ),
+        (["--probability", "p", "--subforest", "joined"], "is trained, and --subforest has no"),
+        (["--probability", "p", "--n-draws", 5], "nothing is trained, and --n-draws has no"),
+        (["--probability", "p", "--methods", "platt"], "--methods has no meaning for probabilit"),
+        (["--probability", "p", "--folds", 3], "--folds has no meaning for probabilities, which"),
+        (["--model", "m.skops", "--folds", 3], "with --model nothing is trained, and --folds has"),
+        (["--model", "m.skops", "--methods", "platt"], "is trained, and --methods has no meaning"),
+        (["--estimator", "logistic", "--trees", 5], "--trees has no meaning for --estimator logis"),
+        (["--test", "{table}", "--folds", 3], "with --test there are no folds, and --folds has no"),
+    ],
+)
+def test_options_are_refused_where_nothing_heeds_them(tmp_path, capsys, options, said):
     table = tmp_path / "t.csv"
     table.write_text("p,y\n" + "0.2,no\n0.8,yes\n" * 20)
-    page = ("-o", tmp_path / "p.html")
-    assert run("report", table, "-t", "y", "--probability", "p", *page, *option) == 2
-    said = capsys.readouterr().err
-    assert f"with --probability nothing is trained, and {option[0]} has no meaning" in said
+    options = [str(option).format(table=table) for option in options]
+    assert run("report", table, "-t", "y", "-o", tmp_path / "p.html", *options) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_options_that_may_be_refused_have_the_defaults_of_the_command():
+    of_command = inspect.signature(report_command).parameters
+    names = {name: name[2:].replace("-", "_") for name in DEFAULTS}
+    assert {name: of_command[as_python].default for name, as_python in names.items()} == DEFAULTS
+
+
+def test_costs_of_a_table_have_as_many_decimals_and_no_exponents(tmp_path):
+    table = tmp_path / "t.csv"
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(300) < 0.3, "yes", "no")
+    x = rng.normal(size=300) + (y == "yes")
+    pd.DataFrame({"x": x, "y": y}).to_csv(table, index=False)
+    page = tmp_path / "p.html"
+    options = ("--methods", "platt", "--folds", 2, "--trees", 20)
+    for scale, decimals in ((1, 3), (1_000_000, 0)):
+        costs = {"yes": {"act": 0, "wait": 5 * scale}, "no": {"act": scale, "wait": 0}}
+        given = ("--costs", json.dumps(costs))
+        assert run("report", table, "-t", "y", "-o", page, *options, *given) == 0
+        section = page.read_text("utf-8").split('id="costs"')[1].split("</section>")[0]
+        matrix, found = section.split('id="cost-table"')
+        assert f"<td>{5 * scale:,}</td>" in matrix
+        cells = re.findall(r'<td data-value="([^"]+)"[^>]*>([^<%]+)</td>', found)
+        assert len(cells) == 6
+        for value, text in cells:
+            assert text == f"{float(value):,.{decimals}f}"

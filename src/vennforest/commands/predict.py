@@ -160,9 +160,8 @@ def predict_file(
     if others:
         shown = ", ".join(map(repr, others[:5]))
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-        what = "The column" if len(others) == 1 else "The columns"
-        was = "was" if len(others) == 1 else "were"
-        note(f"{what} {shown}{more} {was} not in the training data: ignored.")
+        what = "column" if len(others) == 1 else "columns"
+        note(f"The model does not use the {what} {shown}{more}.")
     answers = _Answers(
         model, model_path, list(zip(carried, table.types(carried), strict=True)), positive
     )

@@ -17,12 +17,14 @@ from vennforest.commands.report_table import (
     Columns,
     Judged,
     ReportTable,
+    changed,
     common_options,
     read_report_table,
 )
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say
 from vennforest.decisions.costs import cost_file
 from vennforest.report import CostMatrix, Evaluation, evaluate
+from vennforest.report.learners import learner_of
 from vennforest.report.splits import times
 
 
@@ -118,10 +120,17 @@ def _check(
         raise InputError(f"with {ready} nothing is trained, and --time has no meaning")
     if ready and guessed is not None:
         raise InputError(f"with {ready} no types are guessed, and --write-types has no meaning")
-    changed = {"--subforest": options["subforest"] != "all", "--n-draws": options["n_draws"] != 1}
-    of_forests = next((name for name, there in changed.items() if there), None)
-    if ready and of_forests:
-        raise InputError(f"with {ready} nothing is trained, and {of_forests} has no meaning")
+    unused = [] if ready is None else ["--trees", "--subforest", "--n-draws"]
+    if judged.model is not None:
+        unused += ["--folds", "--methods"]
+    meaningless = next((name for name in unused if changed(name, options)), None)
+    if meaningless:
+        raise InputError(f"with {ready} nothing is trained, and {meaningless} has no meaning")
+    learner = learner_of(options["estimator"])
+    if "{trees}" not in learner.code and changed("--trees", options):
+        raise InputError(f"--trees has no meaning for --estimator {options['estimator']}")
+    if test is not None and changed("--folds", options):
+        raise InputError("with --test there are no folds, and --folds has no meaning")
     if judged.model is not None and columns.types is not None:
         raise InputError("with --model columns are read as in its training: leave out --types")
     if test is not None and columns.time is not None:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vennforest._validation import FloatArray, InputError
-from vennforest.commands.report_table import Columns, Judged, ReportTable, common_options
+from vennforest.commands.report_table import (
+    Columns,
+    Judged,
+    ReportTable,
+    changed,
+    common_options,
+)
 from vennforest.commands.terminal import names_in
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import CostMatrix, Evaluation, report, report_scores
@@ -65,6 +71,12 @@ def report_on_columns(
             **shared,
             **common,
         )
+    for name in ("--methods", "--folds"):
+        if changed(name, options):
+            raise InputError(
+                f"{name} has no meaning for probabilities, which are judged as they are: it is "
+                "for columns of scores"
+            )
     if of_classes:
         predictions: dict[str, Any] = {"Predictions": _matrix(read, of_classes)}
         bounds = _bounds(X, of_classes, labels)

@@ -19,6 +19,9 @@ from vennforest.tables.types import DROP, declared_read, read_types
 if TYPE_CHECKING:
     import pandas as pd
 
+DEFAULTS = {"--trees": 300, "--subforest": "all", "--n-draws": 1, "--folds": 10, "--methods": None}
+"""Options that are refused where nothing heeds them, by what they are when not given."""
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -180,6 +183,11 @@ def _with_values(
     wanted = dict.fromkeys([*columns.unused(), *columns.by])
     values = {name: frame[name][known].to_numpy(object) for name in wanted}
     return ReportTable(labelled, values, None if held is None else held[known])
+
+
+def changed(name: str, options: dict[str, Any]) -> bool:
+    """Return whether an option is another than where it is not given."""
+    return bool(options[name[2:].replace("-", "_")] != DEFAULTS[name])
 
 
 def common_options(

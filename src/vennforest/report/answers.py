@@ -231,11 +231,7 @@ def worth(evaluation: Evaluation) -> tuple[str, list[str]]:
     decided = costs.decide(evaluation.folds.estimates[evaluation.verdict.method].p)
     if len(np.unique(decided)) == 1:
         only = costs.decisions[int(decided[0])]
-        lead = (
-            f"No: it decides “{only}” for every row, at {made.mean_cost:.4g} a row, which needs no "
-            "model."
-        )
-        return lead, []
+        return f"No: it decides “{only}” for every row, at {mine} a row, which needs no model.", []
     if not gap.clear:
         lead = f"Not shown: {compared}."
     elif gap.mean > 0:

@@ -11,6 +11,7 @@ from vennforest.report.evaluation import NAMES, versions
 from vennforest.report.levels import event_of, is_rare, level_of
 from vennforest.report.measures import Difference
 from vennforest.report.numbers import (
+    alike,
     area,
     number_of_points,
     percent,
@@ -122,8 +123,8 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
             open_ones = 1 - float(settled_labels(bounds).mean())
             shown.append((percent(open_ones), "of its labels differ between the two bounds"))
     if evaluation.constant is not None:
-        made = evaluation.decisions[method]
-        shown.append((f"{made.mean_cost:.4g}", "mean cost of its decisions"))
+        (cost,) = alike([evaluation.decisions[method].mean_cost], evaluation.constant.mean)
+        shown.append((cost, "mean cost of its decisions"))
     return shown
 
 
@@ -313,22 +314,31 @@ def decisions(evaluation: Evaluation) -> dict[str, Any] | None:
     if costs is None:
         return None
     folds = evaluation.folds
-    always = costs.costs[folds.codes].mean(axis=0)
-    best = min(d.mean_cost for d in evaluation.decisions.values())
+    always = costs.costs[folds.codes].mean(axis=0).tolist()
+    made = evaluation.decisions
+    amounts = [
+        amount
+        for d in made.values()
+        for amount in (d.mean_cost, d.expected_cost, d.settled_cost, d.unsettled_cost)
+    ]
+    known = [amount for amount in [*amounts, *always] if amount is not None]
+    shown = dict(zip(known, alike(known, 0.0), strict=True))
+    best = shown[min(d.mean_cost for d in made.values())]
     return {
         "decisions": costs.decisions,
         "matrix": [
-            (str(label), [f"{cost:g}" for cost in row])
+            (str(label), [f"{cost:,.10g}" for cost in row])
             for label, row in zip(folds.classes, costs.costs, strict=True)
         ],
-        "always": list(zip(costs.decisions, always.tolist(), strict=True)),
+        "always": list(zip(costs.decisions, always, strict=True)),
+        "shown": {**shown, None: "–"},
         "rows": [
             {
                 "name": evaluation.names[method],
-                "decided": made,
-                "best": f"{made.mean_cost:.4g}" == f"{best:.4g}",
+                "decided": d,
+                "best": shown[d.mean_cost] == best,
                 "recommended": method == evaluation.verdict.method,
             }
-            for method, made in evaluation.decisions.items()
+            for method, d in made.items()
         ],
     }
