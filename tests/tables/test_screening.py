@@ -39,6 +39,45 @@ def test_identifiers_are_found_and_nothing_else():
     assert screening.identifiers(frame(19)) == {}
 
 
+def test_numbers_of_rows_are_found_where_rows_are_missing_and_quantities_are_not():
+    """Rows that were filtered leave gaps in running numbers; a range of a number says what chance
+    would do: n rows drawn from m whole numbers have n(n-1)/2m pairs of equals."""
+    rng = np.random.default_rng(3)
+    n = 686
+    dropped = pd.DataFrame({"Kunde": np.delete(np.arange(700), rng.permutation(700)[: 700 - n])})
+    assert list(screening.identifiers(dropped)) == ["Kunde"]
+    bank = pd.DataFrame({"account": rng.permutation(250_000)[:10_000] + 15_565_701.0})
+    assert list(screening.identifiers(bank)) == ["account"]
+    wide = pd.DataFrame({"salary": rng.permutation(n * (n - 1) // 18)[:n]})  # 9 pairs
+    assert screening.identifiers(wide) == {}
+    drawn = 0
+    for _ in range(300):
+        values = rng.integers(0, n * (n - 1) // 20, n)  # 10 pairs, where there is no reason
+        drawn += bool(screening.identifiers(pd.DataFrame({"salary": values})))
+    assert drawn == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one", "of_person"),
+    [
+        ("CustomerId", True, True),
+        ("patientID", True, True),
+        ("RowNo", True, False),
+        ("Kunden-Nr.", True, False),
+        ("loan_id", True, False),
+        ("userName", False, True),
+        ("paid", False, False),
+        ("Humid", False, False),
+        ("casino", False, False),
+        ("reuser", False, False),
+        ("AID", False, False),
+    ],
+)
+def test_names_of_identifiers_and_of_persons(name, is_one, of_person):
+    assert bool(screening.ID.search(name)) == is_one
+    assert bool(screening.PERSON.search(name)) == of_person
+
+
 def test_identifiers_are_left_out_named_and_brought_back():
     table = frame().assign(y=np.tile(["u", "v"], 60))
     parted = split_target(table, "y")

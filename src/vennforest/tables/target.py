@@ -75,7 +75,8 @@ def split_target(
     """Split a table into X and y; rows without a label are left out, and so are identifiers.
 
     An identifier is a column of running numbers, of text that differs in nearly every row and is
-    no prose, or of a number that differs in every row where its name says what it is.
+    no prose, or of a number that differs in every row where its name says what it is or chance
+    would have left equal ones.
 
     Parameters
     ----------
