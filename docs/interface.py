@@ -7,9 +7,10 @@ installed.
 from __future__ import annotations
 
 import ast
+from importlib.util import find_spec
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src"
+SOURCE = Path(find_spec("vennforest").origin).parents[1]  # of what is installed, in place or not
 
 
 def literal_all(path):
