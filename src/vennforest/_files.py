@@ -119,7 +119,11 @@ def refuse_special(path: Path) -> None:
     ------
     InputError
         If it is a pipe, a device or the like.
+    OSError
+        If one cannot know: the name is too long, links lead in a circle, a folder is closed.
     """
+    with suppress(FileNotFoundError, NotADirectoryError, ValueError):
+        path.stat()  # Path.exists keeps what it meets to itself from Python 3.14 on
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is a pipe or a device: write its content to a file first")
 
@@ -192,10 +196,11 @@ def _target(path: Path) -> Path:
         os.lstat(path)  # refuses a name that is too long
     if not path.is_symlink():
         return path
-    try:
-        return path.resolve()
-    except RuntimeError as error:  # so says Python before 3.13
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
+    with suppress(RuntimeError):  # of a circle before Python 3.13, which leaves it as it is
+        target = path.resolve()
+        if not target.is_symlink():
+            return target
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
 
 
 def _beside(target: Path) -> Path:

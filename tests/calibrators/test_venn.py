@@ -2,7 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -101,6 +101,7 @@ def test_leaving_out_counts_examples_as_given_to_fit():
     np.testing.assert_allclose(m.lower[:, 1], [1 / 3, 1 / 3, 1 / 2, 0, 1 / 3])
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_a_weight_is_so_many_observations(data):
     n = data.draw(st.integers(1, 10))

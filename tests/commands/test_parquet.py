@@ -271,9 +271,7 @@ def test_files_of_a_table_that_do_not_fit_together(tmp_path, capsys):
     frame.drop(columns="s").to_parquet(data / "part2.parquet")
     fails("must have the same columns, got none called 's' in")
     frame.assign(s="0.5").to_parquet(data / "part2.parquet")
-    fails(
-        "column 's' must be of one type in all files of a table, got large_string in part2.parquet"
-    )
+    fails("column 's' must be of one type in all files of a table, got ")  # [large_]string
     (data / "part2.parquet").write_bytes(b"PAR1 and nothing else")
     fails("part2.parquet is damaged")
     (data / "part2.parquet").write_text("s,y\n1,2\n")

@@ -42,7 +42,7 @@ def jumper(p, jumps, form):
         for value in p:
             if form == "shiryaev-roberts":
                 weights = [w + 1 / 3 for w in weights]
-            if form == "cusum" and sum(weights) < 1:
+            if form == "cusum" and sum(weights) < 1 - 1e-12:  # not for rounding alone
                 weights = third
             weights = spread(weights, third, jump)
             weights = [

@@ -411,10 +411,10 @@ def test_the_command_judges_a_model_and_a_table_apart(tmp_path, capsys):
     model = tmp_path / "m.skops"
     assert run("fit", train, "-t", "y", "-o", model, "--trees", 20) == 0
     assert "Left out as identifiers" in capsys.readouterr().err
-    command = ["report", "-t", "y", "-o", page, "--json", "--trees", 20]
+    command = ["report", "-t", "y", "-o", page, "--json"]
     assert run(*command, test, "--model", model) == 0
     judged = json.loads(capsys.readouterr().out)
-    assert run(*command, train, "--test", test, "--methods", "venn-abers") == 0
+    assert run(*command, train, "--test", test, "--methods", "venn-abers", "--trees", 20) == 0
     apart = json.loads(capsys.readouterr().out)
     assert judged["data"]["rows"] == apart["data"]["rows"] == 120
     # fit trains what the report trains: the same numbers.

@@ -4,6 +4,9 @@ import numpy as np
 
 from vennforest._jit import kernel
 
+SLACK = 1e-12
+"""Of the logarithm of capital: rounding alone makes it no less than it began with."""
+
 
 @kernel
 def draw(seed, at):
@@ -79,7 +82,7 @@ def begin(weights, scales, s, form):
         for k in range(n):
             weights[k] = (old * weights[k] + one / n) / (old + one)
         scales[s] = top + np.log(old + one)
-    elif form == 2 and scales[s] < 0:
+    elif form == 2 and scales[s] < -SLACK:  # the first bet leaves 1 exactly, but for rounding
         for k in range(n):
             weights[k] = 1.0 / n
         scales[s] = 0.0

@@ -44,9 +44,9 @@ def check_table_file(path: Path) -> bytes:
     """
     if path.is_dir():
         raise InputError(f"{path} is a folder without Parquet files: name a file in it")
+    refuse_special(path)
     if not path.exists():
         raise InputError(f"there is no file {path}{_close_files(path)}")
-    refuse_special(path)
     with opened(path) as file:
         head = file.read(8)
     if not head:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+import warnings
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -120,7 +121,9 @@ def parse_type(declared: str, name: str) -> tuple[str, str | None]:
 def _checked_date(written: str) -> str:
     try:
         day = datetime(2021, 12, 31, 10, 11, 12)
-        read = datetime.strptime(day.strftime(written), written)
+        with warnings.catch_warnings():  # of a day without a year, which is refused below
+            warnings.simplefilter("ignore", DeprecationWarning)
+            read = datetime.strptime(day.strftime(written), written)
     except ValueError:
         read = None
     if read is None or read.year != 2021:
