@@ -28,7 +28,7 @@ from vennforest.decisions import prediction_sets
 from vennforest.groups import Grouping, Groups
 from vennforest.groups.cells import assign
 from vennforest.prediction import predict_once, predict_together
-from vennforest.sources import HonestForest, ModelScorer, Part, model_scores
+from vennforest.sources import Fold, HonestForest, ModelScorer, model_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
 
@@ -510,9 +510,9 @@ def test_sources_hand_groups_on():
             model = data.fit(estimator)
             scores = model_scores(model, data.X, data.classes)
             scorer = ModelScorer(model, data.classes)
-            return [Part(model, scores, data.codes, data.weight, scorer)]
+            return [Fold(model, scores, data.codes, data.weight, scorer)]
 
-    with pytest.raises(TypeError, match=r"Part\.by, from TrainingData\.by"):
+    with pytest.raises(TypeError, match=r"Fold\.by, from TrainingData\.by"):
         CalibratedClassifier(GaussianNB(), calibrate_on=Silent(), by=2).fit(X, y)
     forest = RandomForestClassifier(20, random_state=0)
     for source in ("oob", "holdout", "cv", "training", HonestForest()):

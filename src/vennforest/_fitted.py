@@ -13,7 +13,7 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.bounded import no_bounds
 from vennforest.multiprobability import Multiprobability
-from vennforest.sources import Part
+from vennforest.sources import Fold
 from vennforest.sources.pipelines import feature_importances
 
 
@@ -21,7 +21,7 @@ class FittedAttributes:
     """The fitted attributes of a classifier that is made of parts, each with a calibrator."""
 
     classes_: NDArray[Any]
-    _parts: list[Part]
+    _parts: list[Fold]
     _calibrators: list[Calibrator]
     _points: list[Calibrator | None]
     _n_rows: int
@@ -109,7 +109,7 @@ class FittedAttributes:
         if "_n_rows" not in self.__dict__ or any(part.rows is None for part in parts):
             raise AttributeError(
                 "this model does not know which of the rows given to fit its calibration examples "
-                "are: it was saved by an earlier version, or its source does not say (Part.rows)"
+                "are: it was saved by an earlier version, or its source does not say (Fold.rows)"
             )
         return self._predict_training_rows()
 
@@ -136,7 +136,7 @@ class FittedAttributes:
             if part.rows is not None:
                 expect_array(part.rows, "rows", (len(part.codes),), "i", 0, n - 1)
 
-    def _fitted(self) -> list[Part]:
+    def _fitted(self) -> list[Fold]:
         if "_parts" not in self.__dict__:
             raise AttributeError("a CalibratedClassifier has this after fit")
         return self._parts

@@ -22,7 +22,7 @@ from vennforest.calibrators.group_correction import (
 )
 from vennforest.groups.cells import (
     Cell,
-    GroupedPart,
+    GroupedFold,
     SubModel,
     cells_part,
     grouped_part,
@@ -30,14 +30,14 @@ from vennforest.groups.cells import (
 )
 from vennforest.groups.labels import Grouping
 from vennforest.multiprobability import Multiprobability
-from vennforest.sources import Part
+from vennforest.sources import Fold
 
 
 class ByGroups(ShiftedPrior):
     """What a fitted classifier knows of groups of objects."""
 
     _grouping: Grouping | None = None
-    _grouped: list[GroupedPart] | None = None
+    _grouped: list[GroupedFold] | None = None
     _ridge: float = RIDGES[0]
     """How strongly the maps of groups are shrunk towards the overall map."""
 
@@ -49,7 +49,7 @@ class ByGroups(ShiftedPrior):
             raise AttributeError("a CalibratedClassifier has groups with by=")
         return self._grouping
 
-    def _fit_calibrator(self, part: Part) -> Calibrator:
+    def _fit_calibrator(self, part: Fold) -> Calibrator:
         raise NotImplementedError
 
     def _fit_groups(self) -> None:
@@ -68,7 +68,7 @@ class ByGroups(ShiftedPrior):
             )
         corrected: dict[tuple[int, ...], Calibrator] = {}
 
-        def fit(own: Part) -> tuple[Calibrator, Calibrator | None]:
+        def fit(own: Fold) -> tuple[Calibrator, Calibrator | None]:
             calibrator = self._fit_calibrator(own)
             if base is None:
                 return calibrator, None
@@ -159,7 +159,7 @@ class ByGroups(ShiftedPrior):
             expect(isinstance(self._grouped, list), "_grouped must be a list")
             expect(len(self._grouped) == len(self._parts), "_grouped must be as many as _parts")
             for grouped, part in zip(self._grouped, self._parts, strict=True):
-                expect(isinstance(grouped, GroupedPart), "_grouped must be GroupedParts")
+                expect(isinstance(grouped, GroupedFold), "_grouped must be GroupedParts")
                 grouped.check_part(part, self.classes_, self._grouping)
 
 
@@ -172,7 +172,7 @@ class _Everybody(NamedTuple):
     by: IntArray
 
     @classmethod
-    def of(cls, parts: Sequence[Part]) -> Self:
+    def of(cls, parts: Sequence[Fold]) -> Self:
         """Return them; parts that do not tell groups are refused where they are calibrated."""
         return cls(
             np.concatenate([part.scores for part in parts]),

@@ -39,7 +39,7 @@ def has_bounds_of(model: Settings) -> bool:
     return has_bounds(method) or (known is not None and known.bounds)
 
 
-def why_no_bounds(model: Settings) -> str | None:
+def bounds_unavailable_reason(model: Settings) -> str | None:
     return None if has_bounds_of(model) else no_bounds(model.method)
 
 

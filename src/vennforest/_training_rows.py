@@ -19,14 +19,14 @@ from vennforest.calibrators.bounded import (
     merged,
 )
 from vennforest.multiprobability import Multiprobability
-from vennforest.sources import Part
+from vennforest.sources import Fold
 
 FOLDS = 5
 """A calibrator that cannot leave out a single example is fitted again without each of so many."""
 
 
 def predict_training_rows(
-    parts: Sequence[Part],
+    parts: Sequence[Fold],
     calibrators: Sequence[Any],
     points: Sequence[Any],
     classes: NDArray[Any],
@@ -92,7 +92,7 @@ class _Examples:
     classes: NDArray[Any]
 
     @classmethod
-    def of(cls, parts: Sequence[Part], classes: NDArray[Any], groups: IntArray | None) -> Self:
+    def of(cls, parts: Sequence[Fold], classes: NDArray[Any], groups: IntArray | None) -> Self:
         """Return the examples of some parts, one after another."""
         weights = [np.ones(len(p.codes)) if p.weight is None else p.weight for p in parts]
         rows = np.concatenate([p.rows for p in parts if p.rows is not None]).astype(np.intp)

@@ -19,7 +19,7 @@ from vennforest._settings import (
     CalibrateOn,
     ClassifierMerge,
     Settings,
-    why_no_bounds,
+    bounds_unavailable_reason,
 )
 from vennforest._validation import (
     FloatArray,
@@ -40,7 +40,7 @@ from vennforest.prediction import (
     put_together,
 )
 from vennforest.sources import (
-    Part,
+    Fold,
     Source,
     Subforest,
     TrainingData,
@@ -322,7 +322,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         other._calibrate()
         return cast("Self", other)
 
-    def _take(self, classes: NDArray[Any], parts: list[Part], name: str, why: str) -> Self:
+    def _take(self, classes: NDArray[Any], parts: list[Fold], name: str, why: str) -> Self:
         """Take fitted models with calibration scores from elsewhere, and calibrate."""
         self.classes_, self._parts = classes, parts
         self.calibrate_on_, self.calibrate_on_reason_ = name, why
@@ -341,7 +341,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
             if hasattr(first, name):
                 setattr(self, name, getattr(first, name))
 
-    def _fit_calibrator(self, part: Part) -> Calibrator:
+    def _fit_calibrator(self, part: Fold) -> Calibrator:
         return self._get_calibrator(part.estimator).fit(
             part.scores,
             self.classes_[part.codes],
@@ -368,7 +368,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         estimator: Any,
         data: TrainingData,
         random_state: np.random.RandomState,
-    ) -> list[Part]:
+    ) -> list[Fold]:
         """Fit the models and score the calibration examples."""
         estimator = with_seed(estimator, random_state)
         seed = int(random_state.randint(2**31 - 1))
@@ -380,7 +380,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         splits = np.random.RandomState(0) if self.random_state is None else random_state
 
-        def parts(source: Source) -> list[Part]:
+        def parts(source: Source) -> list[Fold]:
             return list(
                 source.parts(estimator, data, seed=seed, random_state=splits, n_jobs=self.n_jobs)
             )
@@ -420,7 +420,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    @available_unless(why_no_bounds)
+    @available_unless(bounds_unavailable_reason)
     def predict_multiprobability(self, X: Any) -> Multiprobability:
         """Return lower and upper probabilities; for ``"venn-abers"`` and ``"venn"``.
 
@@ -521,7 +521,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         expect_labels(self.classes_)
         parts, calibrators = self._parts, self._calibrators
         expect(isinstance(parts, list | tuple) and parts, "_parts must be a list of one or more")
-        expect(all(isinstance(part, Part) for part in parts), "_parts must be Parts")
+        expect(all(isinstance(part, Fold) for part in parts), "_parts must be Parts")
         expect(isinstance(calibrators, list), "_calibrators must be a list")
         expect(len(parts) == len(calibrators), "_calibrators must be as many as _parts")
         for part, calibrator in zip(parts, calibrators, strict=True):

@@ -14,7 +14,7 @@ from vennforest.calibrators.bounded import has_bounds, merged, takes_joined
 from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
-from vennforest.sources import Draw, Joined, Part
+from vennforest.sources import Draw, Fold, Joined
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 
@@ -23,7 +23,7 @@ Prediction = tuple[Multiprobability | None, FloatArray]
 
 
 def predict_parts(
-    parts: Sequence[Part],
+    parts: Sequence[Fold],
     calibrators: Sequence[Any],
     points: Sequence[Any],
     classes: NDArray[Any],
@@ -35,7 +35,7 @@ def predict_parts(
 
     Parameters
     ----------
-    parts : sequence of Part
+    parts : sequence of Fold
     calibrators : sequence of Calibrator
         One a part.
     points : sequence of Calibrator or None
@@ -82,7 +82,7 @@ def predict_parts(
 
 
 def _predict_part(
-    part: Part,
+    part: Fold,
     calibrator: Any,
     point: Any,
     classes: NDArray[Any],
@@ -123,11 +123,11 @@ def _predict_part(
     return found, found if factors is None else Multiprobability(means[2], means[3], classes), p
 
 
-def _few(part: Part) -> bool:
+def _few(part: Fold) -> bool:
     return bool(getattr(part.scorer, "few", False))
 
 
-def _point(part: Part, point: Any, X: Any, of_all: FloatArray | None) -> FloatArray:
+def _point(part: Fold, point: Any, X: Any, of_all: FloatArray | None) -> FloatArray:
     """Return what the point's map says of the rows, whose scores by the whole model may be known.
 
     With few trees: the geometric mean over scores by subforests of out-of-bag size, normalised.
@@ -166,7 +166,7 @@ def _bounds(
     return Multiprobability(lower, upper, classes)
 
 
-def whole_scores(part: Part, X: Any) -> FloatArray:
+def whole_scores(part: Fold, X: Any) -> FloatArray:
     """Return the scores (m,) or (m, k) of the rows of X by the whole model of a part."""
     if getattr(part.scorer, "partial", False):
         scores: FloatArray = part.scorer.whole(X)  # type: ignore[attr-defined]
@@ -299,7 +299,7 @@ def put_together(pieces: Sequence[Piece]) -> Prediction:
 
 
 def confidence_of_parts(
-    parts: Sequence[Part],
+    parts: Sequence[Fold],
     classes: NDArray[Any],
     X: Any,
     level: float,

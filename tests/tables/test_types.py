@@ -13,10 +13,10 @@ pytest.importorskip("pyarrow")
 
 from vennforest._validation import InputError  # noqa: E402
 from vennforest.tables import TableColumns  # noqa: E402
+from vennforest.tables.number_formats import COMMA, PLAIN, POINT, NumberFormat  # noqa: E402
 from vennforest.tables.read import read_table  # noqa: E402
 from vennforest.tables.target import split_target  # noqa: E402
 from vennforest.tables.types import read_types, write_types  # noqa: E402
-from vennforest.tables.written import COMMA, PLAIN, POINT, NumberFormat  # noqa: E402
 
 UNITS = ["", "€", "$", "EUR", "%", "‰", "mg/dl", "x10^9/l", "°C"]
 

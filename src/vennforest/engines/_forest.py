@@ -21,7 +21,7 @@ from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.engines._workers import Labelled, Shipment, label_kind, read_labelled
-from vennforest.sources import Part, Partitions, TrainingData, with_seed
+from vennforest.sources import Fold, Partitions, TrainingData, with_seed
 from vennforest.sources.draws import HashArray
 from vennforest.sources.ensembles import ForestAnswers
 from vennforest.sources.partitions import (
@@ -134,7 +134,7 @@ def fit_partitions(
     leaves_out = source.subforest == "exchangeable"
     scores, codes, weight, homes = _examples(tallies, len(classes), leaves_out)
     scorer = PartitionScorer(answers, membership, homes, source.subforest, source.n_draws, seed)
-    part = Part(forest, scores, codes, weight, scorer)
+    part = Fold(forest, scores, codes, weight, scorer)
     fitted.set_params(calibrate_on=source)
     why = f"the forest is grown on {len(numbers)} partitions where they are"
     return fitted._take(classes, [part], "Partitions", why)

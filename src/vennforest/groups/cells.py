@@ -18,7 +18,7 @@ from vennforest.calibrators.bounded import has_bounds
 from vennforest.groups.labels import Grouping
 from vennforest.multiprobability import Multiprobability
 from vennforest.prediction import whole_scores
-from vennforest.sources import Draw, Joined, Part
+from vennforest.sources import Draw, Fold, Joined
 from vennforest.sources.base import JoinedBlock
 
 
@@ -58,7 +58,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedPart:
+class GroupedFold:
     """The cells of one part.
 
     Attributes
@@ -83,7 +83,7 @@ class GroupedPart:
         expect(all(isinstance(cell, Cell) for cell in self.cells), "cells must be Cells")
         expect_array(self.of_group, "of_group", (None,), "i", -1, len(self.cells) - 1)
 
-    def check_part(self, part: Part, classes: NDArray[Any], grouping: Grouping) -> None:
+    def check_part(self, part: Fold, classes: NDArray[Any], grouping: Grouping) -> None:
         """Refuse cells of another part, other classes or other groups.
 
         Raises
@@ -146,15 +146,15 @@ def assign(by: IntArray, weight: FloatArray | None, n_groups: int, smallest: int
 
 
 def grouped_part(
-    part: Part,
+    part: Fold,
     grouping: Grouping,
-    fit: Callable[[Part], tuple[Calibrator, Calibrator | None]],
-) -> GroupedPart:
+    fit: Callable[[Fold], tuple[Calibrator, Calibrator | None]],
+) -> GroupedFold:
     """Return a part with a calibrator for every group.
 
     Parameters
     ----------
-    part : Part
+    part : Fold
     grouping : Grouping
     fit : callable
         Takes the part of a cell; returns its calibrator and what makes its probability.
@@ -167,17 +167,17 @@ def grouped_part(
     if part.by is None:
         raise TypeError(
             "calibrate_on must be a source that hands on the group of each calibration example "
-            "(Part.by, from TrainingData.by) for by, got one that does not"
+            "(Fold.by, from TrainingData.by) for by, got one that does not"
         )
     cells, of_group = assign(part.by, part.weight, len(grouping), grouping.groups.smallest)
-    return GroupedPart([Cell(rows, *fit(_of_rows(part, rows))) for rows in cells], of_group)
+    return GroupedFold([Cell(rows, *fit(_of_rows(part, rows))) for rows in cells], of_group)
 
 
 class SubModel(NamedTuple):
     """Rows that are calibrated alike: which of X, and by what."""
 
     rows: IntArray | None  # None: all
-    parts: Sequence[Part]
+    parts: Sequence[Fold]
     calibrators: Sequence[Any]
     points: Sequence[Any]
 
@@ -188,7 +188,7 @@ class SubModel(NamedTuple):
 
 def sub_models(
     grouping: Grouping,
-    grouped: Sequence[GroupedPart],
+    grouped: Sequence[GroupedFold],
     everybody: SubModel,
     X: Any,
     n: int,
@@ -249,12 +249,12 @@ class Vacuous:
         return Multiprobability(np.zeros(shape), np.ones(shape), self.base.classes_)
 
 
-def cells_part(part: Part, grouped: GroupedPart, group: int) -> Part:
+def cells_part(part: Fold, grouped: GroupedFold, group: int) -> Fold:
     """Return a part that knows the calibration examples of one group's cell alone."""
     return _of_rows(part, grouped.cells[grouped.of_group[group]].rows)
 
 
-def _of_rows(part: Part, rows: IntArray) -> Part:
+def _of_rows(part: Fold, rows: IntArray) -> Fold:
     """Return a part that knows some of its calibration examples alone."""
     place = np.full(len(part.codes), -1, np.intp)
     place[rows] = np.arange(len(rows))
@@ -279,7 +279,7 @@ def _of_rows(part: Part, rows: IntArray) -> Part:
 class _Within:
     """Scores for new objects where only some of the examples calibrate."""
 
-    part: Part
+    part: Fold
     place: IntArray
 
     @property

@@ -2,9 +2,9 @@
 
 from vennforest.sources.base import (
     Draw,
+    Fold,
     Joined,
     ModelScorer,
-    Part,
     Scorer,
     Source,
     TrainingData,
@@ -12,14 +12,15 @@ from vennforest.sources.base import (
     with_seed,
 )
 from vennforest.sources.ensembles import is_bagged
+from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
 from vennforest.sources.honest import HonestForest
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
 from vennforest.sources.partitions import Partitions
 from vennforest.sources.routing import route
-from vennforest.sources.whole_model import Folds, Frozen, Holdout, Training
 
 __all__ = [
     "Draw",
+    "Fold",
     "Folds",
     "Frozen",
     "Holdout",
@@ -27,7 +28,6 @@ __all__ = [
     "Joined",
     "ModelScorer",
     "OutOfBag",
-    "Part",
     "Partitions",
     "Scorer",
     "Source",

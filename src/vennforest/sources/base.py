@@ -72,7 +72,7 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True)
-class Part:
+class Fold:
     """A fitted model and the calibration set that goes with it.
 
     Attributes
@@ -155,7 +155,7 @@ class Source(Protocol):
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
-    >>> from vennforest.sources import ModelScorer, Part, model_scores
+    >>> from vennforest.sources import ModelScorer, Fold, model_scores
     >>> @dataclass(frozen=True)
     ... class FirstHalf:
     ...     def parts(self, estimator, data, *, seed, random_state, n_jobs):
@@ -165,7 +165,7 @@ class Source(Protocol):
     ...         held = data.rows(recent)
     ...         scores = model_scores(model, held.X, data.classes)
     ...         scorer = ModelScorer(model, data.classes)
-    ...         return [Part(model, scores, held.codes, held.weight, scorer)]
+    ...         return [Fold(model, scores, held.codes, held.weight, scorer)]
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from vennforest import CalibratedClassifier
@@ -183,7 +183,7 @@ class Source(Protocol):
         seed: int,
         random_state: np.random.RandomState,
         n_jobs: int | None,
-    ) -> Sequence[Part]:
+    ) -> Sequence[Fold]:
         """Fit models and score calibration examples.
 
         Parameters
@@ -201,7 +201,7 @@ class Source(Protocol):
 
         Returns
         -------
-        sequence of Part
+        sequence of Fold
             With several, predictions are merged over them as over folds.
         """
         ...

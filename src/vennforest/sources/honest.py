@@ -15,7 +15,7 @@ from vennforest._validation import FloatArray, check_count, check_option
 from vennforest.forest import LeafIndex, Membership
 from vennforest.forest.leaves import class_weights
 from vennforest.forest.packed import Votes
-from vennforest.sources.base import Part, TrainingData
+from vennforest.sources.base import Fold, TrainingData
 from vennforest.sources.ensembles import ForestAnswers
 from vennforest.sources.joined import JoinedScorer, check_joins
 from vennforest.sources.joined_bags import thresholds_of
@@ -75,7 +75,7 @@ class HonestForest:
         seed: int,
         random_state: np.random.RandomState,
         n_jobs: int | None,
-    ) -> list[Part]:
+    ) -> list[Fold]:
         """Return one part, whose calibration examples are those that fill the leaves.
 
         Raises
@@ -136,7 +136,7 @@ class HonestForest:
         chosen = rest if len(kept) == len(rest) else rest.rows(kept)
         scores = scorer.calibration_scores()
         numbers, by = chosen.numbers, chosen.by
-        return [Part(model, scores, chosen.codes, chosen.weight, scorer, rows=numbers, by=by)]
+        return [Fold(model, scores, chosen.codes, chosen.weight, scorer, rows=numbers, by=by)]
 
 
 def _weights(bags: list[NDArray[np.uint16]], weight: FloatArray | None) -> Iterator[FloatArray]:

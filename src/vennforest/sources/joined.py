@@ -20,9 +20,9 @@ from vennforest.sources import joined_kernels
 from vennforest.sources.base import Draw, JoinedBlock, Result, TrainingData
 from vennforest.sources.draws import HashArray
 from vennforest.sources.ensembles import ForestAnswers, kind_of
-from vennforest.sources.few_trees import EnsembleScorer, typical
 from vennforest.sources.joined_bags import Bags
 from vennforest.sources.pipelines import last_step
+from vennforest.sources.small_ensembles import EnsembleScorer, typical
 from vennforest.sources.verification import BagsError
 
 UNITS = (math.lcm(*range(1, 31)), math.lcm(*range(1, 29)))

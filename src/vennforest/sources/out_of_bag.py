@@ -21,12 +21,12 @@ from vennforest._validation import InputError, IntArray, check_option
 from vennforest._warn import warn
 from vennforest.forest import Membership
 from vennforest.forest.packed import Votes
-from vennforest.sources.base import Draw, Part, TrainingData
+from vennforest.sources.base import Draw, Fold, TrainingData
 from vennforest.sources.draws import draw_examples, draw_subsets, mean_over_trees
 from vennforest.sources.ensembles import Answers, ForestAnswers, is_bagged, kind_of, read_bags
-from vennforest.sources.few_trees import EnsembleScorer, typical
 from vennforest.sources.joined import check_joins, joined_scorer
 from vennforest.sources.pipelines import obstacle, sees_labels, taken_apart
+from vennforest.sources.small_ensembles import EnsembleScorer, typical
 from vennforest.sources.verification import BagsError
 
 Subforest = Literal["exchangeable", "random", "all", "joined"]
@@ -88,7 +88,7 @@ class OutOfBag:
         seed: int,
         random_state: np.random.RandomState,
         n_jobs: int | None,
-    ) -> list[Part]:
+    ) -> list[Fold]:
         """Return one part; ``seed`` is that of the hash that draws examples.
 
         Raises
@@ -135,7 +135,7 @@ class OutOfBag:
             )
             scores = joined.calibration_scores()
             numbers, by = chosen.numbers, chosen.by
-            return [Part(model, scores, chosen.codes, chosen.weight, joined, None, numbers, by)]
+            return [Fold(model, scores, chosen.codes, chosen.weight, joined, None, numbers, by)]
         if not everyone:
             rows = answers.check(_safe_indexing(seen, kept))
         scores = answers.mean(rows, membership, kept)
@@ -149,7 +149,7 @@ class OutOfBag:
             seed,
         )
         groups, numbers, by = chosen.groups, chosen.numbers, chosen.by
-        return [Part(model, scores, chosen.codes, chosen.weight, scorer, groups, numbers, by)]
+        return [Fold(model, scores, chosen.codes, chosen.weight, scorer, groups, numbers, by)]
 
 
 def _refuse(estimator: Any) -> None:

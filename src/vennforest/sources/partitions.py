@@ -18,7 +18,7 @@ from vennforest._loaded import expect, expect_array, expect_number
 from vennforest._validation import FloatArray, InputError, IntArray, check_count, check_option
 from vennforest.forest import Membership
 from vennforest.forest.packed import Votes
-from vennforest.sources.base import Draw, Part, TrainingData
+from vennforest.sources.base import Draw, Fold, TrainingData
 from vennforest.sources.draws import draw_examples
 from vennforest.sources.ensembles import ForestAnswers
 
@@ -96,7 +96,7 @@ class Partitions:
         seed: int,
         random_state: np.random.RandomState,
         n_jobs: int | None,
-    ) -> list[Part]:
+    ) -> list[Fold]:
         """Return one part.
 
         Raises
@@ -119,7 +119,7 @@ class Partitions:
         scores = answers.mean(answers.check(data.X), membership, home)
         scorer = PartitionScorer(answers, membership, home, self.subforest, self.n_draws, seed)
         groups, numbers, by = data.groups, data.numbers, data.by
-        return [Part(forest, scores, data.codes, data.weight, scorer, groups, numbers, by)]
+        return [Fold(forest, scores, data.codes, data.weight, scorer, groups, numbers, by)]
 
     def _home(
         self, data: TrainingData, random_state: np.random.RandomState, every: TrainingData

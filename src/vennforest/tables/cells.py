@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vennforest._validation import InputError
 from vennforest.tables.dates import date_format
-from vennforest.tables.written import HUNDREDS, PLAIN, NumberFormat, learn_format
+from vennforest.tables.number_formats import HUNDREDS, PLAIN, NumberFormat, learn_format
 
 if TYPE_CHECKING:
     import pandas as pd

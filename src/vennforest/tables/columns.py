@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._loaded import expect
 from vennforest._validation import InputError, is_frame
 from vennforest.tables.cells import LARGEST, Column, Kind
+from vennforest.tables.number_formats import NumberFormat
 from vennforest.tables.types import DROP, check_types, learn_declared
-from vennforest.tables.written import NumberFormat
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,7 +21,7 @@ from sklearn.model_selection import (
 
 from vennforest._validation import IntArray
 from vennforest._warn import warn
-from vennforest.sources.base import ModelScorer, Part, TrainingData, model_scores
+from vennforest.sources.base import Fold, ModelScorer, TrainingData, model_scores
 from vennforest.sources.pipelines import last_step
 
 FEW = 8
@@ -58,7 +58,7 @@ class Holdout:
         seed: int,
         random_state: np.random.RandomState,
         n_jobs: int | None,
-    ) -> list[Part]:
+    ) -> list[Fold]:
         """Return one part.
 
         Raises
@@ -130,7 +130,7 @@ class Training:
         seed: int,
         random_state: np.random.RandomState,
         n_jobs: int | None,
-    ) -> list[Part]:
+    ) -> list[Fold]:
         """Return one part."""
         data = data.present()
         return [replace(_part(data.fit(estimator), data), rows=None)]
@@ -151,7 +151,7 @@ class Frozen:
         seed: int,
         random_state: np.random.RandomState,
         n_jobs: int | None,
-    ) -> list[Part]:
+    ) -> list[Fold]:
         """Return one part."""
         return [_part(estimator, data.present())]
 
@@ -193,7 +193,7 @@ class Folds:
         seed: int,
         random_state: np.random.RandomState,
         n_jobs: int | None,
-    ) -> list[Part]:
+    ) -> list[Fold]:
         """Return a part per fold, or with ``ensemble=False`` one.
 
         Raises
@@ -265,7 +265,7 @@ def _fold_parts(
     splits: Iterable[tuple[IntArray, IntArray]],
     ensemble: bool,
     n_jobs: int | None,
-) -> list[Part]:
+) -> list[Fold]:
     pairs = [(_counting(train, data), _counting(test, data)) for train, test in splits]
     pairs = [(train, test) for train, test in pairs if len(test)]
     tested = np.concatenate([test for _, test in pairs]) if pairs else np.empty(0, np.intp)
@@ -298,7 +298,7 @@ def _fold_parts(
     order = np.argsort(tested, kind="stable")
     pooled = data.rows(tested[order])
     return [
-        Part(
+        Fold(
             models[-1],
             np.concatenate([part.scores for part in parts])[order],
             pooled.codes,
@@ -322,7 +322,7 @@ def _counting(index: Any, data: TrainingData) -> IntArray:
     return rows if data.weight is None else rows[data.weight[rows] > 0]
 
 
-def _part(model: Any, data: TrainingData) -> Part:
+def _part(model: Any, data: TrainingData) -> Fold:
     scores = model_scores(model, data.X, data.classes)
     scorer = ModelScorer(model, data.classes)
-    return Part(model, scores, data.codes, data.weight, scorer, rows=data.numbers, by=data.by)
+    return Fold(model, scores, data.codes, data.weight, scorer, rows=data.numbers, by=data.by)
