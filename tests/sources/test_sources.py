@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-import oracle
+from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest.sources import model_scores
 from vennforest.sources.base import _has_rows

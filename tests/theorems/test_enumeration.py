@@ -20,7 +20,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-import oracle
+from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn import taxonomies as tx
 from vennforest.calibrators.venn.calibrator import Venn
