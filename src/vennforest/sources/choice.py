@@ -18,8 +18,7 @@ from sklearn.model_selection import (
 )
 
 from vennforest.sources.base import TrainingData
-from vennforest.sources.ensembles import is_bagged
-from vennforest.sources.pipelines import obstacle
+from vennforest.sources.pipelines import is_bagged, obstacle
 
 PLAIN_SPLITTERS = (
     KFold,

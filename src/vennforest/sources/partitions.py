@@ -11,13 +11,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import _safe_indexing, check_random_state
 
 from vennforest._loaded import expect, expect_array, expect_number
 from vennforest._validation import FloatArray, InputError, IntArray, check_count, check_option
 from vennforest.forest import Membership
-from vennforest.forest.packed import Votes
+from vennforest.forest.packed import FORESTS, Votes
 from vennforest.sources.base import Fold, SampledScores, TrainingData
 from vennforest.sources.draws import draw_examples
 from vennforest.sources.ensembles import ForestAnswers
@@ -174,7 +173,7 @@ def check_forest(estimator: Any) -> None:
     ValueError
         Saying what to do.
     """
-    if type(estimator) not in (RandomForestClassifier, ExtraTreesClassifier):
+    if type(estimator) not in FORESTS:
         raise ValueError(
             "estimator must be a RandomForestClassifier or an ExtraTreesClassifier to be grown on "
             f"partitions, got {type(estimator).__name__}: transform the features beforehand"
