@@ -25,7 +25,7 @@ from vennforest import (
     _training_rows,
     cross_val_multiprobability,
 )
-from vennforest.calibrators.methods import METHODS
+from vennforest.calibrators.registry import METHODS
 from vennforest.sources import HonestForest
 from vennforest.tables import table_pipeline
 

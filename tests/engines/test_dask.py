@@ -16,7 +16,7 @@ import vennforest
 from engines.data import CELLS, check_same, draw_scores, fit_rows, score_names
 from vennforest import CalibratedClassifier, ScoreGrid
 from vennforest._validation import InputError
-from vennforest.calibrators.methods import METHODS
+from vennforest.calibrators.registry import METHODS
 from vennforest.engines import _forest
 from vennforest.engines import dask as engine
 from vennforest.papers.johansson2018.experiment import Johansson2018

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from vennforest import CalibratedClassifier, TransductiveClassifier
 from vennforest._validation import FloatArray, IntArray, check_count, check_option
 from vennforest.calibrators import IsotonicCalibration, PlattScaling
-from vennforest.calibrators.platt import Targets
+from vennforest.calibrators.maps.platt import Targets
 from vennforest.datasets import load
 from vennforest.papers.protocol.experiment import Experiment, PreparedData, two_classes
 from vennforest.papers.protocol.learners import Density, one_thread

@@ -6,9 +6,9 @@ import numpy as np
 
 from vennforest._loaded import expect_number
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators._logistic import logistic
-from vennforest.calibrators._probabilities import ANY_SCORES, check_probabilities
-from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.logistic import logistic
+from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
 
 WAY_OUT = f" for Boström's correction ({ANY_SCORES})"
 
@@ -60,7 +60,7 @@ class BostromScaling(Calibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.bostrom import BostromScaling
+    >>> from vennforest.calibrators.maps.bostrom import BostromScaling
     >>> model = BostromScaling().fit([0.1, 0.3, 0.6, 0.8], ["no", "no", "yes", "yes"])
     >>> model.predict_proba([0.3, 0.7]).round(3)
     array([[1., 0.],

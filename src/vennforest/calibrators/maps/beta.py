@@ -10,10 +10,10 @@ import numpy as np
 
 from vennforest._loaded import expect, expect_number
 from vennforest._validation import FloatArray, check_option
-from vennforest.calibrators._logistic import Standard, fit_logistic, logistic
-from vennforest.calibrators._probabilities import ANY_SCORES, Interior, check_unit_interval
-from vennforest.calibrators.one_vs_rest import Column, OneVsRestCalibrator
-from vennforest.calibrators.platt import Targets, make_targets
+from vennforest.calibrators.core.logistic import Standard, fit_logistic, logistic
+from vennforest.calibrators.core.one_vs_rest import Column, OneVsRestCalibrator
+from vennforest.calibrators.core.probabilities import ANY_SCORES, Interior, check_unit_interval
+from vennforest.calibrators.maps.platt import Targets, make_targets
 
 WAY_OUT = f" for beta calibration ({ANY_SCORES})"
 
@@ -193,7 +193,7 @@ class BetaCalibration(OneVsRestCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.beta import BetaCalibration
+    >>> from vennforest.calibrators.maps.beta import BetaCalibration
     >>> model = BetaCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
     array([0.28, 0.79])

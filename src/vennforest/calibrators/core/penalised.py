@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import nnls
 
 from vennforest._validation import FloatArray
-from vennforest.calibrators._logistic import logistic
+from vennforest.calibrators.core.logistic import logistic
 
 MAX_STEPS = 200
 """Newton steps; fewer than ten are usual."""

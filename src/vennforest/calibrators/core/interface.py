@@ -20,12 +20,9 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
-from vennforest.calibrators._examples import JoinedScores, LeftOut, joined_scores, left_out_rows
+from vennforest.calibrators.core.examples import JoinedScores, LeftOut, joined_scores, left_out_rows
+from vennforest.calibrators.core.exports import CalibrationTable, Dialect, exports
 from vennforest.counts import ScoreCounts, ScoreGrid
-
-if TYPE_CHECKING:
-    from vennforest.calibrators.sql import Dialect
-    from vennforest.calibrators.step_functions import CalibrationTable
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -220,10 +217,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ValueError
             If there are more than two classes, or nothing is constant on intervals.
         """
-        from vennforest.calibrators.step_functions import table_of
-
         check_is_fitted(self, "classes_")
-        return table_of(self)
+        return exports().table_of(self)
 
     def to_json(self) -> str:
         """Return the fitted calibrator as JSON, which any program can read.
@@ -242,10 +237,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ValueError
             If it holds something else than numbers and text, such as a user's function.
         """
-        from vennforest.calibrators.json_form import to_json
-
         check_is_fitted(self, "classes_")
-        return to_json(self)
+        return exports().to_json(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -270,9 +263,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             A ``ValueError``: the document is none that ``to_json`` could have written, or of a
             calibrator of another class.
         """
-        from vennforest.calibrators.json_form import from_json
-
-        calibrator = from_json(text)
+        calibrator = exports().from_json(text)
         if not isinstance(calibrator, cls):
             raise InputError(
                 f"the calibrator must be a {cls.__name__}, got {type(calibrator).__name__}"
@@ -323,10 +314,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         formula, for which the system's own LN and EXP differ from Python's in the last digits:
         by 1e-13 at most in ``p``.
         """
-        from vennforest.calibrators.sql import to_sql
-
         check_is_fitted(self, "classes_")
-        return to_sql(self, dialect, table, score, steps)
+        return exports().to_sql(self, dialect, table, score, steps)
 
     def check_loaded(self) -> None:
         """Refuse a state that ``fit`` could not have left, as one read from a file may be.

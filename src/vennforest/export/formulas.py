@@ -9,25 +9,26 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vennforest.calibrators._log_scores import Shrinkage, ToProbabilities
-from vennforest.calibrators._probabilities import Interior
-from vennforest.calibrators._slopes import SlopeMap
-from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.beta import BetaMap
-from vennforest.calibrators.bostrom import BostromScaling
-from vennforest.calibrators.isotonic import IsotonicCalibration, LinearMap
-from vennforest.calibrators.matrix import MatrixScaling
-from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
-from vennforest.calibrators.platt import PlattMap
+from vennforest.calibrators.core.exports import CalibrationTable
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.one_vs_rest import OneVsRestCalibrator
+from vennforest.calibrators.core.probabilities import Interior
+from vennforest.calibrators.maps.beta import BetaMap
+from vennforest.calibrators.maps.bostrom import BostromScaling
+from vennforest.calibrators.maps.isotonic import IsotonicCalibration, LinearMap
+from vennforest.calibrators.maps.log_scores import Shrinkage, ToProbabilities
+from vennforest.calibrators.maps.matrix import MatrixScaling
+from vennforest.calibrators.maps.platt import PlattMap
+from vennforest.calibrators.maps.quadratic import LogOddsCalibrator
+from vennforest.calibrators.maps.slopes import SlopeMap
+from vennforest.calibrators.maps.temperature import TemperatureScaling
+from vennforest.calibrators.maps.uncalibrated import Uncalibrated
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.calibrators.quadratic import LogOddsCalibrator
-from vennforest.calibrators.step_functions import CalibrationTable, table_of
-from vennforest.calibrators.temperature import TemperatureScaling
-from vennforest.calibrators.uncalibrated import Uncalibrated
 from vennforest.calibrators.venn import Venn
 from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.counts import ScoreGrid
 from vennforest.counts.grid import REACH
+from vennforest.export.step_tables import table_of
 
 Operation = Literal[
     "add", "subtract", "multiply", "divide", "min", "max", "log", "exp", "floor", "if <="

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray, check_option
-from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.core.interface import Calibrator
 from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
 
 

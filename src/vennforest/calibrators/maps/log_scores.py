@@ -10,13 +10,13 @@ import numpy as np
 
 from vennforest._loaded import expect, expect_array, expect_number
 from vennforest._validation import FloatArray, InputError, IntArray, check_option
-from vennforest.calibrators._probabilities import (
+from vennforest.calibrators.core.probabilities import (
     Interior,
     are_probabilities,
     check_probabilities,
     check_unit_interval,
 )
-from vennforest.calibrators.temperature import TemperatureScaling
+from vennforest.calibrators.maps.temperature import TemperatureScaling
 
 On = Literal["auto", "probabilities", "logits"]
 """What the scores are."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from vennforest._loaded import expect, expect_array, expect_increasing, expect_number
 from vennforest._validation import FloatArray
-from vennforest.calibrators._log_scores import Shrinkage
-from vennforest.calibrators._logistic import logistic
-from vennforest.calibrators._penalised import Counts, PenalisedFit, Prior, fit_penalised
+from vennforest.calibrators.core.logistic import logistic
+from vennforest.calibrators.core.penalised import Counts, PenalisedFit, Prior, fit_penalised
+from vennforest.calibrators.maps.log_scores import Shrinkage
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.beta import BetaCalibration
-from vennforest.calibrators.bostrom import BostromScaling
-from vennforest.calibrators.bounded import BoundedCalibrator
-from vennforest.calibrators.isotonic import IsotonicCalibration, StepMap
-from vennforest.calibrators.platt import PlattScaling
-from vennforest.calibrators.uncalibrated import Uncalibrated
+from vennforest.calibrators.core.bounded import BoundedCalibrator
+from vennforest.calibrators.core.exports import CalibrationTable
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.maps.beta import BetaCalibration
+from vennforest.calibrators.maps.bostrom import BostromScaling
+from vennforest.calibrators.maps.isotonic import IsotonicCalibration, StepMap
+from vennforest.calibrators.maps.platt import PlattScaling
+from vennforest.calibrators.maps.uncalibrated import Uncalibrated
 from vennforest.calibrators.venn import Venn
 from vennforest.calibrators.venn.taxonomies import CallableTaxonomy, LabelTaxonomy, NeighbourCells
 from vennforest.calibrators.venn_abers import VennAbers
@@ -25,23 +26,6 @@ LOWEST = -float(np.finfo(np.float64).max)
 """The smallest score there is."""
 
 TOP = 1 << 63
-
-
-class CalibrationTable(NamedTuple):
-    """Intervals of the score, ascending, and what a calibrator of two classes says in each.
-
-    Row i holds for scores s with ``start[i] <= s < start[i + 1]``, the last one for all from
-    ``start[-1]`` on. Arrays of shape (m,), or None where the calibrator has no such column.
-    """
-
-    start: FloatArray
-    """The first score of each interval; ``start[0]`` is the smallest score that is accepted."""
-    p0: FloatArray | None
-    """Lower probability of the second class, in [0, 1]; None without bounds."""
-    p1: FloatArray | None
-    """Upper probability of the second class, in [0, 1]; None without bounds."""
-    p: FloatArray | None
-    """Probability of the second class, in [0, 1]; None where it moves within intervals."""
 
 
 def table_of(calibrator: Calibrator) -> CalibrationTable:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators._probabilities import ANY_SCORES, check_probabilities
-from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
 
 WAY_OUT = f' for method="none" ({ANY_SCORES})'
 

@@ -15,7 +15,7 @@ for package in ("onnx", "onnxruntime", "skl2onnx"):
 from exported import ask, of_logits, of_probabilities  # noqa: E402
 from vennforest import CalibratedClassifier, PooledCalibration, Venn, VennAbers  # noqa: E402
 from vennforest._validation import InputError  # noqa: E402
-from vennforest.persistence import to_onnx  # noqa: E402
+from vennforest.export import to_onnx  # noqa: E402
 
 X, Y = make_classification(900, 6, random_state=0, flip_y=0.2)
 NEW = X[500:]

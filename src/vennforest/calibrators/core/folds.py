@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators._counts import group, more_differ
+from vennforest.calibrators.core.label_counts import group, more_differ
 
 CELLS = 4_096
 """Scores of two classes from which on near-equal ones are put together."""

@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 from vennforest._loaded import expect, expect_array
 from vennforest._validation import InputError
 from vennforest._version import __version__
-from vennforest.calibrators._log_scores import Shrinkage, ToProbabilities
-from vennforest.calibrators._logistic import Standard
-from vennforest.calibrators._multinomial import Multinomial
-from vennforest.calibrators._probabilities import Interior
-from vennforest.calibrators._slopes import SlopeMap
-from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.beta import BetaMap
-from vennforest.calibrators.isotonic import LinearMap, StepMap
-from vennforest.calibrators.methods import METHODS
-from vennforest.calibrators.platt import PlattMap
-from vennforest.calibrators.step_functions import accepted, table_of
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.logistic import Standard
+from vennforest.calibrators.core.multinomial import Multinomial
+from vennforest.calibrators.core.probabilities import Interior
+from vennforest.calibrators.maps.beta import BetaMap
+from vennforest.calibrators.maps.isotonic import LinearMap, StepMap
+from vennforest.calibrators.maps.log_scores import Shrinkage, ToProbabilities
+from vennforest.calibrators.maps.platt import PlattMap
+from vennforest.calibrators.maps.slopes import SlopeMap
+from vennforest.calibrators.registry import METHODS
 from vennforest.calibrators.venn import Venn, taxonomies
 from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
 from vennforest.calibrators.venn_abers.step_table import StepTable
 from vennforest.counts import ScoreGrid
+from vennforest.export.step_tables import accepted, table_of
 
 FORMAT, VERSION = "vennforest-calibrator", 1
 """What a document is, and the version of the schema in docs/calibrator-json.md."""

@@ -11,9 +11,9 @@ import numpy as np
 from vennforest._blocks import in_blocks
 from vennforest._loaded import expect, expect_number
 from vennforest._validation import FloatArray, check_option
-from vennforest.calibrators._logistic import Standard, fit_logistic, logistic
-from vennforest.calibrators._probabilities import Interior, check_unit_interval
-from vennforest.calibrators.one_vs_rest import Column, OneVsRestCalibrator
+from vennforest.calibrators.core.logistic import Standard, fit_logistic, logistic
+from vennforest.calibrators.core.one_vs_rest import Column, OneVsRestCalibrator
+from vennforest.calibrators.core.probabilities import Interior, check_unit_interval
 
 Targets = Literal["smoothed", "hard"]
 """What the sigmoid is fitted to."""
@@ -235,7 +235,7 @@ class PlattScaling(OneVsRestCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.platt import PlattScaling
+    >>> from vennforest.calibrators.maps.platt import PlattScaling
     >>> model = PlattScaling().fit([0.1, 0.3, 0.4, 0.8], ["no", "no", "yes", "yes"])
     >>> model.predict_proba([0.2, 0.9]).round(2)
     array([[0.66, 0.34],

@@ -9,13 +9,13 @@ from scipy.optimize import brentq
 
 from vennforest._loaded import expect, expect_number
 from vennforest._validation import FloatArray, IntArray, check_option
-from vennforest.calibrators._logistic import SMALLEST
-from vennforest.calibrators._probabilities import (
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.logistic import SMALLEST
+from vennforest.calibrators.core.probabilities import (
     Interior,
     are_probabilities,
     check_probabilities,
 )
-from vennforest.calibrators.base import Calibrator
 
 On = Literal["auto", "probabilities", "logits"]
 """What the scores are."""
@@ -67,7 +67,7 @@ class TemperatureScaling(Calibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.temperature import TemperatureScaling
+    >>> from vennforest.calibrators.maps.temperature import TemperatureScaling
     >>> model = TemperatureScaling().fit([0.01, 0.99, 0.9, 0.98], [1, 2, 1, 2])
     >>> model.predict_proba([0.99]).round(2)
     array([[0.11, 0.89]])

@@ -10,10 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line
 from vennforest._validation import InputError
-from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formulas import Language, Operation, Term, answer
-from vennforest.calibrators.step_functions import CalibrationTable, accepted
+from vennforest.calibrators.core.exports import CalibrationTable
+from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier import CalibratedClassifier
+from vennforest.export.formulas import Language, Operation, Term, answer
+from vennforest.export.step_tables import accepted
 
 OPSET = 17
 """Of the standard operators: every name below has meant the same since, and before."""

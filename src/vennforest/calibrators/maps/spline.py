@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 
 from vennforest._validation import FloatArray, InputError, check_count
-from vennforest.calibrators._log_scores import On, Shrinkage, check_not_negative
-from vennforest.calibrators._penalised import Counts, PenalisedFit
-from vennforest.calibrators._slopes import SlopeMap, SlopeProblem
-from vennforest.calibrators.one_vs_rest import Column
-from vennforest.calibrators.quadratic import LogOddsCalibrator
+from vennforest.calibrators.core.one_vs_rest import Column
+from vennforest.calibrators.core.penalised import Counts, PenalisedFit
+from vennforest.calibrators.maps.log_scores import On, Shrinkage, check_not_negative
+from vennforest.calibrators.maps.quadratic import LogOddsCalibrator
+from vennforest.calibrators.maps.slopes import SlopeMap, SlopeProblem
 
 ROUGHNESS = (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 """Penalties of the bend that ``"auto"`` chooses among, from the straightest to the most pliable."""
@@ -70,7 +70,7 @@ class SplineCalibration(LogOddsCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.spline import SplineCalibration
+    >>> from vennforest.calibrators.maps.spline import SplineCalibration
     >>> model = SplineCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
     array([0.14, 0.92])

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from vennforest._validation import FloatArray, InputError, check_option
-from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.formulas import Language, Operation, Term, answer
-from vennforest.calibrators.step_functions import CalibrationTable, accepted
+from vennforest.calibrators.core.exports import CalibrationTable, Dialect
+from vennforest.calibrators.core.interface import Calibrator
 from vennforest.counts.grid import sql_number as number
-
-Dialect = Literal["duckdb", "spark", "postgres"]
-"""Whose SQL."""
+from vennforest.export.formulas import Language, Operation, Term, answer
+from vennforest.export.step_tables import accepted
 
 OPERATIONS: dict[Operation, str] = {
     "add": "({} + {})",

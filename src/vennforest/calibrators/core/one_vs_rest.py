@@ -11,7 +11,7 @@ import numpy as np
 from vennforest._blocks import blocks
 from vennforest._loaded import expect
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.core.interface import Calibrator
 from vennforest.counts import ScoreCounts
 
 Column = tuple[FloatArray, FloatArray, FloatArray | None]

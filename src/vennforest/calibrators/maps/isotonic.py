@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from vennforest._loaded import expect, expect_array, expect_increasing
 from vennforest._validation import FloatArray, check_option
-from vennforest.calibrators.one_vs_rest import BinaryMap, Column, OneVsRestCalibrator
+from vennforest.calibrators.core.one_vs_rest import BinaryMap, Column, OneVsRestCalibrator
 
 Between = Literal["step", "nearest", "linear"]
 """How the fit is read between calibration scores."""
@@ -169,7 +169,7 @@ class IsotonicCalibration(OneVsRestCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.isotonic import IsotonicCalibration
+    >>> from vennforest.calibrators.maps.isotonic import IsotonicCalibration
     >>> model = IsotonicCalibration().fit([0.1, 0.3, 0.5, 0.7], [0, 1, 0, 1])
     >>> model.predict_proba([0.1, 0.2, 0.6])[:, 1]
     array([0. , 0.5, 1. ])

@@ -6,22 +6,22 @@ import numpy as np
 
 from vennforest._loaded import expect
 from vennforest._validation import FloatArray, IntArray, check_option
-from vennforest.calibrators._counts import count_labels
-from vennforest.calibrators._log_scores import (
-    On,
-    Shrinkage,
-    ToProbabilities,
-    check_not_negative,
-)
-from vennforest.calibrators._multinomial import (
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.label_counts import count_labels
+from vennforest.calibrators.core.multinomial import (
     SHARED,
     Multinomial,
     Structure,
     diagonal_penalty,
     fit_multinomial,
 )
-from vennforest.calibrators._penalised import Counts, Prior, fit_penalised
-from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.core.penalised import Counts, Prior, fit_penalised
+from vennforest.calibrators.maps.log_scores import (
+    On,
+    Shrinkage,
+    ToProbabilities,
+    check_not_negative,
+)
 
 
 class MatrixScaling(Calibrator):
@@ -85,7 +85,7 @@ class MatrixScaling(Calibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.matrix import MatrixScaling
+    >>> from vennforest.calibrators.maps.matrix import MatrixScaling
     >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]]
     >>> model = MatrixScaling("full").fit(scores, ["a", "b", "c", "b"])
     >>> model.predict_proba([[0.4, 0.4, 0.2]]).round(2)

@@ -10,19 +10,19 @@ import numpy as np
 
 from vennforest._loaded import expect
 from vennforest._validation import FloatArray, InputError, IntArray
-from vennforest.calibrators._counts import count_labels
-from vennforest.calibrators._log_scores import (
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.label_counts import count_labels
+from vennforest.calibrators.core.one_vs_rest import Column, OneVsRestCalibrator, against_rest
+from vennforest.calibrators.core.penalised import Counts
+from vennforest.calibrators.core.probabilities import are_probabilities
+from vennforest.calibrators.maps.log_scores import (
     On,
     Shrinkage,
     ToProbabilities,
     check_not_negative,
     choose_on,
 )
-from vennforest.calibrators._penalised import Counts
-from vennforest.calibrators._probabilities import are_probabilities
-from vennforest.calibrators._slopes import SlopeMap, SlopeProblem
-from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.one_vs_rest import Column, OneVsRestCalibrator, against_rest
+from vennforest.calibrators.maps.slopes import SlopeMap, SlopeProblem
 from vennforest.counts import ScoreCounts
 
 
@@ -135,7 +135,7 @@ class QuadraticScaling(LogOddsCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.quadratic import QuadraticScaling
+    >>> from vennforest.calibrators.maps.quadratic import QuadraticScaling
     >>> model = QuadraticScaling().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
     array([0.14, 0.92])
