@@ -1,4 +1,4 @@
-"""Look into the archives of a release, two of the library and two of the experiments: every file, the licence, the version, the addresses.
+"""Look into the four archives of a release: every file, the licence, the version, the addresses.
 
 ``python scripts/check_dist.py DIST`` ends with a message where something is amiss. It reads the
 archives and the working tree, and installs nothing.
@@ -36,7 +36,7 @@ def version():
 
 
 def sdist_problems(sdist, expected, given):
-    """Yield a sentence for every file that a source distribution lacks, or has beside the project's.
+    """Yield a sentence for every file that a source distribution lacks or has too many.
 
     ``expected`` must be in it; of what else is in it, everything must be in ``given``.
     """

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-import oracle
+from oracles import formulas as oracle
 from vennforest import (
     CalibratedClassifier,
     IsotonicCalibration,

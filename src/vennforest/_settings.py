@@ -123,7 +123,7 @@ class Settings(ByGroups, BaseEstimator):
     def _check_parameters(self) -> None:
         if not isinstance(self.method, Calibrator):
             check_method(self.method)
-        if not callable(getattr(self.calibrate_on, "parts", None)):
+        if not callable(getattr(self.calibrate_on, "folds", None)):
             check_option(self.calibrate_on, CalibrateOn, "calibrate_on")
         elif isinstance(self.calibrate_on, type):
             name = self.calibrate_on.__name__

@@ -13,7 +13,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import log_loss, roc_auc_score
 
-from browser import CHROMIUM, chromium
+from support.browser import CHROMIUM, chromium
 
 pd = pytest.importorskip("pandas")
 for extra in ("skrub", "matplotlib", "jinja2"):

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from faults import KINDS, Faults
+from support.faults import KINDS, Faults
 from vennforest_experiments.papers import EXPERIMENTS, experiment, reproduce
 from vennforest_experiments.papers.johansson2018.experiment import Johansson2018
 from vennforest_experiments.papers.protocol.experiment import (

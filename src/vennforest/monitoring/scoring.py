@@ -148,5 +148,5 @@ def refuse_calibration_examples(model: CalibratedClassifier, scores: FloatArray)
 def _part_scores(part: Fold, X: Any) -> FloatArray:
     if isinstance(part.scorer, OutOfBagScorer):
         alike = replace(part.scorer, subforest="exchangeable", n_draws=1)
-        return next(iter(alike.draws(X))).scores
+        return next(iter(alike.sampled_scores(X))).scores
     return whole_scores(part, X)

@@ -1,10 +1,10 @@
 """From data to calibration scores: where the scores come from."""
 
 from vennforest.sources.base import (
-    Draw,
     Fold,
     Joined,
     ModelScorer,
+    SampledScores,
     Scorer,
     Source,
     TrainingData,
@@ -19,7 +19,6 @@ from vennforest.sources.partitions import Partitions
 from vennforest.sources.routing import route
 
 __all__ = [
-    "Draw",
     "Fold",
     "Folds",
     "Frozen",
@@ -29,6 +28,7 @@ __all__ = [
     "ModelScorer",
     "OutOfBag",
     "Partitions",
+    "SampledScores",
     "Scorer",
     "Source",
     "Subforest",
