@@ -50,7 +50,7 @@ TEST_FILES = (
     "calibrators/test_fit_counts.py",
     "calibrators/test_to_json.py",
     "test_multiprobability.py",
-    "test_training_rows.py",
+    "classifier/test_training_rows.py",
 )
 """Tests that mutants meet."""
 MODULES = sorted(

@@ -17,8 +17,7 @@ from vennforest.calibrators import Calibrator
 from vennforest.calibrators.bounded import has_bounds
 from vennforest.groups.labels import Grouping
 from vennforest.multiprobability import Multiprobability
-from vennforest.prediction import whole_scores
-from vennforest.sources import Fold, Joined, SampledScores
+from vennforest.sources import Fold, Joined, SampledScores, whole_scores
 from vennforest.sources.base import JoinedBlock
 
 

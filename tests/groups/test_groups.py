@@ -24,10 +24,10 @@ import vennforest.tables
 from vennforest import CalibratedClassifier, MatrixScaling, Venn, VennAbers
 from vennforest.calibrators.group_correction import RIDGES, GroupCorrection, choose_ridge
 from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.classifier.prediction import predict_once, predict_together
 from vennforest.decisions import prediction_sets
 from vennforest.groups import Grouping, Groups
 from vennforest.groups.cells import assign
-from vennforest.prediction import predict_once, predict_together
 from vennforest.sources import Fold, HonestForest, ModelScorer, model_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")

@@ -14,7 +14,7 @@ from vennforest.calibrators.bounded import has_bounds, merged, takes_joined
 from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
-from vennforest.sources import Fold, Joined, SampledScores
+from vennforest.sources import Fold, Joined, SampledScores, whole_scores
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 
@@ -164,14 +164,6 @@ def _bounds(
     lower = np.concatenate([block.lower for block in blocks])
     upper = np.concatenate([block.upper for block in blocks])
     return Multiprobability(lower, upper, classes)
-
-
-def whole_scores(part: Fold, X: Any) -> FloatArray:
-    """Return the scores (m,) or (m, k) of the rows of X by the whole model of a part."""
-    if getattr(part.scorer, "partial", False):
-        scores: FloatArray = part.scorer.whole(X)  # type: ignore[attr-defined]
-        return scores
-    return next(iter(part.scorer.sampled_scores(X))).scores
 
 
 @dataclass(frozen=True)

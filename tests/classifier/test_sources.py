@@ -34,7 +34,7 @@ from vennforest import (
 )
 from vennforest.calibrators.confidence import confidence_intervals
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.prediction import predict_once, predict_together
+from vennforest.classifier.prediction import predict_once, predict_together
 from vennforest.sources import Folds, Holdout
 
 ALL_METHODS = [

@@ -15,12 +15,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._available import available_unless
 from vennforest._loaded import expect, expect_labels, same_labels
-from vennforest._settings import (
-    CalibrateOn,
-    ClassifierMerge,
-    Settings,
-    bounds_unavailable_reason,
-)
 from vennforest._validation import (
     FloatArray,
     check_weights,
@@ -30,15 +24,21 @@ from vennforest._validation import (
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.forest.packed import Votes
-from vennforest.groups import Grouping, Groups
-from vennforest.multiprobability import Multiprobability
-from vennforest.prediction import (
+from vennforest.classifier.prediction import (
     Prediction,
     confidence_of_parts,
     predict_parts,
     put_together,
 )
+from vennforest.classifier.settings import (
+    CalibrateOn,
+    ClassifierMerge,
+    Settings,
+    bounds_unavailable_reason,
+)
+from vennforest.forest.packed import Votes
+from vennforest.groups import Grouping, Groups
+from vennforest.multiprobability import Multiprobability
 from vennforest.sources import (
     Fold,
     Source,
