@@ -23,8 +23,8 @@ from oracles import prior as oracle
 from support.cases import draw_scores
 from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
 from vennforest import prior as prior_module
+from vennforest.classifier.prediction import predict_once, predict_together
 from vennforest.multiprobability import Multiprobability
-from vennforest.prediction import predict_once, predict_together
 from vennforest.prior import (
     class_shares,
     estimate_shares,

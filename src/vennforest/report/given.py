@@ -20,11 +20,11 @@ from vennforest._validation import (
     check_scores,
     encode_labels,
 )
-from vennforest.calibrators.bounded import has_bounds
-from vennforest.calibrators.methods import check_method, make_calibrator
+from vennforest.calibrators.core.bounded import has_bounds
+from vennforest.calibrators.registry import check_method, make_calibrator
+from vennforest.classifier.prediction import predict_once
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
-from vennforest.prediction import predict_once
 from vennforest.report.evaluation import NAMES, Evaluation, assemble, check_positive
 from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
 from vennforest.report.splits import members_of, shuffled, values_by

@@ -9,6 +9,7 @@ from vennforest.sources.base import (
     Source,
     TrainingData,
     model_scores,
+    whole_scores,
     with_seed,
 )
 from vennforest.sources.ensembles import is_bagged
@@ -37,5 +38,6 @@ __all__ = [
     "is_bagged",
     "model_scores",
     "route",
+    "whole_scores",
     "with_seed",
 ]

@@ -142,6 +142,14 @@ class Fold:
         expect(columns in ((1, 2) if k == 2 else (k,)), f"scores must be of {k} classes")
 
 
+def whole_scores(part: Fold, X: Any) -> FloatArray:
+    """Return the scores (m,) or (m, k) of the rows of X by the whole model of a part."""
+    if getattr(part.scorer, "partial", False):
+        scores: FloatArray = part.scorer.whole(X)  # type: ignore[attr-defined]
+        return scores
+    return next(iter(part.scorer.sampled_scores(X))).scores
+
+
 class Source(Protocol):
     """Where calibration scores come from: data in, fitted models with calibration scores out.
 
