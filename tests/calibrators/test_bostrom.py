@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
-import oracle
-from vennforest.calibrators.bostrom import BostromScaling, brier_scores, onto_grid
+from oracles import formulas as oracle
+from vennforest.calibrators.maps.bostrom import BostromScaling, brier_scores, onto_grid
 
 
 def drawn(rng, k, n):

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, log_softmax, logit, softmax
 
-import oracle
-from vennforest.calibrators.temperature import TemperatureScaling
+from oracles import formulas as oracle
+from vennforest.calibrators.maps.temperature import TemperatureScaling
 
 
 def drawn(rng, n, k):

@@ -20,8 +20,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
-import oracle
-from vennforest.calibrators.one_vs_rest import normalised_bounds
+from oracles import formulas as oracle
+from vennforest.calibrators.core.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn.taxonomies import ConfidenceBins
 from vennforest.transductive.classifier import TransductiveClassifier, isotonic_value

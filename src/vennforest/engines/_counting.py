@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from vennforest._validation import FloatArray, InputError
 from vennforest.batch import check_number, find_column, matrix_of
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.methods import make_calibrator
-from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
-from vennforest.calibrators.quadratic import LogOddsCalibrator
+from vennforest.calibrators.core.one_vs_rest import OneVsRestCalibrator
+from vennforest.calibrators.maps.quadratic import LogOddsCalibrator
+from vennforest.calibrators.registry import make_calibrator
 from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.engines._workers import label_kind, labels_of

@@ -18,8 +18,8 @@ from vennforest._validation import (
     check_scores,
     encode_labels,
 )
-from vennforest.calibrators.bounded import has_bounds
-from vennforest.calibrators.methods import check_method, make_calibrator
+from vennforest.calibrators.core.bounded import has_bounds
+from vennforest.calibrators.registry import check_method, make_calibrator
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.assemble import assemble, check_positive
 from vennforest.report.evaluation import NAMES, Evaluation

@@ -1,0 +1,181 @@
+"""scikit-learn's own checks of estimators, for every calibrator and for CalibratedClassifier.
+
+Of an estimator whose input is one column of scores ``check_estimator`` runs only what needs no
+input, and warns so. Therefore every calibrator also stands behind a nearest-centroid classifier,
+which makes scores out of whatever table a check brings along; all checks apply to that.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.exceptions import SkipTestWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from vennforest import CalibratedClassifier, Venn, VennAbers
+from vennforest._validation import check_weights
+from vennforest.calibrators.maps.beta import BetaCalibration
+from vennforest.calibrators.maps.bostrom import BostromScaling
+from vennforest.calibrators.maps.isotonic import IsotonicCalibration
+from vennforest.calibrators.maps.matrix import MatrixScaling
+from vennforest.calibrators.maps.platt import PlattScaling
+from vennforest.calibrators.maps.quadratic import QuadraticScaling
+from vennforest.calibrators.maps.spline import SplineCalibration
+from vennforest.calibrators.maps.temperature import TemperatureScaling
+from vennforest.calibrators.pooled import PooledCalibration
+
+CALIBRATORS = [
+    PlattScaling(),
+    PlattScaling(targets="hard", on="logit"),
+    IsotonicCalibration(),
+    IsotonicCalibration(between="nearest"),
+    IsotonicCalibration(between="linear"),
+    BostromScaling(),
+    BetaCalibration(),
+    BetaCalibration(parameters="am"),
+    BetaCalibration(parameters="ab"),
+    TemperatureScaling(),
+    MatrixScaling(),
+    QuadraticScaling(),
+    SplineCalibration(),
+    PooledCalibration(),
+    VennAbers(),
+    VennAbers("log"),
+    Venn(),
+    Venn("margin", merge="smooth"),
+]
+
+# Solved to the last digits, so that a weight of 2 and an example twice give the same.
+LOGISTIC = LogisticRegression(solver="newton-cholesky", tol=1e-12, max_iter=1000)
+
+EXACT = [
+    *(
+        CalibratedClassifier(LOGISTIC, method=method)
+        for method in (
+            "venn-abers", "venn", "platt", "bostrom", "beta", "temperature", "none",
+        )
+    ),
+    # Scores that are equal stay equal: the order of nearly equal ones is rounding's affair.
+    CalibratedClassifier(DecisionTreeClassifier(max_depth=2), method="isotonic", ensemble=False),
+    CalibratedClassifier(LOGISTIC, calibrate_on="training", method="platt"),
+    CalibratedClassifier(make_pipeline(StandardScaler(), GaussianNB()), cv=3),
+]  # fmt: skip
+
+RANDOM_SAMPLES = {
+    f"check_sample_weight_equivalence_on_{kind}_data": (
+        "a weight of 2 does not draw the random samples that the example twice draws; "
+        "scikit-learn's list says the same of RandomForestClassifier"
+    )
+    for kind in ("dense", "sparse")
+}
+
+RANDOM = [
+    CalibratedClassifier(RandomForestClassifier(n_estimators=10)),
+    CalibratedClassifier(
+        ExtraTreesClassifier(n_estimators=10, bootstrap=True), votes="hard", n_draws="all"
+    ),
+    CalibratedClassifier(BaggingClassifier(GaussianNB(), n_estimators=10), subforest="random"),
+    CalibratedClassifier(GaussianNB(), calibrate_on="holdout", method="venn"),
+]
+
+
+class CentroidClassifier(ClassifierMixin, BaseEstimator):
+    """Softmax of minus half the squared distances to the classes' means, then a calibrator."""
+
+    def __init__(self, calibrator=None):
+        self.calibrator = calibrator
+
+    def fit(self, X, y, sample_weight=None):
+        X, y = validate_data(self, X, y)
+        check_classification_targets(y)
+        weight = check_weights(sample_weight, len(X))
+        weight = np.ones(len(X)) if weight is None else weight
+        # A class without any weight is no class, as if its examples were not there.
+        self.classes_ = np.unique(y[weight > 0])
+        if len(self.classes_) < 2:
+            raise ValueError("y must hold at least two classes, got one class with weight")
+        present = np.isin(y, self.classes_)
+        X, y, weight = X[present], y[present], weight[present]
+        self.centroids_ = np.array(
+            [np.average(X[y == c], axis=0, weights=weight[y == c]) for c in self.classes_]
+        )
+        calibrator = PlattScaling() if self.calibrator is None else clone(self.calibrator)
+        self.calibrator_ = calibrator.fit(self._scores(X), y, sample_weight=weight)
+        return self
+
+    def _scores(self, X):
+        distance = ((X[:, None].astype(float) - self.centroids_) ** 2).mean(axis=2)
+        p = softmax(-distance / 2, axis=1)
+        return p[:, 1] if len(self.classes_) == 2 else p
+
+    def predict_proba(self, X):
+        check_is_fitted(self)
+        return self.calibrator_.predict_proba(self._scores(validate_data(self, X, reset=False)))
+
+    def predict(self, X):
+        check_is_fitted(self)
+        return self.calibrator_.predict(self._scores(validate_data(self, X, reset=False)))
+
+
+def failures(model):
+    """Return {check: error} of the checks that did not pass, and see that most of them ran."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few examples, out of bag for no tree
+        done = check_estimator(model, on_fail=None)
+    assert sum(check["status"] == "passed" for check in done) > 50
+    return {
+        check["check_name"]: check["exception"] for check in done if check["status"] == "failed"
+    }
+
+
+@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
+def test_a_calibrator_passes_check_estimator(calibrator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkipTestWarning)
+        check_estimator(calibrator)
+
+
+@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
+def test_a_calibrator_behind_a_classifier_passes_every_check(calibrator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkipTestWarning)  # array API needs a variable set
+        done = check_estimator(CentroidClassifier(calibrator))
+    ran = [check for check in done if check["status"] == "passed"]
+    assert len(ran) > 50
+
+
+@pytest.mark.parametrize("model", EXACT, ids=repr)
+def test_a_calibrated_classifier_passes_every_check(model):
+    assert not failures(model)
+
+
+@pytest.mark.parametrize("model", RANDOM, ids=repr)
+def test_over_random_samples_it_passes_every_check_but_one(model):
+    failed = failures(model)
+    assert set(failed) <= set(RANDOM_SAMPLES), failed
+
+
+def test_scikit_learn_expects_the_same_failure_of_its_forest():
+    failed = failures(RandomForestClassifier(n_estimators=5))
+    assert set(failed) & set(RANDOM_SAMPLES)
+
+
+def test_tags_are_those_of_the_estimator():
+    for estimator in (RandomForestClassifier(), LogisticRegression(), GaussianNB(), LinearSVC()):
+        own = get_tags(CalibratedClassifier(estimator))
+        its = get_tags(estimator)
+        assert own.input_tags.sparse == its.input_tags.sparse
+        assert own.input_tags.allow_nan == its.input_tags.allow_nan
+        assert is_classifier(CalibratedClassifier(estimator))

@@ -1,0 +1,159 @@
+"""A calibrator as a table and as SQL: equal to what it answers itself."""
+
+import os
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.exceptions import NotFittedError
+
+from support.exported import ask, draw, of_logits, of_probabilities, tables
+from vennforest import ScoreCounts, ScoreGrid, VennAbers
+from vennforest._validation import InputError
+from vennforest.calibrators import BetaCalibration, PlattScaling, Venn
+
+REFUSED = [np.nan, np.inf, -np.inf, None]
+
+
+@pytest.mark.parametrize("calibrator", list(tables()), ids=str)
+def test_a_table_answers_what_its_calibrator_answers(calibrator):
+    table = calibrator.to_table()
+    assert (np.diff(table.start) > 0).all()
+    new = ask(calibrator, 3000, table.start)
+    at = np.searchsorted(table.start, new, side="right") - 1
+    assert (at >= 0).all()
+    assert_array_equal(table.p[at], calibrator.predict_proba(new)[:, 1])
+    if table.p0 is not None:
+        bounds = calibrator.predict_multiprobability(new)
+        assert_array_equal(table.p0[at], bounds.p0)
+        assert_array_equal(table.p1[at], bounds.p1)
+    columns = [one for one in table[1:] if one is not None]
+    assert all(any(one[i] != one[i + 1] for one in columns) for i in range(len(table.start) - 1))
+
+
+def test_what_is_no_table_says_so():
+    scores, y = draw()
+    table = VennAbers().fit(scores, y).to_table()
+    assert table.p is None
+    assert table.p0 is not None
+    with pytest.raises(ValueError, match=r"constant between scores, .*: use to_json or to_sql"):
+        PlattScaling().fit(scores, y).to_table()
+    with pytest.raises(ValueError, match="constant between scores"):
+        Venn(np.rint).fit(scores, y).to_table()
+    with pytest.raises(ValueError, match="classes must be two for a table"):
+        VennAbers().fit(np.eye(3), [0, 1, 2]).to_table()
+    with pytest.raises(NotFittedError):
+        VennAbers().to_table()
+
+
+def run_in_duckdb(sql, scores, name="score"):
+    """Return the columns that the query adds, in the order of the scores."""
+    duckdb = pytest.importorskip("duckdb")
+    import pyarrow as pa
+
+    given = pa.table({"row": np.arange(len(scores)), name: pa.array(scores, pa.float64())})
+    with duckdb.connect() as connection:
+        connection.register("scores", given)
+        found = connection.sql(f"SELECT * FROM ({sql}) ORDER BY row").to_arrow_table()
+    assert found.column_names[:2] == ["row", name]
+    return {column: found[column] for column in found.column_names[2:]}
+
+
+def check_in_duckdb(calibrator, n, steps=None):
+    table = calibrator.to_table() if steps else None
+    edges = table.start if steps else ()
+    new = ask(calibrator, n, edges)
+    found = run_in_duckdb(calibrator.to_sql(), [*new.tolist(), *REFUSED])
+    for column in found.values():
+        assert column[len(new) :].to_pylist() == [None] * len(REFUSED)
+    answer = {name: column[: len(new)].to_numpy() for name, column in found.items()}
+    if hasattr(calibrator, "predict_multiprobability"):
+        bounds = calibrator.predict_multiprobability(new)
+        assert_array_equal(answer["p0"], bounds.p0)
+        assert_array_equal(answer["p1"], bounds.p1)
+    return answer["p"], calibrator.predict_proba(new)[:, 1]
+
+
+@pytest.mark.parametrize("calibrator", list(tables()), ids=str)
+def test_sql_of_tables_is_equal_to_the_last_bit(calibrator):
+    found, expected = check_in_duckdb(calibrator, 2000, steps=True)
+    assert_array_equal(found, expected)
+
+
+@pytest.mark.slow
+def test_sql_is_equal_on_ten_million_scores():
+    rng = np.random.default_rng(74)
+    scores = rng.random(20_000)
+    y = (rng.random(20_000) < scores**2).astype(int)
+    n = int(os.environ.get("SCORES", 10_000_000))
+    for calibrator in (
+        VennAbers("log").fit(scores, y),
+        VennAbers("log").fit_counts(ScoreCounts.from_scores(scores, y, grid=ScoreGrid())),
+    ):
+        found, expected = check_in_duckdb(calibrator, n, steps=True)
+        assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("calibrator", list(of_probabilities()), ids=str)
+def test_sql_of_formulas_is_equal_but_for_the_last_digits(calibrator):
+    found, expected = check_in_duckdb(calibrator, 2000)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("calibrator", list(of_logits()), ids=str)
+def test_sql_of_decision_values(calibrator):
+    new = np.concatenate([np.linspace(-30, 30, 501), [1e6, -1e6, 1e300, -1e300, 0.0]])
+    found = run_in_duckdb(calibrator.to_sql(), [*new.tolist(), *REFUSED])["p"]
+    expected = calibrator.predict_proba(new)[:, 1]
+    np.testing.assert_allclose(found[: len(new)].to_numpy(), expected, rtol=0, atol=1e-13)
+    assert found[len(new) :].to_pylist() == [None] * len(REFUSED)
+
+
+def test_scores_that_python_refuses_are_null():
+    scores, y = draw()
+    beta = BetaCalibration().fit(scores, y)
+    found = run_in_duckdb(beta.to_sql(), [-0.1, np.nextafter(1, 2), 0.3])["p"]
+    assert found.to_pylist()[:2] == [None, None]
+    assert found.to_pylist()[2] is not None
+    on_grid = VennAbers().fit_counts(ScoreCounts.from_scores(scores, y, grid=ScoreGrid()))
+    found = run_in_duckdb(on_grid.to_sql(), [-0.1, np.nextafter(1, 2), 0.3])
+    for column in found.values():
+        assert column.to_pylist()[:2] == [None, None]
+
+
+def test_names_are_quoted_and_a_table_of_steps_may_be_apart():
+    duckdb = pytest.importorskip("duckdb")
+    import pyarrow as pa
+
+    scores, y = draw()
+    model = VennAbers("log").fit(scores, y)
+    name = 'my "score"; DROP TABLE scores; --'
+    found = run_in_duckdb(model.to_sql(score=name), scores.tolist(), name)["p"]
+    assert_array_equal(found.to_numpy(), model.predict_proba(scores)[:, 1])
+    given = pa.table({"score": scores, "row": np.arange(len(scores))})
+    steps = pa.table(model.to_table()._asdict())
+    sql = model.to_sql("duckdb", table="given", steps="steps")
+    assert len(sql) < 1000
+    with duckdb.connect() as connection:
+        connection.register("given", given)
+        connection.register("steps", steps)
+        rows = connection.sql(f"SELECT p FROM ({sql}) ORDER BY row").to_arrow_table()
+    assert_array_equal(rows["p"].to_numpy(), model.predict_proba(scores)[:, 1])
+
+
+def test_dialects():
+    scores, y = draw()
+    model = VennAbers().fit(scores, y)
+    assert "ASOF LEFT JOIN" in model.to_sql("duckdb")
+    assert "t.`my ``score`" in model.to_sql("spark", score="my `score")
+    assert "width_bucket" in model.to_sql("postgres")
+    assert "ORDER BY s.start DESC LIMIT 1" in model.to_sql("postgres", steps="steps")
+    for wrong in ("mysql", "", None):
+        with pytest.raises(InputError, match="dialect must be one of"):
+            model.to_sql(wrong)
+    with pytest.raises(InputError, match="score must be a name, got ''"):
+        model.to_sql(score="")
+    with pytest.raises(ValueError, match="classes must be two for SQL, got 3"):
+        VennAbers().fit(np.eye(3), [0, 1, 2]).to_sql()
+    with pytest.raises(ValueError, match="a formula must be of a calibrator that is one"):
+        Venn(np.rint).fit(scores, y).to_sql()
