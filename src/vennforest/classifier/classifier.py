@@ -36,6 +36,7 @@ from vennforest.classifier.settings import (
     Settings,
     bounds_unavailable_reason,
 )
+from vennforest.forest import BagsError
 from vennforest.forest.packed import Votes
 from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
@@ -50,7 +51,6 @@ from vennforest.sources import (
 from vennforest.sources.choice import choose
 from vennforest.sources.out_of_bag import StepsError
 from vennforest.sources.repeats import warn_of_repeats
-from vennforest.sources.verification import BagsError
 
 
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
+import attrs
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
@@ -113,7 +113,7 @@ class ByGroups(ShiftedPrior):
                 lower[mine], upper[mine] = found.lower[mine], found.upper[mine]
             if pooled:
                 # The correction learns from what is said of each row without it, as it is asked.
-                said = [replace(part, scores=_columns(everybody[part.rows])) for part in parts]
+                said = [attrs.evolve(part, scores=_columns(everybody[part.rows])) for part in parts]
                 one = [correction(self._ridge)] * len(said)
                 own = predict_training_rows(said, one, one, self.classes_, n, self._row_groups)[1]
             known = mine[~np.isnan(own[mine, 0])]

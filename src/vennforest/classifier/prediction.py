@@ -6,15 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
-from vennforest.calibrators.core.bounded import has_bounds, merged, takes_joined
+from vennforest.calibrators.core.bounded import has_bounds, merged
+from vennforest.joined import Joined, predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
-from vennforest.sources import Fold, Joined, SampledScores, whole_scores
+from vennforest.sources import Fold, SampledScores, whole_scores
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 
@@ -160,7 +162,7 @@ def _bounds(
             given["groups"] = groups
         bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
         return bounds
-    blocks = joined.map(lambda block: calibrator.predict_joined(*block))
+    blocks = joined.map(lambda block: predict_joined(calibrator, *block))
     lower = np.concatenate([block.lower for block in blocks])
     upper = np.concatenate([block.upper for block in blocks])
     return Multiprobability(lower, upper, classes)
@@ -249,7 +251,9 @@ def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
     pieces: list[list[Piece]] = [[] for _ in models]
     for subs in zip(*(model._sub_models(X) for model in models), strict=True):
         rows = subs[0].of(X)
-        parts = [replace(part, scorer=_Recorded.of(part.scorer, rows)) for part in subs[0].parts]
+        parts = [
+            attrs.evolve(part, scorer=_Recorded.of(part.scorer, rows)) for part in subs[0].parts
+        ]
         for model, sub, own in zip(models, subs, pieces, strict=True):
             made = predict_parts(
                 parts,

@@ -137,7 +137,8 @@ class MemberAnswers:
 
     def known(self, model: Any) -> IntArray:
         """Return the number of each of a member's classes among those of the ensemble."""
-        return np.searchsorted(self.ensemble.classes_, model.classes_).astype(np.intp)
+        known: IntArray = np.searchsorted(self.ensemble.classes_, model.classes_)
+        return known
 
     def columns(self, member: int, rows: Any) -> Any:
         """Return the columns of rows that a member was trained on: all of them."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
@@ -16,9 +17,9 @@ from vennforest._warn import warn
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.bounded import has_bounds
 from vennforest.groups.labels import Grouping
+from vennforest.joined import Joined, JoinedBlock
 from vennforest.multiprobability import Multiprobability
-from vennforest.sources import Fold, Joined, SampledScores, whole_scores
-from vennforest.sources.base import JoinedBlock
+from vennforest.sources import Fold, SampledScores, whole_scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +263,7 @@ def _of_rows(part: Fold, rows: IntArray) -> Fold:
         first = np.full(int(part.groups.max()) + 1, -1, np.intp)
         first[part.groups[rows][::-1]] = np.arange(len(rows))[::-1]
         place = np.where(place < 0, first[part.groups], place)
-    return replace(
+    return attrs.evolve(
         part,
         scores=part.scores[rows],
         codes=part.codes[rows],

@@ -2,7 +2,6 @@
 
 from vennforest.sources.base import (
     Fold,
-    Joined,
     ModelScorer,
     SampledScores,
     Scorer,
@@ -12,11 +11,10 @@ from vennforest.sources.base import (
     whole_scores,
     with_seed,
 )
-from vennforest.sources.ensembles import is_bagged
 from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
-from vennforest.sources.honest import HonestForest
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
 from vennforest.sources.partitions import Partitions
+from vennforest.sources.pipelines import is_bagged
 from vennforest.sources.routing import route
 
 __all__ = [
@@ -24,8 +22,6 @@ __all__ = [
     "Folds",
     "Frozen",
     "Holdout",
-    "HonestForest",
-    "Joined",
     "ModelScorer",
     "OutOfBag",
     "Partitions",
