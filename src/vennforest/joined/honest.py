@@ -137,8 +137,8 @@ class HonestForest:
         )
         chosen = rest if len(kept) == len(rest) else rest.rows(kept)
         scores = scorer.calibration_scores()
-        numbers, by = chosen.numbers, chosen.by
-        return [Fold(model, scores, chosen.codes, chosen.weight, scorer, rows=numbers, by=by)]
+        rows, by = chosen.numbers, chosen.by
+        return [Fold(model, scores, chosen.codes, chosen.weight, scorer, rows=rows, by=by)]
 
 
 def _weights(bags: list[NDArray[np.uint16]], weight: FloatArray | None) -> Iterator[FloatArray]:
