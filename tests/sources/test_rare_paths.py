@@ -9,12 +9,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from support.forging import check_structure
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn_abers.sums import Sums
 from vennforest.forest import LeafIndex
 from vennforest.forest.verification import BagsError
 from vennforest.joined import HonestForest, scorer
-from vennforest.persistence.integrity import check_structure
 
 rng = np.random.default_rng(20)
 X = rng.normal(size=(120, 3))
