@@ -1,6 +1,7 @@
 """From data to calibration scores: where the scores come from."""
 
 from vennforest.sources.base import (
+    CalibrationExamples,
     Fold,
     ModelScorer,
     SampledScores,
@@ -15,25 +16,34 @@ from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
 from vennforest.sources.partitions import Partitions
 from vennforest.sources.pipelines import is_bagged
-from vennforest.sources.routing import route
+from vennforest.sources.registry import (
+    NamedSource,
+    SourceSettings,
+    named_sources,
+    register_source,
+)
 
 __all__ = [
+    "CalibrationExamples",
     "Fold",
     "Folds",
     "Frozen",
     "Holdout",
     "ModelScorer",
+    "NamedSource",
     "OutOfBag",
     "Partitions",
     "SampledScores",
     "Scorer",
     "Source",
+    "SourceSettings",
     "Subforest",
     "Training",
     "TrainingData",
     "is_bagged",
     "model_scores",
-    "route",
+    "named_sources",
+    "register_source",
     "whole_scores",
     "with_seed",
 ]

@@ -17,6 +17,7 @@ from vennforest.forest.packed import Votes
 from vennforest.sources.base import Source, TrainingData
 from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
+from vennforest.sources.splitters import is_plain
 
 AUTO = "auto"
 """The name by which `vennforest.sources.choice.choose` chooses."""
@@ -138,7 +139,6 @@ def make_source(name: str, settings: SourceSettings) -> Source:
 
 def _keeps_plain(name: str) -> Callable[[Any, TrainingData, Any], None]:
     """Return what refuses a splitter that knows more of the rows than a source that ignores it."""
-    from vennforest.sources.splitters import is_plain
 
     def check(estimator: Any, data: TrainingData, cv: Any) -> None:
         if not is_plain(cv):
