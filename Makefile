@@ -6,7 +6,7 @@ PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(PROGRAMS)
 JOBS ?= 2
 
-.PHONY: help install report test coverage test-slow test-lowest test-newest test-boosters test-engines \
+.PHONY: help install report papers test coverage test-slow test-lowest test-newest test-boosters test-engines \
 	test-mlflow test-nojit test-sdist fuzz exact mutants audit models check lint types imports docs pictures \
 	notebook compare bench bench-large dist release-check clean
 
@@ -19,8 +19,12 @@ $(VENV)/.user: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[all]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(VENV)/.user
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+$(VENV)/.experiments: experiments/pyproject.toml | $(VENV)/.user
+	$(BIN)/python -m pip install --quiet --editable . --editable experiments
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.experiments | $(VENV)/.user
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --editable experiments
 	@touch $@
 
 install: $(VENV)/.user  ## create .venv with the library and everything a user may want
@@ -28,7 +32,12 @@ install: $(VENV)/.user  ## create .venv with the library and everything a user m
 report: $(VENV)/.user  ## write report.html for the breast cancer data that scikit-learn ships
 	$(BIN)/vennforest report --example breast-cancer -o report.html
 
-test: $(VENV)/.dev  ## run the tests and doctests
+# Needs the paper's data sets: in the folder VENNFOREST_DATA, or else from OpenML.
+papers: $(VENV)/.experiments  ## install the experiments, list their data sets, run one paper small
+	$(BIN)/vennforest datasets
+	$(BIN)/vennforest reproduce johansson2018 --datasets colic --repeats 1 --folds 2 --set trees=50
+
+test: $(VENV)/.dev  ## run the tests and doctests of the library and of the experiments
 	$(BIN)/python -m pytest -n $(JOBS)
 
 MEASURED = --cov --cov-append --cov-report=
@@ -53,7 +62,7 @@ $(VENV)-lowest/.made: pyproject.toml scripts/lowest.py
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(PYTHON) scripts/lowest.py > $(VENV)-lowest/constraints.txt
 	$(VENV)-lowest/$(PROGRAMS)/python -m pip install --quiet --constraint $(VENV)-lowest/constraints.txt \
-		--editable '.[peers,test]'
+		--editable '.[peers,test]' --editable experiments
 	@touch $@
 
 $(VENV)-boosters/.made: pyproject.toml
@@ -79,7 +88,7 @@ test-lowest: $(VENV)-lowest/.made  ## run the tests with the lowest declared ver
 
 test-boosters: $(VENV)-boosters/.made  ## run the tests with XGBoost, LightGBM, CatBoost and other packages' forests
 	$(VENV)-boosters/$(PROGRAMS)/python -c 'import catboost, imblearn, lightgbm, sklearnex, xgboost'
-	$(VENV)-boosters/$(PROGRAMS)/python -m pytest -n $(JOBS) tests/test_boosters.py tests/test_third_party.py \
+	$(VENV)-boosters/$(PROGRAMS)/python -m pytest -n $(JOBS) tests/classifier/test_boosters.py tests/forest/test_third_party.py \
 		tests/persistence -k 'booster or third_party'
 
 test-engines: $(VENV)-engines/.made  ## run the tests on DuckDB, Dask processes and Spark (needs Java 17)
@@ -108,7 +117,7 @@ test-sdist: $(VENV)/.dev  ## run the tests from the source distribution
 test-newest:  ## run the tests with the newest version of every dependency
 	$(PYTHON) -m venv --clear $(VENV)-newest
 	$(VENV)-newest/$(PROGRAMS)/python -m pip install --quiet --upgrade --upgrade-strategy eager \
-		--editable '.[peers,test]'
+		--editable '.[peers,test]' --editable experiments
 	$(VENV)-newest/$(PROGRAMS)/python -m pytest -n $(JOBS)
 
 COUNT ?= 100000
@@ -116,19 +125,19 @@ SECONDS ?= 0
 SEED ?= 0
 
 fuzz: $(VENV)/.dev  ## change model files COUNT times, for SECONDS at most; goes on where it stopped
-	$(BIN)/python tests/fuzzing.py --count $(COUNT) --seconds $(SECONDS) --seed $(SEED) \
+	PYTHONPATH=tests $(BIN)/python tests/support/fuzzing.py --count $(COUNT) --seconds $(SECONDS) --seed $(SEED) \
 		--state .fuzz-$(SEED).json
 
 CASES ?= 1000000
 
 exact: $(VENV)/.dev  ## compare bounds of CASES drawn cases with exact ones; goes on where it stopped
-	$(BIN)/python tests/exactness.py --count $(CASES) --seconds $(SECONDS) --seed $(SEED) \
+	PYTHONPATH=tests $(BIN)/python tests/support/exactness.py --count $(CASES) --seconds $(SECONDS) --seed $(SEED) \
 		--state .exact-$(SEED).json
 
 MUTANTS ?= 300
 
 mutants: $(VENV)/.dev  ## change MUTANTS places of kernels, merges and sources; goes on where it stopped
-	$(BIN)/python tests/mutating.py --count $(MUTANTS) --seconds $(SECONDS) --seed $(SEED) \
+	$(BIN)/python tests/support/mutating.py --count $(MUTANTS) --seconds $(SECONDS) --seed $(SEED) \
 		--state .mutants-$(SEED).json
 
 models: $(VENV)/.dev  ## write a small model file of every kind for later versions to read
@@ -170,6 +179,7 @@ dist: $(VENV)/.dev  ## build the wheel and the source distribution, look into th
 	rm -rf dist $(VENV)-dist
 	$(BIN)/python -m pip install --quiet --editable '.[release]'
 	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --outdir dist experiments
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python scripts/check_dist.py dist
 	$(PYTHON) -m venv $(VENV)-dist
@@ -177,6 +187,8 @@ dist: $(VENV)/.dev  ## build the wheel and the source distribution, look into th
 	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py
 	$(VENV)-dist/$(PROGRAMS)/python -m pip install --quiet "$$(ls dist/vennforest-*.whl)[all]"
 	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py --all
+	$(VENV)-dist/$(PROGRAMS)/python -m pip install --quiet --find-links dist dist/vennforest_experiments-*.whl
+	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py --experiments
 	$(VENV)-dist/$(PROGRAMS)/python scripts/licences.py
 	$(VENV)-dist/$(PROGRAMS)/python -m pip check
 	$(VENV)-dist/$(PROGRAMS)/python scripts/check_installed.py
@@ -197,11 +209,11 @@ BENCH = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest benchma
 # In an environment of its own: some of the packages bring a gigabyte.
 $(VENV)-compare/.made: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)-compare
-	$(VENV)-compare/$(PROGRAMS)/python -m pip install --quiet --editable '.[compare]'
+	$(VENV)-compare/$(PROGRAMS)/python -m pip install --quiet --editable '.[compare]' --editable experiments
 	@touch $@
 
 compare: $(VENV)-compare/.made  ## compare with the other packages and write docs/compare.md
-	OMP_NUM_THREADS=1 $(VENV)-compare/$(PROGRAMS)/python -m benchmarks.compare $(COMPARE)
+	OMP_NUM_THREADS=1 $(VENV)-compare/$(PROGRAMS)/python -m experiments.studies.compare $(COMPARE)
 
 bench: $(VENV)/.dev  ## measure every speed target beside its peer and print the table
 	$(BENCH)

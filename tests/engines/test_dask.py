@@ -13,14 +13,12 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 import vennforest
-from engines.data import CELLS, check_same, draw_scores, fit_rows, score_names
+from support.engine_data import CELLS, check_same, draw_scores, fit_rows, score_names
 from vennforest import CalibratedClassifier, ScoreGrid
 from vennforest._validation import InputError
 from vennforest.calibrators.methods import METHODS
 from vennforest.engines import _forest
 from vennforest.engines import dask as engine
-from vennforest.papers.johansson2018.experiment import Johansson2018
-from vennforest.papers.protocol.run import run_experiment
 from vennforest.sources import Partitions
 
 dask = pytest.importorskip("dask")
@@ -196,7 +194,7 @@ def test_counts_and_drawn_examples_say_what_all_rows_say(here, subforest, method
         assert np.abs(got.predict_proba(X) - alone.predict_proba(X)).max() < 1e-12
         return
     # Each answer is that of a calibrator without the example that it leaves out.
-    (draw,) = list(part.scorer.draws(X))
+    (draw,) = list(part.scorer.sampled_scores(X))
     scores, y = alone.calibration_scores_, alone.calibration_y_
     if method == "isotonic":
         return
@@ -317,19 +315,6 @@ def test_joblib_fits_forests_and_folds_on_the_cluster(cluster):
         with joblib.parallel_config(backend="dask"):
             got = vennforest.CalibratedClassifier(**model.get_params(deep=False)).fit(X, y)
         same_forest(got, model.fit(X, y), X)
-
-
-@pytest.mark.slow
-def test_joblib_runs_an_experiment_on_the_cluster(cluster, tmp_path):
-    X = np.random.default_rng(73).normal(size=(60, 3)).round(2)
-    rows = "".join(f"{a},{b},{c},{int(a + b > 0)}\n" for a, b, c in X)
-    (tmp_path / "haberman.csv").write_text("a,b,c,target\n" + rows)
-    experiment = Johansson2018(data_dir=str(tmp_path), repeats=1, folds=2, trees=5)
-    with joblib.parallel_config(backend="dask"):
-        assert joblib.effective_n_jobs() == 2
-        got = run_experiment(experiment, ["haber"])
-    assert len(got) == 2
-    assert got == run_experiment(experiment, ["haber"])
 
 
 @pytest.mark.slow

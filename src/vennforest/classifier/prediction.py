@@ -1,0 +1,333 @@
+"""From fitted parts to predictions: draws are averaged, folds are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.bounded import has_bounds, merged, takes_joined
+from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
+from vennforest.multiprobability import Merge, Multiprobability, merge_folds
+from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
+from vennforest.sources import Fold, Joined, SampledScores, whole_scores
+
+SMALLEST = float(np.finfo(np.float64).tiny)
+
+Prediction = tuple[Multiprobability | None, FloatArray]
+"""Bounds, where the method has them, and probabilities (n, k)."""
+
+
+def predict_parts(
+    parts: Sequence[Fold],
+    calibrators: Sequence[Any],
+    points: Sequence[Any],
+    classes: NDArray[Any],
+    X: Any,
+    bounds: bool = True,
+    factors: FloatArray | None = None,
+) -> Prediction:
+    """Return what parts with their calibrators predict of the rows of X.
+
+    Parameters
+    ----------
+    parts : sequence of Fold
+    calibrators : sequence of Calibrator
+        One a part.
+    points : sequence of Calibrator or None
+        For each part what makes its probability of the scores by the whole model; None: the
+        calibrator's own merge of its bounds does.
+    classes : ndarray of shape (k,)
+    X : array-like of shape (n, d)
+    bounds : bool
+        Whether bounds are wanted; without them less may have to be done.
+    factors : ndarray of shape (k,), optional
+        What the odds of the classes are multiplied by: see `vennforest.prior`.
+
+    Returns
+    -------
+    (Multiprobability or None, ndarray of shape (n, k))
+        Of several parts the means; bounds widened where needed to hold the probability.
+    """
+    results = [
+        _predict_part(part, calibrator, point, classes, X, bounds, factors)
+        for part, calibrator, point in zip(parts, calibrators, points, strict=True)
+    ]
+    every = [found for found, *_ in results if found is not None]
+    p = results[0][2]
+    if len(results) > 1:
+        each = [one for *_, one in results]
+        how: Merge = "midpoint"  # the plain mean over folds
+        if points[0] is None:
+            how = getattr(calibrators[0], "merge", how)
+        p = merge_folds(every, how, each) if every else cast("FloatArray", np.mean(each, axis=0))
+    shown = [found for _, found, _ in results if found is not None]
+    if factors is not None:
+        p = shift_probabilities(p, factors)
+    if not shown:
+        return None, p
+    if len(shown) == 1 and points[0] is None:
+        if factors is None:
+            return shown[0], p
+        p = shown[0].hold(p)
+        wide = shown[0].widen(p)  # over several draws only
+        return wide if wide.widened is not None and wide.widened.any() else shown[0], p
+    lower = np.mean([found.lower for found in shown], axis=0)
+    upper = np.mean([found.upper for found in shown], axis=0)
+    return Multiprobability(lower, upper, classes).widen(p), p
+
+
+def _predict_part(
+    part: Fold,
+    calibrator: Any,
+    point: Any,
+    classes: NDArray[Any],
+    X: Any,
+    bounds: bool,
+    factors: FloatArray | None,
+) -> tuple[Multiprobability | None, Multiprobability | None, FloatArray]:
+    """Return the means of bounds, of shifted bounds and of probabilities over a part's draws."""
+    partial = getattr(part.scorer, "partial", False)
+    if point is not None and not bounds and (partial or _few(part)):
+        return None, None, _point(part, point, X, None)
+    total = 0
+    sums: list[FloatArray] = []
+    scores: FloatArray = np.empty(0)
+    for scores, left_out, samples, joined in part.scorer.sampled_scores(X):
+        if point is not None and not bounds:
+            break
+        if has_bounds(calibrator):
+            found = _bounds(calibrator, scores, left_out, joined, part.groups, classes)
+            answer = [found.lower, found.upper]
+            if factors is not None:
+                # Each draw by itself: a mean of shifted bounds is unbiased, a shifted mean is not.
+                moved = shift_bounds(found, factors)
+                answer += [moved.lower, moved.upper]
+            if point is None:
+                answer.append(merged(calibrator, found, scores))
+        else:
+            answer = [calibrator.predict_proba(scores)]
+        if samples > 1:
+            answer = [a.reshape(samples, -1, a.shape[1]).sum(axis=0) for a in answer]
+        sums = answer if not sums else [s + a for s, a in zip(sums, answer, strict=True)]
+        total += samples
+    means = sums if total == 1 else [s / total for s in sums]
+    p = means.pop() if point is None else _point(part, point, X, None if partial else scores)
+    if not means:
+        return None, None, p
+    found = Multiprobability(means[0], means[1], classes)
+    return found, found if factors is None else Multiprobability(means[2], means[3], classes), p
+
+
+def _few(part: Fold) -> bool:
+    return bool(getattr(part.scorer, "small_ensemble", False))
+
+
+def _point(part: Fold, point: Any, X: Any, of_all: FloatArray | None) -> FloatArray:
+    """Return what the point's map says of the rows, whose scores by the whole model may be known.
+
+    With few trees: the geometric mean over scores by subforests of out-of-bag size, normalised.
+    Subforests that are certain of different classes leave something to each.
+    """
+    if not _few(part):
+        p: FloatArray = point.predict_proba(whole_scores(part, X) if of_all is None else of_all)
+        return p
+    scorer: Any = part.scorer
+    every = [point.predict_proba(scores) for scores in scorer.point_scores(X)]
+    logs = [np.log(np.maximum(each, SMALLEST)) for each in every]
+    means = np.exp(np.mean(logs, axis=0))
+    normalised: FloatArray = means / means.sum(axis=1, keepdims=True)
+    return normalised
+
+
+def _bounds(
+    calibrator: Any,
+    scores: FloatArray,
+    left_out: IntArray | None,
+    joined: Joined | None,
+    groups: IntArray | None,
+    classes: NDArray[Any],
+) -> Multiprobability:
+    """Return the bounds of one draw."""
+    if joined is None or not takes_joined(calibrator):
+        # A calibrator of a user's own need not know how to leave out examples or groups.
+        given = {} if left_out is None else {"left_out": left_out}
+        if given and groups is not None:
+            given["groups"] = groups
+        bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
+        return bounds
+    blocks = joined.map(lambda block: calibrator.predict_joined(*block))
+    lower = np.concatenate([block.lower for block in blocks])
+    upper = np.concatenate([block.upper for block in blocks])
+    return Multiprobability(lower, upper, classes)
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """Scores that were taken before, in the place of a scorer."""
+
+    taken: list[SampledScores]
+    of_all: FloatArray
+    of_parts: list[FloatArray]
+
+    partial = True
+
+    @classmethod
+    def of(cls, scorer: Any, X: Any) -> Self:
+        """Take the scores of the rows of X."""
+        taken = list(scorer.sampled_scores(X))
+        partial = getattr(scorer, "partial", False)
+        few = getattr(scorer, "small_ensemble", False)
+        of_all = scorer.whole(X) if partial else taken[0].scores
+        return cls(taken, of_all, scorer.point_scores(X) if few else [])
+
+    @property
+    def small_ensemble(self) -> bool:
+        """Whether a point takes scores by subforests."""
+        return bool(self.of_parts)
+
+    def point_scores(self, X: Any) -> list[FloatArray]:
+        """Return the scores by subforests; the rows do not count."""
+        return self.of_parts
+
+    def whole(self, X: Any) -> FloatArray:
+        """Return the scores by the whole model; the rows do not count."""
+        return self.of_all
+
+    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
+        """Yield them; the rows do not count."""
+        return iter(self.taken)
+
+
+def predict_once(model: Any, X: Any) -> Prediction:
+    """Return what a model predicts, with every row scored once for bounds and probabilities.
+
+    Parameters
+    ----------
+    model : CalibratedClassifier or TransductiveClassifier
+        Fitted.
+    X : array-like, sparse matrix or data frame of shape (n, d)
+        Rows as the estimator takes them.
+
+    Returns
+    -------
+    (Multiprobability or None, ndarray of shape (n, k))
+        What ``predict_multiprobability`` (None: it has no bounds) and ``predict_proba`` return.
+    """
+    prediction: Prediction = model._predict(X)
+    return prediction
+
+
+def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
+    """Return what models that share their estimators predict, with every row scored once.
+
+    Parameters
+    ----------
+    models : sequence of CalibratedClassifier
+        One fitted model and what its ``recalibrate`` returned.
+    X : array-like, sparse matrix or data frame of shape (n, d)
+        Rows as the estimator takes them.
+
+    Returns
+    -------
+    list of (Multiprobability or None, ndarray of shape (n, k))
+        For each model what ``predict_multiprobability`` (None: it has no bounds) and
+        ``predict_proba`` return.
+
+    Raises
+    ------
+    ValueError
+        If the models do not share their estimators.
+    """
+    first = models[0]._fitted()
+    if any(model._fitted() is not first for model in models):
+        raise ValueError("models must share their estimators, got models that were fitted apart")
+    pieces: list[list[Piece]] = [[] for _ in models]
+    for subs in zip(*(model._sub_models(X) for model in models), strict=True):
+        rows = subs[0].of(X)
+        parts = [replace(part, scorer=_Recorded.of(part.scorer, rows)) for part in subs[0].parts]
+        for model, sub, own in zip(models, subs, pieces, strict=True):
+            made = predict_parts(
+                parts,
+                sub.calibrators,
+                sub.points,
+                model.classes_,
+                rows,
+                factors=getattr(model, "_factors", None),
+            )
+            own.append((sub.rows, made))
+    return [put_together(own) for own in pieces]
+
+
+Piece = tuple[IntArray | None, Prediction]
+"""What is predicted of some rows, and of which (None: of all)."""
+
+
+def put_together(pieces: Sequence[Piece]) -> Prediction:
+    """Return what is predicted of all rows from what is predicted of some and the others."""
+    if pieces[0][0] is None:
+        return pieces[0][1]
+    rows = np.concatenate([rows for rows, _ in pieces if rows is not None])
+    back = np.argsort(rows)
+    p = np.concatenate([made[1] for _, made in pieces])[back]
+    every = [made[0] for _, made in pieces]
+    known = [one for one in every if one is not None]
+    if len(known) < len(every):
+        return None, p
+    widened = [np.zeros(len(one), bool) if one.widened is None else one.widened for one in known]
+    return (
+        Multiprobability(
+            np.concatenate([one.lower for one in known])[back],
+            np.concatenate([one.upper for one in known])[back],
+            known[0].classes,
+            np.concatenate(widened)[back],
+        ),
+        p,
+    )
+
+
+def confidence_of_parts(
+    parts: Sequence[Fold],
+    classes: NDArray[Any],
+    X: Any,
+    level: float,
+    simultaneous: bool,
+    factors: FloatArray | None,
+) -> ConfidenceIntervals:
+    """Return confidence intervals for the share of every class from the scores of one part.
+
+    Raises
+    ------
+    ValueError
+        If there is a model per fold, whose scores do not compare, or examples have weights.
+    """
+    if len(parts) != 1:
+        raise ValueError(
+            "ensemble must be False for confidence intervals, which need one model for all "
+            f"scores, got {len(parts)} models"
+        )
+    part = parts[0]
+    if part.weight is not None:
+        raise ValueError(
+            "sample_weight must be left out for confidence intervals, which count examples"
+        )
+    scores = whole_scores(part, X)
+    if not len(part.codes):
+        shape = (len(scores), len(classes))
+        return ConfidenceIntervals(np.zeros(shape), np.ones(shape), classes, level)
+    found = confidence_intervals(
+        part.scores,
+        classes[part.codes],
+        scores,
+        level=level,
+        classes=classes,
+        simultaneous=simultaneous,
+    )
+    if factors is None:
+        return found
+    lower, upper = shift_intervals(found.lower, found.upper, factors)
+    return replace(found, lower=lower, upper=upper)

@@ -1,0 +1,77 @@
+"""Every script of examples/ runs as a user runs it, and says what it says; so does the notebook."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# Without a number a script takes the name of its picture.
+SMALL = {"million_rows": ["4000", "10"], "first_steps": []}
+NEEDS = {"own_table": ["skrub", "skops", "matplotlib"]}
+
+
+def run(path, arguments, folder):
+    """Return what a script prints; one thread, so that tests beside each other stay fast."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+    finished = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning:vennforest", str(path), *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example(path, tmp_path):
+    for module in NEEDS.get(path.stem, ["matplotlib"]):
+        pytest.importorskip(module)
+    picture = tmp_path / "picture.svg"
+    arguments = SMALL.get(path.stem, [str(picture)])
+    assert run(path, arguments, tmp_path)
+    assert picture.exists() == (arguments == [str(picture)])
+
+
+def test_pages_show_parts_that_are_there():
+    """A page takes ``--8<-- "examples/NAME.py:PART"``; the site's builder says so too, but late."""
+    for page in (ROOT / "docs").rglob("*.md"):
+        for line in page.read_text("utf-8").splitlines():
+            if line.startswith('--8<-- "examples/'):
+                name, _, part = line.split('"')[1].partition(":")
+                assert f"--8<-- [start:{part}]" in (ROOT / name).read_text("utf-8"), line
+
+
+def test_notebook_is_that_of_its_script(tmp_path):
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        from make_notebook import notebook
+    finally:
+        sys.path.pop(0)
+    path = ROOT / "examples/first_steps.py"
+    script = path.read_text("utf-8")
+    written = json.loads(path.with_suffix(".ipynb").read_text("utf-8"))
+    code = [c for c in written["cells"] if c["cell_type"] == "code"]
+    printed = "".join("".join(out["text"]) for cell in code for out in cell.pop("outputs"))
+    assert [cell.pop("execution_count") for cell in code] == list(range(1, len(code) + 1))
+    fresh = notebook(script)
+    for cell in fresh["cells"]:
+        cell.pop("outputs", None), cell.pop("execution_count", None)
+    assert written == fresh
+    # The cells, one after the other, are the whole of the script's code, and print what it prints.
+    joined = "\n".join("".join(cell["source"]) for cell in code)
+    lines = [line for line in script.splitlines() if line and not line.startswith("#")]
+    assert [line for line in joined.splitlines() if line and not line.startswith("#")] == lines
+    number = re.compile(r"\d+\.\d+")
+    now = run(path, [], tmp_path)
+    assert number.sub("#", printed) == number.sub("#", now)
+    figures = [[float(x) for x in number.findall(text)] for text in (printed, now)]
+    assert figures[0] == pytest.approx(figures[1], rel=0.05, abs=0.01)

@@ -1,0 +1,78 @@
+"""What stands in several files of a release is the same in all of them."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import vennforest
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+WORKFLOW = (ROOT / ".github/workflows/ci.yml").read_text("utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.M))
+
+
+@pytest.mark.parametrize(
+    "name", ["CHANGELOG.md", "CITATION.cff", "packaging/conda-forge/recipe.yaml"]
+)
+def test_version(name):
+    pattern = rf"(?<![\d.]){re.escape(vennforest.__version__)}(?![\d.])"
+    assert re.search(pattern, (ROOT / name).read_text("utf-8"))
+
+
+def test_python_versions():
+    tested = re.search(r"python: \[(.*)\]", WORKFLOW)[1]
+    versions = re.findall(r'"([\d.]+)"', tested)
+    prefix = "Programming Language :: Python :: "
+    classifiers = [c.removeprefix(prefix) for c in PROJECT["classifiers"] if c.startswith(prefix)]
+    assert [c for c in classifiers if re.fullmatch(r"\d\.\d+", c)] == versions
+    assert PROJECT["requires-python"] == f">={versions[0]}"
+    assert (
+        f'python_min: "{versions[0]}"' in (ROOT / "packaging/conda-forge/recipe.yaml").read_text()
+    )
+
+
+def test_recipe_has_the_same_dependencies():
+    recipe = (ROOT / "packaging/conda-forge/recipe.yaml").read_text("utf-8")
+    conda = {"matplotlib": "matplotlib-base"}
+
+    def listed(section):
+        block = re.search(rf"^  {section}:\n((?:    - .*\n)+)", recipe, re.M)[1]
+        pairs = re.findall(r"- (\S+) (>=[\d.]+)\n", block)
+        return {name + lowest for name, lowest in pairs if name != "python"}
+
+    def declared(dependencies):
+        split = [re.fullmatch(r"([\w-]+)(>=[\d.]+)", d) for d in dependencies]
+        return {conda.get(m[1], m[1]) + m[2] for m in split}
+
+    extras = PROJECT["optional-dependencies"]
+    assert listed("run") == declared(PROJECT["dependencies"])
+    optional = [d for d in extras["all"] if not d.startswith("vennforest")]
+    for named in re.findall(r"vennforest\[(.*?)\]", " ".join(extras["all"])):
+        for extra in named.split(","):
+            optional += extras[extra]
+    assert listed("run_constraints") == declared(optional)
+
+
+def test_workflow_calls_targets_that_exist_and_nothing_else():
+    commands = re.findall(r"- run: (.*)", WORKFLOW)
+    assert commands
+    assert all(re.fullmatch(r"make [a-z-]+", c) for c in commands)
+    assert {c.removeprefix("make ") for c in commands} <= TARGETS
+
+
+def test_hooks_and_pages_name_targets_that_exist():
+    pages = [".pre-commit-config.yaml", "docs/release.md", "CONTRIBUTING.md", "README.md"]
+    text = "\n".join((ROOT / page).read_text("utf-8") for page in pages)
+    named = set(re.findall(r"(?:`|entry: |^)make ([a-z][a-z-]*)", text, re.M))
+    assert named
+    assert named <= TARGETS
+
+
+def test_every_phony_target_is_made_and_every_helped_one_is_phony():
+    phony = re.search(r"\.PHONY: ((?:.*\\\n)*.*)\n", MAKEFILE)[1].replace("\\\n", " ").split()
+    assert len(phony) == len(set(phony))
+    assert set(phony) == TARGETS

@@ -1,0 +1,62 @@
+"""Drawn cases that tests of several modules share."""
+
+import numpy as np
+
+
+def draw_estimates(rng):
+    """Outcomes and estimates with ties, extremes and neighbours; sometimes one class or example."""
+    n = int(rng.integers(1, 30))
+    values = [0.0, 1.0, 0.5, 0.29, np.nextafter(0.29, 1), 1e-300, 1 - 1e-16, *rng.random(4)]
+    p = rng.choice(values, n) if rng.random() < 0.7 else rng.random(n)
+    y = (rng.random(n) < rng.random()).astype(int)
+    return y, p
+
+
+def close(a, b, tol=1e-12):
+    np.testing.assert_allclose(a, b, rtol=0, atol=tol)
+
+
+def draw_scores(rng, n, k):
+    """Scores with ties and extremes, not all of them probabilities; (n,) where k is 2."""
+    shape = n if k == 2 else (n, k)
+    kind = rng.integers(6)
+    if kind == 0:
+        return rng.random(shape)
+    if kind == 1:
+        return rng.integers(0, 5, shape) / 4
+    if kind == 2:
+        return np.full(shape, rng.choice([0.0, 0.5, 0.75, 1.0]))
+    if kind == 3:
+        return 10.0 ** rng.choice([-300, -10, 0, 300], shape) * rng.choice([-1, 1], shape)
+    if kind == 4:
+        steps = rng.integers(-2, 3, shape)
+        return 0.75 + steps * np.spacing(0.75)
+    if k == 2:
+        return rng.beta(0.3, 0.3, n)
+    return rng.dirichlet(np.full(k, 0.4), n)
+
+
+def draw_categorised(rng):
+    k = int(rng.integers(2, 5))
+    n = int(rng.integers(1, 14))
+    calibration, new = draw_scores(rng, n, k), draw_scores(rng, 4, k)
+    if rng.random() < 0.5:
+        new[:2] = calibration[rng.integers(0, n, 2)]
+    weight = None if rng.random() < 0.5 else rng.choice([0.25, 1.0, 2.0, 3.0, 1e6], n)
+    return k, calibration, new, weight
+
+
+def draw_weights(rng, n):
+    """Weights of one of six kinds: counts, equal halves, shares, and of very different size."""
+    kind = rng.integers(6)
+    if kind == 0:
+        return rng.integers(1, 5, n).astype(float)
+    if kind == 1:
+        return np.full(n, 0.5)
+    if kind == 2:
+        return rng.integers(1, 10, n) / 10
+    if kind == 3:
+        return 10.0 ** rng.uniform(-12, 16, n)
+    if kind == 4:
+        return rng.choice([1.0, 1e16, 1e-12, 0.1, 2.0**53], n)
+    return 10.0 ** rng.choice([-300, -12, 0, 12], n) * rng.random(n)

@@ -1,0 +1,335 @@
+"""Theorem 1 of Vovk & Petej (2014) by full enumeration, in exact fractions and without tolerance.
+
+Of a Venn predictor's distributions, one for each tentative label, that of the true label is
+perfectly calibrated: given that it says p, the label is j with probability p_j. Where examples are
+exchangeable this holds for each bag of examples, all their orders being equally likely. So here
+every bag of a small discrete problem is put in every order (or every way to hand out the parts is
+gone through), the library predicts the last object, and for each p that occurs the sum of
+1{y = j} - p_j over the orders with that p must be 0 exactly.
+
+The library's numbers are floats: each is read as the fraction of small denominator whose rounding
+it is, and refused if there is none.
+"""
+
+from collections import defaultdict
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement, permutations, product
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+from oracles import formulas as oracle
+from vennforest import CalibratedClassifier, VennAbers
+from vennforest.calibrators.venn import taxonomies as tx
+from vennforest.calibrators.venn.calibrator import Venn
+from vennforest.transductive.classifier import _values_of_object
+
+SCORES = (0.2, 0.5, 0.8)
+
+
+def exact(value, largest):
+    """The fraction of denominator up to ``largest`` that a float is the rounding of."""
+    fraction = Fraction(float(value)).limit_denominator(largest)
+    assert float(fraction) == value
+    return fraction
+
+
+class Sums:
+    """The sum of 1{y = j} - p_j for every p = (p_1, ...) that was selected."""
+
+    def __init__(self):
+        self.of = defaultdict(Fraction)
+        self.cases = 0
+
+    def add(self, y, selected):
+        self.cases += 1
+        for j, p in enumerate(selected):
+            self.of[j, tuple(selected)] += (y == j) - p
+
+    def deviation(self):
+        """The largest absolute sum over all values of p; 0 where all are calibrated."""
+        return max(abs(total) for total in self.of.values())
+
+
+def of_two(p0, p1, y, largest):
+    """The distribution over two classes that the true label selects."""
+    p = exact((p0, p1)[y], largest)
+    return 1 - p, p
+
+
+def of_many(lower, upper, y, largest):
+    """The distribution that the true label selects in a Venn predictor: its own upper bound."""
+    return tuple(exact(upper[j] if j == y else lower[j], largest) for j in range(len(lower)))
+
+
+def bags(points, n):
+    """All multisets of n points."""
+    return combinations_with_replacement(points, n)
+
+
+def with_one_new(bag):
+    """Every way to take one example out of a bag: (the others, the new one)."""
+    return [([*bag[:i], *bag[i + 1 :]], bag[i]) for i in range(len(bag))]
+
+
+def predict_two(calibration, new, left_out=None, groups=None):
+    s, y = zip(*calibration, strict=True)
+    model = VennAbers("log").fit(s, y, classes=[0, 1])
+    m = model.predict_multiprobability([new], left_out, groups=groups)
+    return m.p0[0], m.p1[0]
+
+
+# --- inductive -------------------------------------------------------------------------------
+
+
+def test_inductive_venn_abers():
+    """Every bag of five examples of three scores and two labels, each being new once."""
+    cases = 0
+    for bag in bags(list(product(SCORES, (0, 1))), 5):
+        sums = Sums()
+        for calibration, (s, y) in with_one_new(bag):
+            sums.add(y, of_two(*predict_two(calibration, s), y, 5))
+        assert sums.deviation() == 0
+        cases += sums.cases
+    assert cases == 5 * 252
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("taxonomy", ["label", tx.ConfidenceBins(2)])
+def test_inductive_venn(taxonomy, k):
+    scores = SCORES if k == 2 else ((0.5, 0.3, 0.2), (0.1, 0.8, 0.1), (0.2, 0.2, 0.6))
+    for bag in bags(list(product(scores, range(k))), 4):
+        sums = Sums()
+        for calibration, (s, y) in with_one_new(bag):
+            venn = Venn(taxonomy).fit(*zip(*calibration, strict=True), classes=range(k))
+            m = venn.predict_multiprobability([s])
+            sums.add(y, of_many(m.lower[0], m.upper[0], y, 4))
+        assert sums.deviation() == 0
+
+
+def test_the_enumeration_sees_the_wrong_label_and_a_count_too_few():
+    wrong, naive = 0, 0
+    for bag in bags(list(product(SCORES, (0, 1))), 4):
+        other, plain = Sums(), Sums()
+        for calibration, (s, y) in with_one_new(bag):
+            other.add(y, of_two(*predict_two(calibration, s), 1 - y, 4))
+            fitted = oracle.isotonic_max_min(*zip(*calibration, strict=True))
+            p = oracle.isotonic_read(fitted, s, "step")
+            plain.add(y, (1 - p, p))
+        wrong += other.deviation() > 0
+        naive += plain.deviation() > 0
+    assert wrong > 100  # of 126 bags; in some all labels are equal
+    assert naive > 50
+
+
+# --- a part held out, and folds --------------------------------------------------------------
+
+
+class Frequencies(ClassifierMixin, BaseEstimator):
+    """The share of class 1 among training examples with the same feature; .5 where there are none.
+
+    Its sums are exact, so that it does not depend on the order of the examples.
+    """
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        x = np.asarray(X)[:, 0]
+        self.shares_ = {v: float(np.mean(y[x == v])) for v in np.unique(x)}
+        return self
+
+    def predict_proba(self, X):
+        p = np.array([self.shares_.get(v, 0.5) for v in np.asarray(X)[:, 0]])
+        return np.column_stack([1 - p, p])
+
+
+def table(examples):
+    x, y = zip(*examples, strict=True)
+    return np.array(x, float)[:, None], np.array(y)
+
+
+def deviation_over_parts(bag, splits):
+    """Of the holdout predictor over every new object and the splits of the others.
+
+    ``splits(y)`` gives the train parts of n labelled examples that are equally likely.
+    """
+    sums = Sums()
+    for others, (x, y) in with_one_new(bag):
+        X, labels = table(others)
+        equally = splits(labels)
+        for train in equally:
+            held = np.setdiff1d(np.arange(len(others)), train)
+            model = Frequencies().fit(X[train], labels[train])
+            pairs = list(zip(model.predict_proba(X[held])[:, 1], labels[held], strict=True))
+            p0, p1 = predict_two(pairs, model.predict_proba([[x]])[0, 1])
+            # every new object has the same weight, however many splits there are
+            selected = of_two(p0, p1, y, len(held) + 1)
+            for j, p in enumerate(selected):
+                sums.of[j, selected] += ((y == j) - p) / len(equally)
+    return sums.deviation()
+
+
+def every_train_part(size):
+    return lambda labels: [list(part) for part in combinations(range(len(labels)), size)]
+
+
+def stratified_train_parts(size):
+    """Train parts of this size with the same number of each class as scikit-learn's split has."""
+
+    def parts(labels):
+        rows = np.arange(len(labels))
+        train, _ = train_test_split(rows, train_size=size, stratify=labels, random_state=0)
+        wanted = labels[train].sum()
+        every = every_train_part(size)(labels)
+        return [part for part in every if labels[part].sum() == wanted]
+
+    return parts
+
+
+POINTS = list(product((0, 1), (0, 1)))
+
+
+def test_a_part_held_out_at_random():
+    """Every bag of five and six, every new object, every split of the others 2 : 2 and 2 : 3."""
+    for n in (5, 6):
+        for bag in bags(POINTS, n):
+            assert deviation_over_parts(bag, every_train_part(2)) == 0
+
+
+def test_a_stratified_split_is_not_exact():
+    """The class counts of the held-out part are fixed, so the new label is not one among them."""
+    deviations = []
+    for bag in bags(POINTS, 7):
+        labels = [y for _, y in bag]
+        if 3 <= sum(labels) <= 4:  # without any one of them two of each class remain
+            deviations.append(deviation_over_parts(bag, stratified_train_parts(4)))
+    assert sum(d > 0 for d in deviations) > len(deviations) / 2
+
+
+def deviation_of_folds(bag, cv):
+    """Each fold's own predictor, through the library's door: the largest deviation of any."""
+    n = len(bag) - 1
+    sums = defaultdict(Sums)
+    for order in sorted(set(permutations(bag))):
+        X, labels = table(order[:n])
+        x, y = order[n]
+        model = CalibratedClassifier(Frequencies(), calibrate_on="cv", cv=cv(labels), merge="log")
+        model.fit(X, labels)
+        pairs = zip(model._parts, model._calibrators, strict=True)
+        for fold, (part, calibrator) in enumerate(pairs):
+            (draw,) = part.scorer.sampled_scores(np.array([[x]], float))
+            m = calibrator.predict_multiprobability(draw.scores)
+            sums[fold].add(y, of_two(m.p0[0], m.p1[0], y, len(part.scores) + 1))
+    return max(fold.deviation() for fold in sums.values())
+
+
+def halves(labels):
+    n = len(labels)
+    rows = np.arange(n)
+    return [(rows[n // 2 :], rows[: n // 2]), (rows[: n // 2], rows[n // 2 :])]
+
+
+FOLD_BAGS = [bag for bag in bags(POINTS, 5) if 2 <= sum(y for _, y in bag) <= 3]
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class", "ignore:.*a copy or near-copy")
+def test_each_fold_is_exact_and_a_stratified_one_is_not():
+    """Every order of every bag of five with both classes whoever is new: two folds each."""
+    assert len(FOLD_BAGS) == 24
+    assert {deviation_of_folds(bag, halves) for bag in FOLD_BAGS} == {0}
+    stratified = [
+        deviation_of_folds(bag, lambda labels: list(StratifiedKFold(2).split(labels, labels)))
+        for bag in FOLD_BAGS[::6]
+    ]
+    assert max(stratified) > 0
+
+
+# --- left-out examples and groups ------------------------------------------------------------
+
+
+def groups_of(*sizes):
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+@pytest.mark.parametrize("groups", [None, groups_of(1, 2, 1), groups_of(3, 1)], ids=str)
+def test_examples_and_groups_left_out_at_random(groups):
+    """Every bag of five, every order, every example drawn: each leaves with its group.
+
+    Which places make a group is fixed, and examples are exchangeable, so that those who stay are,
+    with the new one.
+    """
+    for bag in bags(list(product(SCORES[:2], (0, 1))), 5):
+        sums, venn = Sums(), Sums()
+        for order in sorted(set(permutations(bag))):
+            calibration, (s, y) = order[:-1], order[-1]
+            scores, labels = zip(*calibration, strict=True)
+            new, drawn = np.full(4, s), np.arange(4)
+            m = VennAbers("log").fit(scores, labels, classes=[0, 1])
+            m = m.predict_multiprobability(new, drawn, groups=groups)
+            for p0, p1 in zip(m.p0, m.p1, strict=True):
+                sums.add(y, of_two(p0, p1, y, 5))
+            m = Venn().fit(scores, labels, classes=[0, 1])
+            m = m.predict_multiprobability(new, drawn, groups=groups)
+            for lower, upper in zip(m.lower, m.upper, strict=True):
+                venn.add(y, of_many(lower, upper, y, 5))
+        assert sums.deviation() == 0
+        assert venn.deviation() == 0
+
+
+def test_labels_that_go_together_within_groups_are_not_exchangeable():
+    """What leaving groups out does not repair: calibration examples that are copies of each other.
+
+    Four groups of two copies each, one of them new: pairs of equal labels count twice.
+    """
+    deviations = []
+    for bag in bags(list(product(SCORES, (0, 1))), 4):
+        sums = Sums()
+        for others, (s, y) in with_one_new(bag):
+            twice = [example for example in others for _ in range(2)]
+            for drawn in range(0, 6, 2):
+                p0, p1 = predict_two(twice, s, [drawn], groups_of(2, 2, 2))
+                sums.add(y, of_two(p0, p1, y, 7))
+        deviations.append(sums.deviation())
+    assert sum(d > 0 for d in deviations) > 50  # of 126
+    # one example of each group is exchangeable with the new one
+    for bag in bags(list(product(SCORES, (0, 1))), 4):
+        sums = Sums()
+        for others, (s, y) in with_one_new(bag):
+            for drawn in range(3):
+                sums.add(y, of_two(*predict_two(others, s, [drawn], np.arange(3)), y, 4))
+        assert sums.deviation() == 0
+
+
+# --- transductive ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("taxonomy", [None, tx.LabelTaxonomy(), tx.ConfidenceBins(2)], ids=str)
+def test_transductive(taxonomy):
+    """Every bag of five objects and labels, each of them new once, under both labels."""
+    for bag in bags(POINTS, 5):
+        sums = Sums()
+        for others, (x, y) in with_one_new(bag):
+            X, labels = table([*others, (x, 0)])
+            first = np.array([int(np.flatnonzero(X[:, 0] == v)[0]) for v in X[:, 0]])
+            values = _values_of_object(
+                Frequencies(), X, labels[:-1], np.arange(2), None, first, taxonomy
+            )
+            p = exact(values[y, 1], 5)
+            sums.add(y, (1 - p, p))
+        assert sums.deviation() == 0
+
+
+def test_the_enumeration_sees_scores_of_a_model_without_the_new_object():
+    """Trained without the new object and calibrated on its own training set: not valid."""
+    deviations = []
+    for bag in bags(POINTS, 5):
+        sums = Sums()
+        for others, (x, y) in with_one_new(bag):
+            X, labels = table(others)
+            model = Frequencies().fit(X, labels)
+            pairs = list(zip(model.predict_proba(X)[:, 1], labels, strict=True))
+            p0, p1 = predict_two(pairs, model.predict_proba([[x]])[0, 1])
+            sums.add(y, of_two(p0, p1, y, 5))
+        deviations.append(sums.deviation())
+    assert sum(d > 0 for d in deviations) > len(deviations) / 4
