@@ -42,7 +42,7 @@ test: $(VENV)/.dev  ## run the tests and doctests of the library and of the expe
 
 MEASURED = --cov --cov-append --cov-report=
 # Every branch of these is reached by a test, that of a compiled loop where it is not compiled.
-COVERED_WHOLLY = src/vennforest/calibrators/*,src/vennforest/sources/*,src/vennforest/forest/*,$\
+COVERED_WHOLLY = src/vennforest/calibrators/*,src/vennforest/export/*,src/vennforest/sources/*,src/vennforest/forest/*,$\
 	src/vennforest/multiprobability.py,src/vennforest/_bounds_kernels.py
 
 # Uncompiled loops first, so that what pytest says last is about all the tests.
