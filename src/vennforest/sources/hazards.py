@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
-from vennforest._validation import CodeArray, FloatArray, InputError
+from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
 from vennforest._warn import warn
+from vennforest.sources.base import TrainingData
+from vennforest.sources.repeats import warn_of_repeats
 
 SAME = 1e-9
 """Relative difference up to which weights of a class count as one weight."""
@@ -20,7 +22,38 @@ SAME = 1e-9
 UNLABELLED = (SelfTrainingClassifier, LabelPropagation, LabelSpreading)
 """Estimators to which the label -1 means that a row has none."""
 
+FEWEST = 3
+"""Examples of a fold below which its calibrator could learn nothing."""
+
 THRESHOLDS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
+
+
+def check_training_data(estimator: Any, data: TrainingData, source: str) -> None:
+    """Refuse or warn of what would spoil the calibration and can be seen before fitting.
+
+    Parameters
+    ----------
+    estimator : classifier
+    data : TrainingData
+    source : str
+        Where the calibration scores come from.
+
+    Raises
+    ------
+    InputError
+        If a label means "not labelled" to the estimator.
+
+    Warns
+    -----
+    UserWarning
+        Of labels spelled in two ways, weights that balance the classes, a decision threshold
+        inside the estimator, and rows that are copies of others.
+    """
+    check_labels(estimator, data.classes)
+    check_class_weights(data.codes, data.classes, data.weight)
+    check_thresholds(estimator)
+    if source not in ("frozen", "training"):
+        warn_of_repeats(data.X, data.codes)
 
 
 def check_labels(estimator: Any, classes: NDArray[Any]) -> None:
@@ -62,9 +95,7 @@ def check_labels(estimator: Any, classes: NDArray[Any]) -> None:
         )
 
 
-def check_class_weights(
-    codes: CodeArray, classes: NDArray[Any], weight: FloatArray | None
-) -> None:
+def check_class_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray | None) -> None:
     """Warn of weights that are constant within each class and differ between classes.
 
     Such weights balance the classes. A weight counts as repeated observations, so probabilities
@@ -91,7 +122,7 @@ def check_class_weights(
     np.maximum.at(high, codes[counted], weight[counted])
     there = high > 0
     constant = (high[there] - low[there] <= SAME * high[there]).all()
-    several = np.bincount(codes[counted], minlength=k)[there].min(initial=0) > 1
+    several = np.bincount(codes[counted], minlength=k)[there].min() > 1
     if not (constant and several and np.ptp(high[there]) > SAME * high.max()):
         return
     share = np.bincount(codes[counted], minlength=k) / counted.sum()
@@ -123,26 +154,33 @@ def check_thresholds(estimator: Any) -> None:
             return
 
 
-def check_folds(sizes: list[int], ensemble: bool) -> None:
-    """Refuse a calibrator for each of folds that have next to no examples.
+def check_folds(pairs: Sequence[tuple[IntArray, IntArray]], ensemble: bool) -> None:
+    """Refuse folds whose models have seen what they score, or with next to no examples each.
 
     Parameters
     ----------
-    sizes : list of int
-        Calibration examples of each fold.
+    pairs : sequence of (ndarray, ndarray)
+        Rows that train and rows that are scored, of each fold.
     ensemble : bool
         Whether each fold has a calibrator of its own.
 
     Raises
     ------
     InputError
-        If the largest fold has fewer than three examples.
+        If a row is on both sides, or every fold scores fewer than three examples for a calibrator.
     """
-    if ensemble and len(sizes) > 1 and max(sizes) < 3:
+    both = max((len(np.intersect1d(train, test)) for train, test in pairs), default=0)
+    if both:
         raise InputError(
-            "cv must leave at least 3 examples in a fold with ensemble=True, which fits a "
-            f"calibrator to each, got {len(sizes)} folds of at most {max(sizes)}: use "
-            "ensemble=False or fewer folds"
+            f"cv must not score rows that it trains on, got a fold with {both} such rows: "
+            "use a splitter of scikit-learn, or a number of folds"
+        )
+    most = max((len(test) for _, test in pairs), default=0)
+    if ensemble and len(pairs) > 1 and most < FEWEST:
+        raise InputError(
+            f"cv must leave at least {FEWEST} examples in a fold with ensemble=True, which fits a "
+            f"calibrator to each, got {len(pairs)} folds of at most {most}: use ensemble=False "
+            "or fewer folds"
         )
 
 
