@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from vennforest.classifier import CalibratedClassifier
     from vennforest.counts import ScoreCounts, ScoreGrid
     from vennforest.cross_validation import cross_val_multiprobability
-    from vennforest.monitoring import Monitor, ProtectedClassifier
     from vennforest.forest import ForestKind, register_forest
+    from vennforest.monitoring import Monitor, ProtectedClassifier
     from vennforest.multiprobability import Multiprobability
     from vennforest.persistence.model_file import load, save
     from vennforest.sources import register_source

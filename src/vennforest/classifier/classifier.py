@@ -45,24 +45,9 @@ from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.forest.packed import Votes
 from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
-<<<<<<< HEAD
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import Fold, Source, Subforest, TrainingData
 from vennforest.sources.pipelines import feature_importances
-=======
-from vennforest.sources import (
-    Fold,
-    Source,
-    Subforest,
-    TrainingData,
-    route,
-    with_seed,
-)
-from vennforest.sources.choice import choose
-from vennforest.sources.hazards import check_training_data
-from vennforest.sources.out_of_bag import StepsError
-from vennforest.sources.verification import BagsError
->>>>>>> main
 
 
 def _bounds_unavailable_reason(model: CalibratedClassifier) -> str | None:
@@ -359,7 +344,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _calibrate(
         self,
-<<<<<<< HEAD
         classes: NDArray[Any],
         folds: Sequence[Fold],
         calibrate_on: str,
@@ -371,35 +355,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Settings.of(self), classes, folds, calibrate_on, reason, **known
         )
         return self
-=======
-        estimator: Any,
-        data: TrainingData,
-        random_state: np.random.RandomState,
-    ) -> list[Fold]:
-        """Fit the models and score the calibration examples."""
-        estimator = with_seed(estimator, random_state)
-        seed = int(random_state.randint(2**31 - 1))
-        name, why = choose(self.calibrate_on, estimator, data, self.cv, self.subforest)
-        self.calibrate_on_, self.calibrate_on_reason_ = name, why
-        check_training_data(estimator, data, name)
-
-        # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
-        splits = np.random.RandomState(0) if self.random_state is None else random_state
-
-        def folds(source: Source) -> list[Fold]:
-            return list(
-                source.folds(estimator, data, seed=seed, random_state=splits, n_jobs=self.n_jobs)
-            )
-
-        if self.calibrate_on != "auto" or name != "oob":
-            return folds(self._source(name))
-        try:
-            return folds(self._source("oob"))
-        except (BagsError, StepsError) as error:
-            # Found out by looking at what was fitted, so that a fit is lost; never a guarantee.
-            self.calibrate_on_, self.calibrate_on_reason_ = "cv", error.reason
-            return folds(self._source("cv"))
->>>>>>> main
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return calibrated probabilities.
