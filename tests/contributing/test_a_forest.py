@@ -1,4 +1,4 @@
-"""A kind of forest, added from outside as CONTRIBUTING.md says: fitted out of bag, saved, loaded."""
+"""A kind of forest, added from outside as CONTRIBUTING.md says: out of bag, saved, loaded."""
 
 import numpy as np
 import pytest
@@ -40,17 +40,9 @@ class HalvedForest(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
-def state_of(forest):
-    names = ("classes_", "n_features_in_", "bags_", "estimators_")
-    return {"parameters": forest.get_params(), **{name: getattr(forest, name) for name in names}}
-
-
-def from_state(parameters, **fitted):
-    forest = HalvedForest(**parameters)
-    vars(forest).update(fitted)
+def check(forest):
     if len(forest.bags_) != len(forest.estimators_):
         raise ValueError("bags_ must be of every tree")
-    return forest
 
 
 if "halved-forest" not in [kind.name for kind in forest_kinds()]:
@@ -60,8 +52,8 @@ if "halved-forest" not in [kind.name for kind in forest_kinds()]:
             fits=lambda estimator: isinstance(estimator, HalvedForest),
             samples=lambda forest, n: forest.bags_,
             ensemble_type=HalvedForest,
-            to_state=state_of,
-            from_state=from_state,
+            attributes=("classes_", "n_features_in_", "bags_", "estimators_"),
+            check=check,
         )
     )
 

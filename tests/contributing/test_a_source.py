@@ -56,7 +56,7 @@ def test_it_is_saved_loaded_and_described(tmp_path, capsys):
     vennforest.save(model, tmp_path / "model.skops")
     again = vennforest.load(tmp_path / "model.skops")
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert describe(again)["calibration"]["calibrate_on"] == "first-half"
+    assert describe(again)["calibrate_on"] == "first-half"
     assert main(["show", str(tmp_path / "model.skops")]) == 0
     assert "on the later half" in " ".join(capsys.readouterr().out.split())
 

@@ -86,7 +86,11 @@ class ForestAnswers:
 
 @dataclass(frozen=True)
 class MemberAnswers:
-    """The members of an ensemble, asked one by one; right for any with ``estimators_``."""
+    """The members of an ensemble, asked one by one.
+
+    They are in ``estimators_``, and trained on class numbers, as scikit-learn's are: the places of
+    labels in the ensemble's ``classes_``.
+    """
 
     ensemble: Any
     votes: Votes = "soft"
@@ -135,11 +139,6 @@ class MemberAnswers:
         answers = np.stack([self.answer(m, rows) for m in range(self.n_trees)], axis=1)
         return np.ascontiguousarray(answers[:, :, 1]) if self._k == 2 else answers
 
-    def known(self, model: Any) -> IntArray:
-        """Return the number of each of a member's classes among those of the ensemble."""
-        known: IntArray = np.searchsorted(self.ensemble.classes_, model.classes_)
-        return known
-
     def columns(self, member: int, rows: Any) -> Any:
         """Return the columns of rows that a member was trained on: all of them."""
         return rows
@@ -148,7 +147,7 @@ class MemberAnswers:
         """Return one member's class distributions or votes, (n, k)."""
         model = self.ensemble.estimators_[member]
         rows = self.columns(member, rows)
-        known = self.known(model)
+        known = np.asarray(model.classes_, dtype=np.intp)
         answer = np.zeros((rows.shape[0], self._k))
         if hasattr(model, "predict_proba"):
             answer[:, known] = model.predict_proba(rows)
@@ -156,7 +155,7 @@ class MemberAnswers:
                 return answer
             winner = answer.argmax(axis=1)
         else:
-            winner = known[np.searchsorted(model.classes_, model.predict(rows))]
+            winner = np.asarray(model.predict(rows), dtype=np.intp)
         votes: FloatArray = np.eye(self._k)[winner]
         return votes
 
@@ -166,11 +165,7 @@ class MemberAnswers:
 
 
 class BaggingAnswers(MemberAnswers):
-    """The members of a BaggingClassifier, trained on class numbers and columns of their own."""
-
-    def known(self, model: Any) -> IntArray:
-        """Return a member's classes, which are numbers."""
-        return np.asarray(model.classes_, dtype=np.intp)
+    """The members of a BaggingClassifier, each trained on columns of its own."""
 
     def columns(self, member: int, rows: Any) -> Any:
         """Return the columns of rows that a member was trained on."""

@@ -16,7 +16,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 
-from vennforest._state import require, store_type, stored
+from vennforest._state import check_labels, require, store_type, stored
 from vennforest._validation import CodeArray, FloatArray, IntArray, check_option
 from vennforest.forest.answers import Answers, BaggingAnswers, ForestAnswers, MemberAnswers
 from vennforest.forest.membership import Membership, samples_of
@@ -39,6 +39,9 @@ def is_tree_bag(ensemble: Any, number: int, drawn: IntArray) -> Bag | None:
 @attrs.frozen(eq=False)
 class ForestKind:
     """A kind of bagged ensemble: a classifier with ``estimators_`` that leave examples out of bag.
+
+    The members are trained on class numbers, places in the ensemble's ``classes_``, as those of
+    scikit-learn's ensembles are.
 
     Attributes
     ----------
@@ -63,11 +66,12 @@ class ForestKind:
         Whether new objects can join the leaves of its trees (``subforest="joined"``): bags of
         draws with replacement, leaves that hold class frequencies.
     ensemble_type : type or None
-        The class of such an ensemble, where model files are to hold it by its state.
-    to_state, from_state : callable or None
-        ``(ensemble) -> mapping`` of plain values, arrays and scikit-learn estimators, and
-        ``(**mapping) -> ensemble``, which refuses with a ValueError what ``fit`` could not have
-        left.
+        The class of such an ensemble, where model files are to hold it: made again from its
+        parameters and from what ``fit`` left in ``attributes``.
+    attributes : tuple of str
+        Names of attributes of numbers, text, arrays and scikit-learn estimators.
+    check : callable
+        ``(fitted ensemble) -> None``: raises a ValueError for one that ``fit`` could not have left.
 
     Examples
     --------
@@ -78,6 +82,8 @@ class ForestKind:
                 "their-forest",
                 fits=lambda estimator: isinstance(estimator, TheirForest),
                 samples=lambda forest, n: forest.bags_,
+                ensemble_type=TheirForest,
+                attributes=("classes_", "n_features_in_", "estimators_", "bags_"),
             )
         )
     """
@@ -91,8 +97,31 @@ class ForestKind:
     verify: Callable[[Any, int, IntArray], bool] | None = None
     joins: bool = False
     ensemble_type: type | None = None
-    to_state: Callable[[Any], Mapping[str, Any]] | None = None
-    from_state: Callable[..., Any] | None = None
+    attributes: tuple[str, ...] = ()
+    check: Callable[[Any], None] = lambda ensemble: None
+
+    def state_of(self, ensemble: Any) -> Mapping[str, Any]:
+        """Return the parameters of an ensemble, and what ``fit`` left: None before it."""
+        fitted = {n: getattr(ensemble, n) for n in self.attributes if hasattr(ensemble, n)}
+        return {"parameters": ensemble.get_params(deep=False), "fitted": fitted or None}
+
+    def from_state(self, parameters: dict[str, Any], fitted: dict[str, Any] | None) -> Any:
+        """Return the ensemble that has this state, checked.
+
+        Raises
+        ------
+        ValueError
+            If ``fit`` could not have left it.
+        """
+        assert self.ensemble_type is not None
+        ensemble = self.ensemble_type(**parameters)
+        if fitted is not None:
+            require(set(fitted) <= set(self.attributes), "there must be no other attributes")
+            vars(ensemble).update(fitted)
+            check_labels(ensemble.classes_)
+            require(len(ensemble.estimators_), "there must be a member")
+            self.check(ensemble)
+        return ensemble
 
 
 _KINDS: list[ForestKind] = []
@@ -108,8 +137,8 @@ def register_forest(kind: ForestKind) -> ForestKind:
     """
     if any(kind.name == other.name for other in _KINDS):
         raise ValueError(f"name must be new, got {kind.name!r}")
-    if kind.ensemble_type and kind.to_state and kind.from_state:
-        store_type(kind.name, kind.ensemble_type, kind.to_state, kind.from_state)
+    if kind.ensemble_type is not None:
+        store_type(kind.name, kind.ensemble_type, kind.state_of, kind.from_state)
     _KINDS.insert(0, kind)
     return kind
 
