@@ -420,9 +420,9 @@ def _seen(
     trained = np.searchsorted(labels, y)
     if _within(codes, trained) or _within(trained, codes):
         return (
-            "These look like the very rows that the model was trained or calibrated on (the labels "
-            "agree one by one): all numbers on this page are too good. Take rows it has not seen, "
-            "or let the report cross-validate (without --model).",
+            "The model seems to have been trained or calibrated on these rows (the labels agree "
+            "one by one): all numbers on this page are too good. Use rows it has not seen, or let "
+            "the report cross-validate (without --model).",
             True,
         )
     if RAW in estimates and len(labels) == 2:
@@ -434,7 +434,7 @@ def _seen(
             if there.mean() - here.mean() > 6 * error and here.mean() < 0.7 * there.mean():
                 return (
                     "The model does far better on these rows than on its calibration rows (Brier "
-                    f"score {here.mean():.3g} in place of {there.mean():.3g}): it was probably "
+                    f"score {here.mean():.3g} instead of {there.mean():.3g}): it was probably "
                     "trained on some of them, and the numbers on this page are too good.",
                     True,
                 )
