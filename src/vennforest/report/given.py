@@ -78,10 +78,6 @@ def report(
     X : data frame of shape (n, d), optional
         Whose index names the rows.
 
-    Returns
-    -------
-    Evaluation
-
     Raises
     ------
     ValueError
@@ -227,10 +223,6 @@ def report_scores(
     positive, groups, by, costs, random_state, name, target, notes, X
         As in ``report``; rows of a group are never on both sides of a fold.
 
-    Returns
-    -------
-    Evaluation
-
     Raises
     ------
     ValueError
@@ -344,10 +336,6 @@ def report_model(
         How many rows it was trained on.
     positive, groups, by, costs, random_state, name, target, notes
         As in ``report``.
-
-    Returns
-    -------
-    Evaluation
 
     Raises
     ------
