@@ -9,7 +9,8 @@ import matplotlib.pyplot as plt  # noqa: E402
 from sklearn.datasets import make_classification  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 
-from vennforest_experiments.plots import LearningCurveDisplay, learning_curve  # noqa: E402
+from vennforest_experiments.comparison import learning_curve  # noqa: E402
+from vennforest_experiments.plots import LearningCurveDisplay  # noqa: E402
 
 LONG = "a method whose name is so long that no legend could ever hold all of it"
 
@@ -52,29 +53,3 @@ def test_learning_curve_from_estimator():
     assert display.measure == "neg_brier_score"
     assert len(display.lines_) == 2
     assert list(display.curves["a"].sizes) == [8, 26, 44, 62, 80]
-
-
-def test_learning_curve_by_hand():
-    values = [[3.0, 5.0, 4.0], [1.0, np.nan, 2.0], [7.0, np.nan, np.nan]]
-    curve = learning_curve([200, 100, 50], values)
-    np.testing.assert_allclose(curve.sizes, [50, 100, 200])
-    np.testing.assert_allclose(curve.mean, [7, 1.5, 4])
-    np.testing.assert_allclose(
-        curve.high - curve.mean, [0, np.sqrt(0.5) / np.sqrt(2), 1 / np.sqrt(3)]
-    )
-    np.testing.assert_allclose(curve.mean - curve.low, curve.high - curve.mean)
-    spread = learning_curve([200, 100, 50], values, "standard-deviation")
-    np.testing.assert_allclose(spread.high - spread.mean, [0, np.sqrt(0.5), 1])
-    ends = learning_curve([200, 100, 50], values, "range")
-    np.testing.assert_allclose(ends.low, [7, 1, 3])
-    np.testing.assert_allclose(ends.high, [7, 2, 5])
-    np.testing.assert_allclose(learning_curve([1, 2], [3, 4]).mean, [3, 4])
-
-
-def test_learning_curve_refuses_what_does_not_fit():
-    with pytest.raises(ValueError, match=r"values must have a row for each of 2 sizes, got \(3, 1"):
-        learning_curve([1, 2], [1, 2, 3])
-    with pytest.raises(ValueError, match="values must hold a number for every size, got none at 2"):
-        learning_curve([1, 2], [[1.0], [np.nan]])
-    with pytest.raises(ValueError, match=r"spread must be one of .*, got 'iqr'"):
-        learning_curve([1, 2], [1, 2], "iqr")
