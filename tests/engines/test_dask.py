@@ -93,11 +93,15 @@ def test_a_class_in_one_partition_only(here):
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        ("s", np.nan, "column 's' must hold finite scores, got NaN or nothing in row 4 of"),
-        ("s", -0.5, r"must hold scores in \[0, 1\], the range of the grid, got -0.5 in row 4 of"),
-        ("y", None, "column 'y' must hold a label in every row, got none in row 4 of"),
-        ("y", "maybe", r"must hold labels of classes \['no', 'yes'\], got 'maybe' in row 4 of"),
-        ("w", np.inf, "column 'w' must hold finite weights not below zero, got inf in row 4 of"),
+        ("s", np.nan, "column 's' must hold finite scores, got NaN or nothing in row 5 of"),
+        ("s", -0.5, r"must hold scores in \[0, 1\], the range of the grid, got -0.5 in row 5 of"),
+        ("y", None, "column 'y' must hold a label in every row, got none in row 5 of"),
+        ("y", "maybe", r"must hold labels of classes \['no', 'yes'\], got 'maybe' in row 5 of"),
+        (
+            "w",
+            np.inf,
+            "column 'w' must hold finite weights that are not negative, got inf in row 5 of",
+        ),
     ],
 )
 def test_a_bad_row_is_named_with_its_partition(here, column, value, said):
@@ -279,7 +283,7 @@ def test_a_bad_score_is_named_with_its_partition_when_it_is_predicted(here):
     model = fit_rows(frame, "venn-abers")
     frame.loc[44, "s"] = np.nan
     lazy = engine.predict(cut(frame, 30), model, columns="s")
-    with pytest.raises(InputError, match="got NaN or nothing in row 14 of partition 1"):
+    with pytest.raises(InputError, match="got NaN or nothing in row 15 of partition 1"):
         lazy.compute()
 
 
@@ -301,7 +305,7 @@ def test_on_processes_of_their_own(cluster):
     calibrated = engine.calibrate(cut(scores, 100, 300), score="s", target="y")
     check_same(calibrated, fit_rows(scores, "venn-abers", 2, CELLS), 2, CELLS)
     bad = scores.assign(s=np.where(np.arange(500) == 420, np.nan, scores["s"]))
-    with pytest.raises(InputError, match="got NaN or nothing in row 20 of partition 2"):
+    with pytest.raises(InputError, match="got NaN or nothing in row 21 of partition 2"):
         engine.calibrate(cut(bad, 100, 300), score="s", target="y")
 
 
