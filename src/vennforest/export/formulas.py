@@ -21,7 +21,7 @@ from vennforest.calibrators.maps.matrix import MatrixScaling
 from vennforest.calibrators.maps.platt import PlattMap
 from vennforest.calibrators.maps.quadratic import LogOddsCalibrator
 from vennforest.calibrators.maps.slopes import SlopeMap
-from vennforest.calibrators.maps.temperature import TemperatureScaling
+from vennforest.calibrators.maps.temperature import Temperature, TemperatureScaling
 from vennforest.calibrators.maps.uncalibrated import Uncalibrated
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.calibrators.venn import Venn
@@ -242,7 +242,7 @@ def _(one: SlopeMap, x: Term) -> Term:
 
 @formula.register
 def _(one: TemperatureScaling, x: Term) -> Term:
-    found = one._learnt
+    found: Temperature = one._learnt
     z = x if found.interior is None else _log_odds(found.interior, x)
     # Half of the logit is what is scaled, see the class.
     return (z / (2 * found.unit) * found.beta).logistic()

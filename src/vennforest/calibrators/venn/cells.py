@@ -79,10 +79,13 @@ def check_tree(tree: CellTree, n_cells: int, columns: int) -> None:
     """
     n = len(tree.cell)
     require(1 <= n_cells <= n, "n_categories_ must be that of the leaves")
-    for name in ("coordinate", "below", "above", "cell"):
-        low, high = (-1, n_cells - 1) if name == "cell" else (0, n - 1)
+    for name, low, high in (
+        ("coordinate", 0, columns - 1),
+        ("below", 0, n - 1),
+        ("above", 0, n - 1),
+        ("cell", -1, n_cells - 1),
+    ):
         check_array(getattr(tree, name), f"_{name}", (n,), "i", low, high)
-    require((tree.coordinate < columns).all(), f"_coordinate must be in [0, {columns})")
     require(tree.cut.shape == (n,) and not np.isnan(tree.cut).any(), "_cut_at is wrong")
     inner = np.flatnonzero(tree.cell < 0)
     below, above = tree.below[inner], tree.above[inner]
