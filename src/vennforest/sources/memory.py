@@ -173,6 +173,7 @@ class _Moved(NamedTuple):
 
 def _measured(X: Any) -> tuple[FloatArray, list[Any]]:
     """Return the columns of measured numbers, (n, c), and their names or places."""
+    names: list[Any]
     if hasattr(X, "select_dtypes"):  # pandas
         table = X.select_dtypes("floating")
         names = [name for name in table.columns if isinstance(name, str)]
