@@ -8,13 +8,13 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from vennforest.calibrators.base import Calibrator
 
 import vennforest
 from support.forging import parts_of, rewritten, states
 from vennforest import _state
 from vennforest._errors import InputError
 from vennforest._state import array, stored
+from vennforest.calibrators import Calibrator
 
 
 @stored("test-shares")

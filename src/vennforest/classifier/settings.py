@@ -32,9 +32,9 @@ from vennforest.sources import (
     with_seed,
 )
 from vennforest.sources.choice import choose
+from vennforest.sources.hazards import check_training_data
 from vennforest.sources.out_of_bag import StepsError
 from vennforest.sources.pipelines import last_step, transformers_of
-from vennforest.sources.repeats import warn_of_repeats
 from vennforest.sources.verification import BagsError
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
@@ -195,8 +195,7 @@ class Settings:
         estimator = with_seed(estimator, random_state)
         seed = int(random_state.randint(2**31 - 1))
         name, why = choose(self.calibrate_on, estimator, data, self.cv, self.subforest)
-        if name not in ("frozen", "training"):
-            warn_of_repeats(data.X, data.codes)
+        check_training_data(estimator, data, name)
 
         def folds(source: Source) -> list[Fold]:
             return list(
