@@ -155,7 +155,7 @@ imports: $(VENV)/.dev
 
 check: lint types imports $(if $(COVERAGE),coverage,test)  ## everything that must be green before a change lands
 
-$(VENV)/.docs: pyproject.toml | $(VENV)/.user
+$(VENV)/.docs: pyproject.toml $(VENV)/.experiments | $(VENV)/.user
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	@touch $@
 
@@ -181,7 +181,7 @@ dist: $(VENV)/.dev  ## build the wheel and the source distribution, look into th
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --outdir dist experiments
 	$(BIN)/python -m twine check --strict dist/*
-	$(BIN)/python scripts/check_dist.py dist
+	$(BIN)/python scripts/check_dist.py dist $(RELEASE_TAG)
 	$(PYTHON) -m venv $(VENV)-dist
 	$(VENV)-dist/$(PROGRAMS)/python -m pip install --quiet dist/vennforest-*.whl
 	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py

@@ -1,7 +1,7 @@
 """Look into the four archives of a release: every file, the licence, the version, the addresses.
 
-``python scripts/check_dist.py DIST`` ends with a message where something is amiss. It reads the
-archives and the working tree, and installs nothing.
+``python scripts/check_dist.py DIST [TAG]`` ends with a message where something is amiss. It reads
+the archives and the working tree, and installs nothing.
 """
 
 from __future__ import annotations
@@ -114,6 +114,8 @@ def problems(dist):
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     found = list(problems(folder))
+    if sys.argv[2:] not in ([], [f"v{version()}"]):
+        found.append(f"the tag must be v{version()}, got {sys.argv[2]}")
     for sentence in found:
         sys.stderr.write(f"{sentence}\n")
     for path in sorted(folder.glob("vennforest*")):
