@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vennforest._files import write_text
+from vennforest._harmless import harmless
 from vennforest.report import answers, event, figures, numbers, sections
 from vennforest.report.evaluation import versions
 from vennforest.report.event import is_rare, levels
@@ -315,7 +316,7 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
         **_tables(evaluation),
         **{name: _marked(value, Markup) for name, value in _pictures(evaluation).items()},
     )
-    return page
+    return harmless(page)
 
 
 def _verdict(evaluation: Evaluation) -> dict[str, Any]:
