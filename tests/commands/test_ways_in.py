@@ -96,7 +96,7 @@ def test_types_that_are_none():
         check_types({"X0": "date %Y%Y"})
     with pytest.raises(InputError, match="--types must hold columns"):
         read_types('{"a": ')
-    with pytest.raises(InputError, match="lists within lists|with a fault"):
+    with pytest.raises(InputError, match=r"lists within lists|with a fault"):
         read_types('{"a":' + "[" * 200_000)
 
 
