@@ -116,6 +116,14 @@ def report(
             '\'{"observed class": {"decision": cost, …}, …}\', or a file of it, or of CSV.',
         ),
     ] = None,
+    rows: Annotated[
+        bool,
+        typer.Option(
+            "--rows",
+            help="List single rows with their values: the most uncertain, and the most confident "
+            "mistakes.",
+        ),
+    ] = False,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
     trees: Trees = 300,
     subforest: Subforest = "all",
@@ -130,7 +138,7 @@ def report(
     Of a table, random forests (or others) are trained and all methods compared by cross-validation;
     text, dates and missing cells are handled. With --probability or --model nothing is trained.
     """
-    from vennforest.commands.report import run
+    from vennforest.commands.report_run import run
     from vennforest.commands.report_table import Columns, Judged
 
     run(
@@ -144,6 +152,7 @@ def report(
         judged=Judged(probability or [], model, trusted or []),
         costs=costs,
         guessed=guessed,
+        rows=rows,
         estimator=estimator,
         positive=positive,
         methods=methods,
