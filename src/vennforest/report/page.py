@@ -283,7 +283,7 @@ def class_methods(evaluation: Evaluation) -> list[str]:
     return [key for key in keys if key in evaluation.measures]
 
 
-def render(evaluation: Evaluation, command: str | None = None) -> str:
+def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = False) -> str:
     """Return the page.
 
     Parameters
@@ -292,6 +292,8 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
         What it is about.
     command : str, optional
         What to type to get it again.
+    rows : bool
+        Whether single rows are listed with their values.
 
     Raises
     ------
@@ -314,6 +316,8 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
         **frame(command),
         **_verdict(evaluation),
         **_tables(evaluation),
+        uncertain=uncertain_rows(evaluation) if rows else None,
+        wrong=wrong_rows(evaluation) if rows else None,
         **{name: _marked(value, Markup) for name, value in _pictures(evaluation).items()},
     )
     return harmless(page)
@@ -346,8 +350,6 @@ def _tables(evaluation: Evaluation) -> dict[str, Any]:
         "levels": levels(evaluation, method),
         "classes": class_rows(evaluation),
         "class_methods": class_methods(evaluation),
-        "uncertain": uncertain_rows(evaluation),
-        "wrong": wrong_rows(evaluation),
         "decisions": sections.decisions(evaluation),
         "tops": event.tops_of(evaluation) if two else [],
         "ranking": event.ranking_rows(evaluation) if two else [],
@@ -392,7 +394,11 @@ def _marked(value: Any, markup: Any) -> Any:
 
 
 def write_page(
-    evaluation: Evaluation, path: str | os.PathLike[str], command: str | None = None
+    evaluation: Evaluation,
+    path: str | os.PathLike[str],
+    command: str | None = None,
+    *,
+    rows: bool = False,
 ) -> None:
     """Write the page, whole or not at all."""
-    write_text(path, render(evaluation, command))
+    write_text(path, render(evaluation, command, rows=rows))
