@@ -21,7 +21,7 @@ from pathlib import Path
 TARGETS = {"fit": 22, "predict_proba": 12, "predict_multiprobability": 14}
 """Files of the package that a call may pass."""
 
-FOLLOWED = '''
+FOLLOWED = """
 import json, sys
 from collections import defaultdict
 import numpy as np
@@ -66,14 +66,18 @@ every = {"fit": found}
 every["predict_proba"] = follow(lambda: fitted.predict_proba(X[:1]))[1]
 every["predict_multiprobability"] = follow(lambda: fitted.predict_multiprobability(X[:1]))[1]
 print(json.dumps(every))
-'''
+"""
 
 
 def travelled(root: Path) -> dict[str, dict[str, object]]:
     """Return files, number of functions and moves between files of a fit and one row's answers."""
     environment = {**os.environ, "PYTHONPATH": str(root / "src")}
     done = subprocess.run(
-        [sys.executable, "-c", FOLLOWED], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", FOLLOWED],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found: dict[str, dict[str, object]] = json.loads(done.stdout)
     return found

@@ -36,7 +36,9 @@ def route(
     """
     split = {} if groups is None else {"groups": groups}
     if get_config()["enable_metadata_routing"]:
-        routed = process_routing(owner, "fit", sample_weight=weight, groups=groups, **fit_params)
+        named = {"sample_weight": weight, "groups": groups}
+        known = {name: value for name, value in named.items() if value is not None}
+        routed = process_routing(owner, "fit", **known, **fit_params)
         given = {key: v for key, v in routed.estimator.fit.items() if v is not None}
         return given, None, {**routed.splitter.split, **split}
     params = dict(fit_params)

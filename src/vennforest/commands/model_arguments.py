@@ -18,6 +18,8 @@ from vennforest.commands.arguments import (
     Json,
     Keep,
     Method,
+    Missing,
+    NoFormulas,
     Seed,
     Subforest,
     Trees,
@@ -63,6 +65,7 @@ def fit(
     drop: Drop = None,
     keep: Keep = None,
     types: Types = None,
+    missing: Missing = None,
     guessed: WriteTypes = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -74,6 +77,7 @@ def fit(
     Text, dates and missing cells are handled, in the same way when the model is used.
     """
     from vennforest.commands.fit import run
+    from vennforest.commands.terminal import names_in
 
     run(
         data,
@@ -90,6 +94,7 @@ def fit(
         drop=drop or [],
         keep=keep or [],
         types=types,
+        missing=names_in(missing or ""),
         guessed=guessed,
         seed=seed,
         jobs=jobs,
@@ -148,14 +153,7 @@ def predict(
             min=1, help="Rows held in memory at once; makes no difference to the predictions."
         ),
     ] = 20_000,
-    no_formulas: Annotated[
-        bool,
-        typer.Option(
-            "--no-formulas",
-            help="Put an apostrophe before text in a .csv output that a spreadsheet program would "
-            "take for a formula.",
-        ),
-    ] = False,
+    no_formulas: NoFormulas = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

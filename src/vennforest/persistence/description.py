@@ -36,7 +36,7 @@ def describe(model: Any) -> dict[str, Any]:
     method = model.method if isinstance(model.method, str) else _text(model.method)
     found |= {"method": method, "merge": model.merge}
     if not hasattr(model, "calibrate_on"):  # transductive: trained anew for each object
-        rows = len(model._codes) if hasattr(model, "_codes") else None
+        rows = len(model._state.codes) if model.__sklearn_is_fitted__() else None
         return {**found, "estimator": _text(model.estimator), "rows": rows}
     fitted = model._state
     parts = fitted.folds
