@@ -14,7 +14,7 @@ from support.forging import parts_of, rewritten, states
 from vennforest import _state
 from vennforest._errors import InputError
 from vennforest._state import array, stored
-from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators import Calibrator
 
 
 @stored("test-shares")
