@@ -450,6 +450,10 @@ class Monitor(BaseEstimator):
         if not isinstance(self.run_length, Real) or not 2 <= float(self.run_length) < np.inf:
             raise InputError(f"run_length must be a number >= 2, got {self.run_length!r}")
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether ``fit`` has been called."""
+        return "_progress" in self.__dict__
+
     def to_state(self) -> Mapping[str, Any]:
         """Return what a file holds: the parameters, and what was learnt."""
         return {

@@ -210,6 +210,10 @@ class TableColumns(TransformerMixin, BaseEstimator):
             if kind == "number" and (written is None or "," not in written)
         ]
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether ``fit`` has been called."""
+        return "_formats" in self.__dict__
+
     def to_state(self) -> Mapping[str, Any]:
         """Return what a file holds: the parameter, and what was learnt."""
         return {"types": self.types, "formats": self.__dict__.get("_formats")}

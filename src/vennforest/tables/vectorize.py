@@ -266,6 +266,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             table[:, sources == name] = encoded.to_numpy(dtype=np.float32)
         return table
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether ``fit`` has been called."""
+        return "_learnt" in self.__dict__
+
     def to_state(self) -> Mapping[str, Any]:
         """Return what a file holds: the parameters, and what was learnt."""
         return {
