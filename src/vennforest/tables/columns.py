@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._state import require, stored
 from vennforest._validation import InputError, is_frame
-from vennforest.tables.cells import LARGEST, Column, Kind
+from vennforest.tables.cells import LARGEST, Column, Kind, without_markers
 from vennforest.tables.number_formats import NumberFormat
 from vennforest.tables.types import DROP, check_types, learn_declared
 
@@ -78,6 +78,9 @@ class TableColumns(TransformerMixin, BaseEstimator):
         - ``"category"`` or ``"text"``: cells as they are, also numbers.
         - ``"boolean"``: true, false, yes, no, 1, 0. ``"duration"``: of that type already.
         - ``"drop"``: the column is left out.
+    missing : list of str, optional
+        Cells that stand for missing values, in all columns: text such as ``"n.d."``, with or
+        without spaces around it, and numbers such as ``"-999"``.
 
     Attributes
     ----------
@@ -94,8 +97,11 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
     _formats: ColumnFormats
 
-    def __init__(self, types: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, types: dict[str, str] | None = None, missing: list[str] | None = None
+    ) -> None:
         self.types = types
+        self.missing = missing
 
     def fit(self, X: pd.DataFrame, y: object = None) -> Self:
         """Learn what each column holds.
@@ -111,7 +117,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
             If it is not a data frame, has no columns, two of one name, or only empty ones; if
             ``types`` name another column, or a cell is not what they declare.
         """
-        X = as_pandas(X)
+        X = without_markers(as_pandas(X), self.missing or ())
         types = {} if self.types is None else check_types(self.types)
         X = _without_dropped(X, types)
         names = [str(name) for name in X.columns]
@@ -173,7 +179,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
             If a column is missing, or a cell is not of the kind its column was in training.
         """
         check_is_fitted(self, "kinds_")
-        X = as_pandas(X)
+        X = without_markers(as_pandas(X), self.missing or ())
         self.check_names(str(name) for name in X.columns)
         given = {str(name): i for i, name in enumerate(X.columns)}
         block = _Numbers(X)
@@ -215,11 +221,14 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return "_formats" in self.__dict__
 
     def to_state(self) -> Mapping[str, Any]:
-        """Return what a file holds: the parameter, and what was learnt."""
-        return {"types": self.types, "formats": self.__dict__.get("_formats")}
+        """Return what a file holds: the parameters, and what was learnt."""
+        return {
+            "parameters": self.get_params(deep=False),
+            "formats": self.__dict__.get("_formats"),
+        }
 
     @classmethod
-    def from_state(cls, types: dict[str, str] | None, formats: ColumnFormats | None) -> Self:
+    def from_state(cls, parameters: Mapping[str, Any], formats: ColumnFormats | None) -> Self:
         """Return the reader of tables.
 
         Raises
@@ -227,7 +236,11 @@ class TableColumns(TransformerMixin, BaseEstimator):
         ValueError
             If ``types`` are none.
         """
-        made = cls(None if types is None else check_types(types))
+        made = cls(**parameters)
+        if made.types is not None:
+            check_types(made.types)
+        if made.missing is not None:
+            _each(str)(made, attrs.fields(ColumnFormats).names, tuple(made.missing))
         if formats is not None:
             require(isinstance(formats, ColumnFormats), "formats must be of columns")
             made._formats = formats
