@@ -160,5 +160,5 @@ def _trained(
             test=table.test,
             types=table.labelled.types or None,
             progress=progress,
-            **common_options(table, columns, costs),
+            **common_options(table, columns, costs, options),
         )
