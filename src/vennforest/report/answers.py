@@ -143,18 +143,20 @@ def reliability(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
     They do not if the tests of calibration reject it and the miscalibration exceeds the tolerance:
     the size decides, and chance must not explain it. In simulations of calibrated probabilities
     that is said in at most 2 % of cases, of probabilities that are off by twice the tolerance
-    (2 points) in at least 90 % from 2,000 rows on (``docs/report.md``).
+    (2 points) in about 90 % or more from 2,000 rows on (``docs/report.md``).
     """
     m, tolerance = evaluation.measures[method], evaluation.tolerance
     n = rows(len(evaluation.folds.codes))
-    allowed = f"the tolerance of {points(tolerance)}"
     if m.chance_limit == m.calibration_error == 0:  # nothing is left to chance
         return f"Yes, as far as {n} can show.", ["All are 0 or 1, and agree with every outcome."]
     rejected = m.pvalue < LEVEL
     if m.impossible:
         lead = f"No: they gave probability 0 to what was observed in {rows(m.impossible)}."
     elif m.exceeds(tolerance):
-        lead = f"No: they are off by about {points(m.miscalibration)}, more than {allowed}."
+        lead = (
+            f"No: they are off by about {points(m.miscalibration)}; the tolerance is "
+            f"{number_of_points(tolerance)}."
+        )
     elif m.miscalibration > tolerance:
         lead = f"Unclear: they seem off by {points(m.miscalibration)}, which {n} cannot confirm."
     elif m.detectable > 2 * tolerance:
@@ -162,7 +164,7 @@ def reliability(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
             f"Yes, as far as {n} can show: an error below {points(m.detectable)} would not be seen."
         )
     else:
-        lead = f"Yes: their error is within {allowed}."
+        lead = f"Yes: their error is within the tolerance of {points(tolerance)}."
     sentences = [
         f"On average they differ from the observed frequencies by {points(m.calibration_error)}. "
         f"By chance alone, perfectly calibrated probabilities would differ by "
