@@ -89,7 +89,7 @@ def test_the_rows_of_a_like_probability_are_said_to_be_those():
     found = report(y, {"m": predictions})
     (sentence,) = [s for s in answers.bounds_meaning(found, "m")[1] if "typical row" in s]
     n, begin, end, mean, share = re.search(
-        r"of the (\d+) rows with one from ([\d.]+) to ([\d.]+), on average ([\d.]+), ([\d.]+) %",
+        r"(\d+) rows with a probability from ([\d.]+) to ([\d.]+) \(mean ([\d.]+)\), ([\d.]+) %",
         sentence,
     ).groups()
     p, outcome, *_ = event_of(found, found.folds.estimates["m"])
@@ -106,11 +106,10 @@ def test_certain_predictions_that_are_all_right():
     y = np.array(["no", "yes"] * 30)
     found = report(y, {"m": (y == "yes").astype(float)})
     lead, rest = answers.reliability(found, "m")
-    assert lead.startswith("As far as 60 rows")
-    assert rest == ["All are 0 or 1, and what was observed agrees with each of them."]
+    assert lead.startswith("Yes") and len(rest) == 1
     y[0] = "yes"
     _, rest = answers.reliability(report(y, {"m": np.tile([0.0, 1.0], 30)}), "m")
-    assert rest[0].startswith("On average they lie 1.7 percentage points")
+    assert "1.7 percentage points" in rest[0]
 
 
 def test_columns_that_are_never_split_on_are_not_shown_as_the_most_split_on():
@@ -159,7 +158,15 @@ def test_rows_are_named_by_the_index_and_by_what_it_is():
     twice = frame.set_axis(pd.Index(np.arange(20) // 2, name="patient"))
     rows, head, said = named_rows(twice)
     assert (rows, head) == (["11", "10", "12"], "Row")
-    assert said == "Rows are counted from 1, since the index names some of them alike"
+    assert said.startswith("Rows are counted from 1")
+
+
+def test_single_rows_are_shown_only_when_asked():
+    y, predictions = with_bounds(n=60)
+    names = pd.Index([f"patient-{i}" for i in range(60)], name="patient")
+    found = report(y, {"m": predictions}, X=pd.DataFrame({"x": np.arange(60)}, index=names))
+    assert "patient-" not in render(found) and "patient-" not in found._repr_html_()
+    assert "patient-" in render(found, rows=True)
 
 
 def test_the_command_says_of_which_file_rows_are(tmp_path, capsys):
@@ -172,7 +179,7 @@ def test_the_command_says_of_which_file_rows_are(tmp_path, capsys):
             frame.loc[5:, "note"] = None
         frame.to_csv(tmp_path / f"{name}.csv", index=False)
     train, new, page = tmp_path / "train.csv", tmp_path / "new.csv", tmp_path / "page.html"
-    common = ("-t", "y", "-o", page, "--trees", 10, "--methods", "venn-abers")
+    common = ("-t", "y", "-o", page, "--trees", 10, "--methods", "venn-abers", "--rows")
     assert run("report", train, "--test", new, *common) == 0
     html = page.read_text("utf-8")
     assert "new.csv (trained on train.csv) · 60 rows" in html

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 NAMES: dict[str, str] = {name: method.title for name, method in METHODS.items()}
 NAMES[RAW] = "Raw forest"
-NAMES[BASELINE] = "Shares alone"
+NAMES[BASELINE] = "Base rate"
 """What a reader calls each method; all trees without calibration are the forest as it is."""
 
 # "pooled" alone gives the probability that "venn-abers" gives with bounds.
@@ -83,7 +83,7 @@ class Evaluation:
     seconds : float
         How long it took.
     baseline : Measures
-        Of the share of each class, said to every row.
+        Of always predicting the class frequencies.
     discrimination : AucInterval
         How well the recommended method ranks.
     gain : Difference
@@ -164,13 +164,18 @@ class Evaluation:
             'title="Report" sandbox="allow-scripts"></iframe>'
         )
 
-    def to_html(self, path: str | os.PathLike[str], *, command: str | None = None) -> None:
+    def to_html(
+        self, path: str | os.PathLike[str], *, rows: bool = False, command: str | None = None
+    ) -> None:
         """Write the report as one HTML file that needs nothing else.
 
         Parameters
         ----------
         path : path-like
             Written whole or not at all.
+        rows : bool
+            Whether single rows are listed with their values: the most uncertain ones, and the most
+            confident mistakes.
         command : str, optional
             What to type to get the same again.
 
@@ -183,7 +188,7 @@ class Evaluation:
         """
         from vennforest.report.page import write_page
 
-        write_page(self, path, command)
+        write_page(self, path, command, rows=rows)
 
     def summary(self) -> dict[str, Any]:
         """Return what the page says, as numbers and text that JSON can hold.
