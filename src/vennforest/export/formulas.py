@@ -55,6 +55,8 @@ def answers(calibrator: Calibrator) -> dict[str, Terms]:
     k, grid = len(calibrator.classes_), calibrator._fitted.grid
     columns = [Score(j) for j in range(1 if k == 2 else k)]
     scores: Terms = tuple(columns if grid is None else [on_grid(one, grid) for one in columns])
+    if (at := calibrator._fitted.reversed_at) is not None:
+        scores = (at - scores[0],)
     return calibrator._formulas(scores)
 
 
@@ -69,6 +71,11 @@ def table_of(calibrator: Calibrator) -> CalibrationTable:
     if len(calibrator.classes_) != 2:
         raise ValueError(
             f"classes must be two for a table of scores, got {len(calibrator.classes_)}"
+        )
+    if calibrator._fitted.reversed_at is not None:
+        raise ValueError(
+            "a table must be of scores that rise with the second class, got reversed ones "
+            '(higher_is="safer"): use to_sql, or reverse the scores before fitting'
         )
     try:
         found = answers(calibrator)

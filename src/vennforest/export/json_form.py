@@ -223,7 +223,11 @@ def _encode(value: Any) -> Any:
         )
     state = dict(state_of(value))
     if isinstance(value, Fitted):
-        state = {"learnt": value.learnt.written(), "grid": value.grid}
+        state = {
+            "learnt": value.learnt.written(),
+            "grid": value.grid,
+            "reversed_at": value.reversed_at,
+        }
     return {"kind": kind, **{key: _encode(one) for key, one in state.items()}}
 
 
@@ -252,7 +256,7 @@ def _decode(value: Any, classes: NDArray[Any], depth: int = 0) -> Any:
     inner = np.arange(len(classes)) if issubclass(own, Calibrator) and depth else classes
     parts = {key: _decode(one, inner, depth + 1) for key, one in rest.items()}
     if own is Fitted:
-        require(parts.keys() == {"learnt", "grid"}, f"a {kind} has other parts")
+        require(parts.keys() == {"learnt", "grid", "reversed_at"}, f"a {kind} has other parts")
         return Fitted(inner, **parts)
     return from_state(own, parts)
 
