@@ -71,7 +71,8 @@ def check_labels(estimator: Any, classes: NDArray[Any]) -> None:
     Raises
     ------
     InputError
-        If -1 is a label and a part of the estimator takes it for "not labelled".
+        If -1 is a label and a part of the estimator takes it for "not labelled", or XGBoost is
+        given other labels than the numbers it takes.
 
     Warns
     -----
@@ -85,6 +86,15 @@ def check_labels(estimator: Any, classes: NDArray[Any]) -> None:
             "estimator to all rows first, then calibrate FrozenEstimator(model) on labelled rows "
             "that it has not seen"
         )
+    for part in parts_of(estimator):
+        if type(part).__module__.startswith("xgboost.") and classes.tolist() != [
+            *range(len(classes))
+        ]:
+            raise InputError(
+                f"y must be the whole numbers from 0 to {len(classes) - 1} for "
+                f"{type(part).__name__}, got labels such as {classes.tolist()[0]!r}: "
+                "use sklearn.preprocessing.LabelEncoder().fit_transform(y)"
+            )
     spelled: dict[str, list[str]] = defaultdict(list)
     for label in classes.tolist():
         if isinstance(label, str):
