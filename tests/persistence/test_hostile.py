@@ -9,6 +9,7 @@ import warnings
 import zipfile
 from functools import cache
 
+import attrs
 import joblib
 import numpy as np
 import pytest
@@ -244,6 +245,8 @@ def only(model, kind):
             todo += thing.values()
         elif isinstance(thing, list | tuple):
             todo += thing
+        elif attrs.has(type(thing)):
+            todo += (getattr(thing, one.name) for one in attrs.fields(type(thing)))
         else:
             todo += getattr(thing, "__dict__", {}).values()
     raise AssertionError(f"no {kind}")
@@ -334,9 +337,8 @@ CORRUPTIONS = [
     ("oob-two", "VennAbers", put("_n_given", 10**6)),
     ("oob-two", "VennAbers", put("classes_", np.array([0, 1, 2]))),
     ("oob-two", "VennAbers", put("classes_", np.array([1, 0]))),
-    ("oob-two", "CalibratedClassifier", put("classes_", np.array([0, 2]))),
-    ("oob-two", "CalibratedClassifier", put("n_features_in_", 3)),
-    ("oob-two", "CalibratedClassifier", put("_parts", lambda _: [])),
+    ("oob-two", "FittedClassifier", put("classes", np.array([0, 2]))),
+    ("oob-two", "FittedClassifier", put("folds", lambda _: ())),
     ("oob-two", "Fold", put("codes", lambda codes: codes[:-1])),
     ("oob-two", "Fold", put("codes", at(0, 7))),
     ("oob-two", "Fold", put("scores", at(0, np.inf))),
@@ -365,9 +367,9 @@ CORRUPTIONS = [
     ("cv-vectors-two", "SVC", put("_n_support", at(0, 1000))),
     ("cv-vectors-two", "SVC", put("_dual_coef_", lambda c: c[:, :-1])),
     ("cv-vectors-two", "SVC", put("support_", at(0, 10**6))),
-    ("transductive-venn-two", "TransductiveClassifier", put("_codes", at(0, 5))),
-    ("transductive-venn-two", "TransductiveClassifier", put("_X", lambda X: X[:-1])),
-    ("transductive-venn-two", "TransductiveClassifier", put("_merge", "smooth")),
+    ("transductive-venn-two", "FittedTransductive", put("codes", at(0, 5))),
+    ("transductive-venn-two", "FittedTransductive", put("X", lambda X: X[:-1])),
+    ("transductive-venn-two", "FittedTransductive", put("merge", "smooth")),
     ("transductive-venn-two", "GaussianNB", put("class_prior_", lambda p: p[:0])),
     ("transductive-venn-two", "GaussianNB", put("classes_", lambda c: c[[0, 1, 1]])),
     # numbers that are no probabilities
@@ -439,7 +441,7 @@ CORRUPTIONS = [
     ("oob-by-two", "GroupedFold", put("of_group", at(0, 10**6))),
     ("oob-by-two", "GroupedFold", put("of_group", at(0, -2))),
     ("oob-by-two", "GroupedFold", put("of_group", lambda g: g[:-1])),
-    ("oob-by-two", "GroupedFold", put("cells", lambda _: [])),
+    ("oob-by-two", "GroupedFold", put("cells", lambda _: ())),
     ("oob-by-two", "Cell", put("rows", at(-1, 10**6))),
     ("oob-by-two", "Cell", put("rows", at(0, -1))),
     ("oob-by-two", "Cell", put("rows", lambda r: r[:-1])),
@@ -450,21 +452,21 @@ CORRUPTIONS = [
     ("oob-by-two", "Fold", put("by", at(0, 10**6))),
     ("oob-by-two", "Fold", put("by", at(0, -1))),
     ("oob-by-two", "Fold", put("by", None)),
-    ("oob-by-two", "CalibratedClassifier", put("_grouped", None)),
-    ("oob-by-two", "CalibratedClassifier", put("_grouped", lambda g: g * 2)),
-    ("oob-by-two", "CalibratedClassifier", put("_grouping", None)),
-    ("oob-by-two", "CalibratedClassifier", put("_ridge", -1.0)),
-    ("cv-by-three", "CalibratedClassifier", put("_grouped", lambda g: g[::-1])),
+    ("oob-by-two", "CalibratedGroups", put("folds", None)),
+    ("oob-by-two", "CalibratedGroups", put("folds", lambda g: g * 2)),
+    ("oob-by-two", "CalibratedGroups", put("grouping", None)),
+    ("oob-by-two", "CalibratedGroups", put("ridge", -1.0)),
+    ("cv-by-three", "CalibratedGroups", put("folds", lambda g: g[::-1])),
     ("oob-by-three", "GroupCorrection", put("base", lambda _: VennAbers())),
     ("oob-by-three", "GroupCorrection", put("_correction", None)),
-    ("prior-three", "CalibratedClassifier", put("_prior", None)),
-    ("prior-three", "CalibratedClassifier", put("_prior", lambda p: p * 2)),
-    ("prior-three", "CalibratedClassifier", put("_prior", np.array([0, 0.5, 0.5]))),
-    ("prior-three", "CalibratedClassifier", put("_factors", None)),
-    ("prior-three", "CalibratedClassifier", put("_factors", lambda f: f[:-1])),
-    ("prior-three", "CalibratedClassifier", put("_factors", at(0, np.inf))),
-    ("prior-three", "CalibratedClassifier", put("_factors", at(0, -1.0))),
-    ("prior-three", "CalibratedClassifier", put("_factors", at(0, 0.0))),
+    ("prior-three", "ShiftedPrior", put("shares", None)),
+    ("prior-three", "ShiftedPrior", put("shares", lambda p: p * 2)),
+    ("prior-three", "ShiftedPrior", put("shares", np.array([0, 0.5, 0.5]))),
+    ("prior-three", "ShiftedPrior", put("factors", None)),
+    ("prior-three", "ShiftedPrior", put("factors", lambda f: f[:-1])),
+    ("prior-three", "ShiftedPrior", put("factors", at(0, np.inf))),
+    ("prior-three", "ShiftedPrior", put("factors", at(0, -1.0))),
+    ("prior-three", "ShiftedPrior", put("factors", at(0, 0.0))),
     # evidence
     ("monitor-ville", "Monitor", put("form", "none")),
     ("monitor-ville", "Monitor", put("form", "cusum")),
@@ -741,7 +743,7 @@ def test_forests_are_the_same_after_packing(kind, k, tmp_path):
     assert len(parts) < 60
     loaded = vennforest.load(tmp_path / "m.skops")
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    assert loaded.estimator_.estimator is loaded._parts[0].scorer.model.estimator
+    assert loaded.estimator_.estimator is loaded._state.folds[0].scorer.model.estimator
 
 
 def test_forests_that_differ_in_more_are_written_tree_by_tree(tmp_path):

@@ -15,6 +15,7 @@ from vennforest.calibrators import Venn, VennAbers
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.one_vs_rest import OneVsRestCalibrator
 from vennforest.calibrators.registry import check_method
+from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.engines.parquet import ParquetColumns, is_installed, parquet_columns
@@ -151,6 +152,7 @@ def calibrate_file(
     start = time.perf_counter()
     check_option(grid, GridOf, "grid")
     calibrator = _calibrator(method, merge)
+    check_suffix(output, ".json", "calibrator")
     check_output(output, {"table of scores": data})
     table = TableFile(data)
     check_names(table, [*scores, target, *([weight] if weight else [])])

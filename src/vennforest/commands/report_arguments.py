@@ -16,6 +16,7 @@ from vennforest.commands.arguments import (
     Jobs,
     Json,
     Keep,
+    Missing,
     Seed,
     Subforest,
     Trees,
@@ -98,6 +99,7 @@ def report(
     drop: Drop = None,
     keep: Keep = None,
     types: Types = None,
+    missing: Missing = None,
     guessed: WriteTypes = None,
     methods: Annotated[
         str | None,
@@ -140,6 +142,7 @@ def report(
     """
     from vennforest.commands.report_run import run
     from vennforest.commands.report_table import Columns, Judged
+    from vennforest.commands.terminal import names_in
 
     run(
         data,
@@ -148,7 +151,9 @@ def report(
         as_json=as_json,
         example=example,
         test=test,
-        columns=Columns(groups, time, by or [], drop or [], keep or [], types),
+        columns=Columns(
+            groups, time, by or [], drop or [], keep or [], types, names_in(missing or "")
+        ),
         judged=Judged(probability or [], model, trusted or []),
         costs=costs,
         guessed=guessed,

@@ -159,6 +159,7 @@ def _trained(
             time=None if columns.time is None else times(table.values[columns.time], columns.time),
             test=table.test,
             types=table.labelled.types or None,
+            missing=list(columns.missing) or None,
             progress=progress,
             **common_options(table, columns, costs),
         )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vennforest.commands.arguments import TABLE, Debug, Json, Method, app
+from vennforest.commands.arguments import TABLE, Debug, Json, Method, NoFormulas, app
 
 Rows = Annotated[
     int,
@@ -91,11 +91,18 @@ def apply(
             metavar="CALIBRATOR", show_default=False, help="A file written by calibrate."
         ),
     ],
-    data: Annotated[Path, typer.Argument(metavar="SCORES", show_default=False, help=TABLE)],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="SCORES", show_default=False, help=f"{TABLE} -: standard input."),
+    ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The table to write: .csv, .parquet or .arrow."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The table to write: .csv, .tsv, .csv.gz, .parquet or .arrow. -: CSV on standard "
+            "output.",
         ),
     ] = Path("calibrated.csv"),
     scores: Annotated[
@@ -118,6 +125,7 @@ def apply(
         ),
     ] = None,
     rows_at_once: Rows = 100_000,
+    no_formulas: NoFormulas = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -137,4 +145,5 @@ def apply(
         scores=scores or [],
         carried=carried or [],
         rows_at_once=rows_at_once,
+        no_formulas=no_formulas,
     )

@@ -320,6 +320,7 @@ def _query(paths: Sequence[Path]) -> str:
     InputError
         If they are of several kinds, or one lacks a column.
     """
+    _refuse_case(paths[0])
     kinds = {"csv" if _is_text(path) else "parquet" for path in paths}
     if len(kinds) > 1:
         raise InputError("source must be files of one kind, got Parquet and CSV")
@@ -337,6 +338,33 @@ def _query(paths: Sequence[Path]) -> str:
         f"SELECT {columns} FROM "
         f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
     )
+
+
+def names_of(path: Path) -> list[str]:
+    """Return the columns of a file as they are written, which DuckDB takes for unlike case too."""
+    if _is_text(path):
+        from vennforest.tables.text import text_format
+
+        return text_format(path).names
+    return _columns_of([path])
+
+
+def differing_by_case(names: Sequence[str]) -> list[str]:
+    """Return the first columns whose names differ by case alone."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(name.lower(), []).append(name)
+    return next((alike for alike in found.values() if len(alike) > 1), [])
+
+
+def _refuse_case(path: Path) -> None:
+    alike = differing_by_case(names_of(path))
+    if alike:
+        raise InputError(
+            f"the columns {' and '.join(map(repr, alike))} of {path} must differ by more than "
+            "case, which DuckDB does not tell apart: rename one, or use vennforest calibrate, "
+            "which reads such a table without DuckDB"
+        )
 
 
 def _literal(path: Path) -> str:

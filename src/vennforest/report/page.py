@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vennforest._files import write_text
+from vennforest._harmless import harmless
 from vennforest.report import answers, event, figures, numbers, sections
 from vennforest.report.evaluation import versions
 from vennforest.report.event import is_rare, levels
@@ -319,7 +320,7 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         wrong=wrong_rows(evaluation) if rows else None,
         **{name: _marked(value, Markup) for name, value in _pictures(evaluation).items()},
     )
-    return page
+    return harmless(page)
 
 
 def _verdict(evaluation: Evaluation) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._loaded import expect
 from vennforest._validation import InputError, is_frame
-from vennforest.tables.cells import LARGEST, Column, Kind
+from vennforest.tables.cells import LARGEST, Column, Kind, without_markers
 from vennforest.tables.number_formats import NumberFormat
 from vennforest.tables.types import DROP, check_types, learn_declared
 
@@ -44,6 +44,9 @@ class TableColumns(TransformerMixin, BaseEstimator):
         - ``"category"`` or ``"text"``: cells as they are, also numbers.
         - ``"boolean"``: true, false, yes, no, 1, 0. ``"duration"``: of that type already.
         - ``"drop"``: the column is left out.
+    missing : list of str, optional
+        Cells that stand for missing values, in all columns: text such as ``"n.d."``, with or
+        without spaces around it, and numbers such as ``"-999"``.
 
     Attributes
     ----------
@@ -60,10 +63,12 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
     kinds_: list[Kind]
     formats_: list[str | None]
-    types: dict[str, str] | None = None  # of models that were saved before there were any
 
-    def __init__(self, types: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, types: dict[str, str] | None = None, missing: list[str] | None = None
+    ) -> None:
         self.types = types
+        self.missing = missing
 
     def fit(self, X: pd.DataFrame, y: object = None) -> Self:
         """Learn what each column holds.
@@ -79,7 +84,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
             If it is not a data frame, has no columns, two of one name, or only empty ones; if
             ``types`` name another column, or a cell is not what they declare.
         """
-        X = as_pandas(X)
+        X = without_markers(as_pandas(X), self.missing or ())
         types = {} if self.types is None else check_types(self.types)
         X = _without_dropped(X, types)
         names = [str(name) for name in X.columns]
@@ -123,7 +128,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
             If a column is missing, or a cell is not of the kind its column was in training.
         """
         check_is_fitted(self, "kinds_")
-        X = as_pandas(X)
+        X = without_markers(as_pandas(X), self.missing or ())
         self.check_names(str(name) for name in X.columns)
         given = {str(name): i for i, name in enumerate(X.columns)}
         block = _Numbers(X)

@@ -25,7 +25,11 @@ Encoding = Literal["number", "category", "text", "date", "empty"]
 
 
 def table_pipeline(
-    classifier: Any, random_state: Any = None, *, types: dict[str, str] | None = None
+    classifier: Any,
+    random_state: Any = None,
+    *,
+    types: dict[str, str] | None = None,
+    missing: list[str] | None = None,
 ) -> Pipeline:
     """Return a classifier that takes tables with text, dates and missing cells.
 
@@ -41,6 +45,8 @@ def table_pipeline(
     types : dict of str to str, optional
         What columns hold where that is not to be guessed, such as
         ``{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y"}``, see `TableColumns`.
+    missing : list of str, optional
+        Cells that stand for missing values, such as ``["n.d.", "-"]``.
 
     Returns
     -------
@@ -58,7 +64,9 @@ def table_pipeline(
     >>> model.predict(pd.DataFrame({"size": [3], "colour": ["blue"]}))
     array(['b'], dtype='<U1')
     """
-    return make_pipeline(TableColumns(types), TableEncoder(random_state=random_state), classifier)
+    return make_pipeline(
+        TableColumns(types, missing), TableEncoder(random_state=random_state), classifier
+    )
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
