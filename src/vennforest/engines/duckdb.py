@@ -14,6 +14,7 @@ from vennforest._files import check_output, files_of, one_line, written_whole
 from vennforest._validation import InputError, check_count
 from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
+from vennforest.calibrators.core.direction import HigherIs
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._sql import Statement, quoted
 
@@ -38,6 +39,7 @@ def calibrate(
     weight: str | None = None,
     classes: Sequence[Any] | None = None,
     grid: Grid = "auto",
+    higher_is: HigherIs = "likelier",
     memory_limit: str | None = None,
     threads: int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
@@ -66,6 +68,8 @@ def calibrate(
         On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
         methods that need all scores of an example together. None: every distinct score, of which
         there may be as many as rows.
+    higher_is : {"likelier", "safer", "auto"}, default="likelier"
+        What a higher score says of the second of two classes; "auto": what the data show.
     memory_limit : str, optional
         Of DuckDB, such as ``"4GB"``.
     threads : int, optional
@@ -104,7 +108,7 @@ def calibrate(
             raise InputError(f"{table.shown} must hold at least one row, got none")
         if weight is None:
             table.check_rows(int(sum(groups[0]["n"].to_pylist())))
-        return fitted_to(method, counting.of_groups(groups))
+        return fitted_to(method, counting.of_groups(groups), higher_is)
 
 
 def predict(
