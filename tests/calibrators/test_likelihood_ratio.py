@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from tests.oracles import confidence as oracle
+from vennforest.calibrators.likelihood_ratio import LikelihoodRatio
+
+
+def drawn(rng):
+    """Scores with and without ties, extreme ones, neighbours one ulp apart; any balance."""
+    n = int(rng.integers(1, 40))
+    kind = rng.integers(5)
+    if kind == 0:
+        scores = rng.random(n)
+    elif kind == 1:
+        scores = rng.integers(0, 6, n) / 5
+    elif kind == 2:
+        scores = rng.standard_normal(n) * 10.0 ** rng.integers(-300, 300, n)
+    elif kind == 3:
+        scores = 0.5 + rng.integers(0, 8, n) * np.spacing(0.5)
+    else:
+        scores = np.zeros(n)
+    share = rng.choice([0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
+    y = (rng.random(n) < share).astype(float)
+    if rng.random() < 0.4:  # a curve that rises
+        y = (rng.random(n) < np.argsort(np.argsort(scores)) / n).astype(float)
+    return scores, y
+
+
+def asked(rng, scores):
+    inside = rng.choice(scores, 3)
+    near = np.nextafter(inside, rng.choice([-np.inf, np.inf], 3))
+    ends = [scores.min() - 1, scores.max() + 1, np.finfo(float).max, -np.finfo(float).max]
+    return np.concatenate([inside, near, ends, rng.random(2)])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_intervals_and_ratios_are_the_definition(seed):
+    rng = np.random.default_rng([271, seed])
+    for _ in range(40):
+        scores, y = drawn(rng)
+        new = asked(rng, scores)
+        quantile = rng.choice([0.1, 1.602, 2.269, 8.0])
+        weight = np.ones(len(scores))
+        table = LikelihoodRatio.from_examples(scores, y == 1)
+        low, up = table.ends(new, quantile)
+        expected = [oracle.interval(scores, y, weight, x, quantile) for x in new]
+        assert_allclose(np.column_stack([low, up]), expected, rtol=0, atol=1e-9)
+        theta = rng.uniform(0.001, 0.999, len(new))
+        found = table.ratio(table.places(new), theta)
+        expected = [
+            oracle.ratio(scores, y, weight, x, t) for x, t in zip(new, theta, strict=True)
+        ]
+        assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_are_repeated_observations(seed):
+    rng = np.random.default_rng([272, seed])
+    for _ in range(20):
+        scores, y = drawn(rng)
+        weight = rng.integers(1, 5, len(scores))
+        new = asked(rng, scores)
+        one = LikelihoodRatio.from_examples(scores, y == 1, weight.astype(float))
+        many = LikelihoodRatio.from_examples(np.repeat(scores, weight), np.repeat(y, weight) == 1)
+        assert_allclose(one.ends(new, 2.269), many.ends(new, 2.269), rtol=0, atol=1e-9)
+        real = weight * rng.random(len(scores)) + 0.01
+        low, up = LikelihoodRatio.from_examples(scores, y == 1, real).ends(new, 2.269)
+        expected = [oracle.interval(scores, y, real, x, 2.269) for x in new]
+        assert_allclose(np.column_stack([low, up]), expected, rtol=0, atol=1e-8)
+
+
+def test_reversed_scores_with_exchanged_labels_give_the_mirrored_interval():
+    rng = np.random.default_rng(273)
+    scores = np.round(rng.random(500), 2)
+    y = rng.random(500) < scores
+    new = rng.random(50)
+    low, up = LikelihoodRatio.from_examples(scores, y).ends(new, 2.269)
+    mirrored = LikelihoodRatio.from_examples(-scores, ~y).ends(-new, 2.269)
+    assert_allclose(mirrored, [1 - up, 1 - low], rtol=0, atol=1e-10)
