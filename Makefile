@@ -79,7 +79,7 @@ test-lowest: $(VENV)-lowest/.made  ## run the tests with the lowest declared ver
 
 test-boosters: $(VENV)-boosters/.made  ## run the tests with XGBoost, LightGBM, CatBoost and other packages' forests
 	$(VENV)-boosters/$(PROGRAMS)/python -c 'import catboost, imblearn, lightgbm, sklearnex, xgboost'
-	$(VENV)-boosters/$(PROGRAMS)/python -m pytest -n $(JOBS) tests/test_boosters.py tests/test_third_party.py \
+	$(VENV)-boosters/$(PROGRAMS)/python -m pytest -n $(JOBS) tests/classifier/test_boosters.py tests/forest/test_third_party.py \
 		tests/persistence -k 'booster or third_party'
 
 test-engines: $(VENV)-engines/.made  ## run the tests on DuckDB, Dask processes and Spark (needs Java 17)
@@ -116,19 +116,19 @@ SECONDS ?= 0
 SEED ?= 0
 
 fuzz: $(VENV)/.dev  ## change model files COUNT times, for SECONDS at most; goes on where it stopped
-	$(BIN)/python tests/fuzzing.py --count $(COUNT) --seconds $(SECONDS) --seed $(SEED) \
+	PYTHONPATH=tests $(BIN)/python tests/support/fuzzing.py --count $(COUNT) --seconds $(SECONDS) --seed $(SEED) \
 		--state .fuzz-$(SEED).json
 
 CASES ?= 1000000
 
 exact: $(VENV)/.dev  ## compare bounds of CASES drawn cases with exact ones; goes on where it stopped
-	$(BIN)/python tests/exactness.py --count $(CASES) --seconds $(SECONDS) --seed $(SEED) \
+	PYTHONPATH=tests $(BIN)/python tests/support/exactness.py --count $(CASES) --seconds $(SECONDS) --seed $(SEED) \
 		--state .exact-$(SEED).json
 
 MUTANTS ?= 300
 
 mutants: $(VENV)/.dev  ## change MUTANTS places of kernels, merges and sources; goes on where it stopped
-	$(BIN)/python tests/mutating.py --count $(MUTANTS) --seconds $(SECONDS) --seed $(SEED) \
+	$(BIN)/python tests/support/mutating.py --count $(MUTANTS) --seconds $(SECONDS) --seed $(SEED) \
 		--state .mutants-$(SEED).json
 
 models: $(VENV)/.dev  ## write a small model file of every kind for later versions to read

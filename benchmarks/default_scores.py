@@ -152,15 +152,15 @@ def forest_scores(X, y):
         (part,) = model._fitted()
         scorer = part.scorer
         rows = scorer.answers.check(scorer.transformer.transform(X.iloc[test]))
-        draws = list(scorer.draws(X.iloc[test]))
+        draws = list(scorer.sampled_scores(X.iloc[test]))
         counts = scorer.membership.counts()
         arrays |= {
             f"cal{f}": part.scores,
             f"ycal{f}": part.codes,
             f"oobtrees{f}": counts[counts > 0],
             f"all{f}": scorer.answers.mean(rows),
-            f"one{f}": np.concatenate([d.scores.reshape(d.draws, len(test), -1) for d in draws]),
-            f"left{f}": np.concatenate([d.left_out.reshape(d.draws, len(test)) for d in draws]),
+            f"one{f}": np.concatenate([d.scores.reshape(d.samples, len(test), -1) for d in draws]),
+            f"left{f}": np.concatenate([d.left_out.reshape(d.samples, len(test)) for d in draws]),
             f"test{f}": test,
             f"ytest{f}": y[test],
         }

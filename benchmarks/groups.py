@@ -24,8 +24,8 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
 
 from vennforest import CalibratedClassifier
+from vennforest.classifier.prediction import predict_once
 from vennforest.groups import Grouping
-from vennforest.prediction import predict_once
 
 LEAST = 100
 BINS = 10

@@ -1,4 +1,4 @@
-"""What the tests of every room share."""
+"""What all tests share."""
 
 import os
 import signal

@@ -19,12 +19,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from cases import draw_scores
 from oracles import prior as oracle
+from support.cases import draw_scores
 from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
 from vennforest import prior as prior_module
+from vennforest.classifier.prediction import predict_once, predict_together
 from vennforest.multiprobability import Multiprobability
-from vennforest.prediction import predict_once, predict_together
 from vennforest.prior import (
     class_shares,
     estimate_shares,

@@ -50,10 +50,10 @@ def bounds_of(calibrator, scores, left_out=None):
 
 def every_draw(scorer, X, **changes):
     """Return scores (draws, m, ...) and left-out examples (draws, m) of a scorer's draws."""
-    found = [*replace(scorer, **changes).draws(X)]
+    found = [*replace(scorer, **changes).sampled_scores(X)]
     scores = np.concatenate([draw.scores for draw in found])
     left_out = np.concatenate([draw.left_out for draw in found])
-    return scores, left_out, sum(draw.draws for draw in found)
+    return scores, left_out, sum(draw.samples for draw in found)
 
 
 def bounds_of_draws(calibrator, drawn):
@@ -83,7 +83,7 @@ def out_of_bag(sample, sizes, rng):
         kept = np.flatnonzero(membership.counts() > 0)
         scores = answers.mean(answers.check(X[kept]), membership, kept)
         scorer = OutOfBagScorer(None, answers, membership, kept, "all", 1, seeds[0])
-        (whole,) = scorer.draws(new)
+        (whole,) = scorer.sampled_scores(new)
         drawn = {"subforest": "exchangeable", "n_draws": 20}
         twenty, again = (every_draw(scorer, new, **drawn, seed=seed) for seed in seeds)
         complete = every_draw(scorer, new[:FEW], subforest="exchangeable", n_draws="all")

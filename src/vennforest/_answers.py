@@ -11,8 +11,8 @@ from vennforest._shown import columns_of
 from vennforest._validation import FloatArray
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.bounded import has_bounds, merged
+from vennforest.classifier.prediction import Prediction
 from vennforest.multiprobability import Multiprobability
-from vennforest.prediction import Prediction
 
 if TYPE_CHECKING:
     import pyarrow as pa

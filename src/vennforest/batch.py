@@ -13,7 +13,7 @@ from vennforest._answers import Answers, first_refused, need_pyarrow, of_calibra
 from vennforest._files import one_line
 from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
-from vennforest.prediction import Prediction, predict_once
+from vennforest.classifier.prediction import Prediction, predict_once
 from vennforest.sources.ensembles import kind_of
 
 if TYPE_CHECKING:

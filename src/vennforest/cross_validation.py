@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from vennforest._validation import FloatArray, IntArray, check_weights, encode_labels
 from vennforest._warn import warn
+from vennforest.classifier.prediction import Prediction, predict_once
 from vennforest.multiprobability import Multiprobability
-from vennforest.prediction import Prediction, predict_once
 
 
 @overload

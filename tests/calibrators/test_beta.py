@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import expit
 
-import oracle
+from oracles import formulas as oracle
 from vennforest.calibrators.beta import BetaCalibration, fit_beta
 from vennforest.calibrators.platt import fit_platt
 

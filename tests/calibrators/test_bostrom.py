@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
-import oracle
+from oracles import formulas as oracle
 from vennforest.calibrators.bostrom import BostromScaling, brier_scores, onto_grid
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import exactness
+from support import exactness
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn_abers.step_table import StepTable
 

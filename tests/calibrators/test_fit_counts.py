@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import oracle
+from oracles import formulas as oracle
 from vennforest import ScoreCounts, ScoreGrid, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import (

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import oracle
+from oracles import formulas as oracle
 from vennforest.calibrators.isotonic import IsotonicCalibration, fit_isotonic, last_nearest
 
 READINGS = ["step", "nearest", "linear"]

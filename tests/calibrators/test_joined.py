@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import oracle
-from cases import draw_scores
+from oracles import formulas as oracle
+from support.cases import draw_scores
 from vennforest import ScoreCounts, Venn, VennAbers
 from vennforest.calibrators.one_vs_rest import normalised_bounds
 

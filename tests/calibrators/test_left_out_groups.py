@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import oracle
-from cases import draw_weights
+from oracles import formulas as oracle
+from support.cases import draw_weights
 from vennforest.calibrators._examples import LeftOut
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn_abers import step_table

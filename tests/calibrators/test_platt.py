@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
-import oracle
+from oracles import formulas as oracle
 from vennforest.calibrators._logistic import Standard, fit_logistic
 from vennforest.calibrators.platt import PlattScaling, fit_platt
 

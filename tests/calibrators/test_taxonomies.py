@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-import oracle
-from cases import draw_categorised
+from oracles import formulas as oracle
+from support.cases import draw_categorised
 from vennforest.calibrators.venn import taxonomies as tx
 
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, log_softmax, logit, softmax
 
-import oracle
+from oracles import formulas as oracle
 from vennforest.calibrators.temperature import TemperatureScaling
 
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from exported import draw, of_logits, of_probabilities
+from support.exported import draw, of_logits, of_probabilities
 from vennforest import PlattScaling, ScoreCounts, ScoreGrid, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS, Calibrator, IsotonicCalibration, Venn

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from exported import ask, draw, of_logits, of_probabilities, tables
+from support.exported import ask, draw, of_logits, of_probabilities, tables
 from vennforest import ScoreCounts, ScoreGrid, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import BetaCalibration, PlattScaling, Venn

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-import oracle
-from cases import draw_categorised, draw_weights
+from oracles import formulas as oracle
+from support.cases import draw_categorised, draw_weights
 from vennforest.calibrators.venn import taxonomies as tx
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn_abers.calibrator import VennAbers

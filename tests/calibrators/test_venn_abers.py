@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import isotonic_regression
 
-import oracle
+from oracles import formulas as oracle
 from vennforest.calibrators._examples import LeftOut
 from vennforest.calibrators.venn_abers import kernels, step_table
 from vennforest.calibrators.venn_abers.calibrator import VennAbers

@@ -19,8 +19,8 @@ for extra in ("typer", "rich", "matplotlib", "jinja2", "pyarrow", "skops"):
     pytest.importorskip(extra)
 
 import vennforest  # noqa: E402
-from children import Child, small_files_only  # noqa: E402
-from faults import KINDS, Faults  # noqa: E402
+from support.children import Child, small_files_only  # noqa: E402
+from support.faults import KINDS, Faults  # noqa: E402
 from vennforest._files import OutputError, check_output, written_whole  # noqa: E402
 from vennforest._validation import InputError  # noqa: E402
 from vennforest.cli import main  # noqa: E402

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-import oracle
+from oracles import formulas as oracle
 from vennforest.comparison import (
     Comparison,
     bergmann_hommel,

@@ -9,8 +9,8 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.svm import LinearSVC
 
-from cases import draw_scores
 from oracles.decisions import p_values
+from support.cases import draw_scores
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.decisions import conformal_p_values, prediction_sets
 

@@ -13,7 +13,7 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 import vennforest
-from engines.data import CELLS, check_same, draw_scores, fit_rows, score_names
+from support.engine_data import CELLS, check_same, draw_scores, fit_rows, score_names
 from vennforest import CalibratedClassifier, ScoreGrid
 from vennforest._validation import InputError
 from vennforest.calibrators.methods import METHODS
@@ -196,7 +196,7 @@ def test_counts_and_drawn_examples_say_what_all_rows_say(here, subforest, method
         assert np.abs(got.predict_proba(X) - alone.predict_proba(X)).max() < 1e-12
         return
     # Each answer is that of a calibrator without the example that it leaves out.
-    (draw,) = list(part.scorer.draws(X))
+    (draw,) = list(part.scorer.sampled_scores(X))
     scores, y = alone.calibration_scores_, alone.calibration_y_
     if method == "isotonic":
         return

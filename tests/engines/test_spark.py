@@ -11,7 +11,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import vennforest
-from engines.data import CELLS, check_same, draw_scores, fit_rows, score_names
+from support.engine_data import CELLS, check_same, draw_scores, fit_rows, score_names
 from vennforest import CalibratedClassifier, ScoreGrid
 from vennforest._validation import InputError
 from vennforest.engines import _forest

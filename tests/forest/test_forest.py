@@ -23,7 +23,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 
-import oracle
+from oracles import formulas as oracle
 from vennforest.forest import Membership, PackedForest, kernels, packed
 
 # scikit-learn's own: it sums a column of the largest float32 numbers to see whether all are finite,

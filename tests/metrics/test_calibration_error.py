@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-import oracle
-from cases import close, draw_estimates
+from oracles import formulas as oracle
+from support.cases import close, draw_estimates
 from vennforest import metrics
 from vennforest.metrics.calibration_error import Kind
 from vennforest.metrics.calibration_tests import largest_distance_sf, range_sf

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import oracle
-from cases import close, draw_estimates
+from oracles import formulas as oracle
+from support.cases import close, draw_estimates
 from vennforest import metrics
 from vennforest.multiprobability import Multiprobability
 

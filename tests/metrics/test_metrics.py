@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
-import oracle
-from cases import close, draw_estimates
+from oracles import formulas as oracle
+from support.cases import close, draw_estimates
 from vennforest import metrics
 from vennforest.metrics.calibration_error import Kind
 

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import vennforest
-from forging import save_spoilt
+from support.forging import save_spoilt
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.monitoring import Monitor, ProtectedClassifier

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import vennforest
-from forging import save_spoilt
 from oracles import monitoring as oracle
+from support.forging import save_spoilt
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.monitoring import ProtectedClassifier, kernels

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-import oracle
+from oracles import formulas as oracle
 
 STEP = 0x9E3779B97F4A7C15
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import brentq
 
-from oracle import isotonic_max_min
+from oracles.formulas import isotonic_max_min
 
 
 def weighted_venn_abers(scores, labels, s, factors):

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from faults import KINDS, Faults
+from support.faults import KINDS, Faults
 from vennforest.papers import EXPERIMENTS, experiment, reproduce
 from vennforest.papers.johansson2018.experiment import Johansson2018
 from vennforest.papers.protocol.experiment import Experiment, PreparedData, command, seed_of

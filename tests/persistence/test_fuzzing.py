@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import fuzzing
 import vennforest
+from support import fuzzing
 from vennforest._validation import InputError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and /proc")

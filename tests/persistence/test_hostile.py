@@ -24,7 +24,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import vennforest
-from forging import (
+from models import make
+from support.forging import (
     array_of,
     attributes,
     bytes_of,
@@ -35,7 +36,6 @@ from forging import (
     states,
     write_parts,
 )
-from models import make
 from vennforest import CalibratedClassifier, TransductiveClassifier, VennAbers
 from vennforest._validation import InputError
 from vennforest.persistence.forests import LOADER, pack_trees, unpack_trees

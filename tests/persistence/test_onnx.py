@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 for package in ("onnx", "onnxruntime", "skl2onnx"):
     pytest.importorskip(package)
 
-from exported import ask, of_logits, of_probabilities  # noqa: E402
+from support.exported import ask, of_logits, of_probabilities  # noqa: E402
 from vennforest import CalibratedClassifier, PooledCalibration, Venn, VennAbers  # noqa: E402
 from vennforest._validation import InputError  # noqa: E402
 from vennforest.persistence import to_onnx  # noqa: E402

@@ -34,7 +34,7 @@ from sklearn.svm import SVC
 from sklearn.utils import all_estimators
 
 import vennforest
-from forging import rewritten
+from support.forging import rewritten
 from vennforest import (
     BetaCalibration,
     BostromScaling,

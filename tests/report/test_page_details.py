@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from browser import CHROMIUM, chromium
+from support.browser import CHROMIUM, chromium
 
 pd = pytest.importorskip("pandas")
 for extra in ("skrub", "matplotlib", "jinja2"):

@@ -13,15 +13,15 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import log_loss, roc_auc_score
 
-from browser import CHROMIUM, chromium
+from support.browser import CHROMIUM, chromium
 
 pd = pytest.importorskip("pandas")
 for extra in ("skrub", "matplotlib", "jinja2"):
     pytest.importorskip(extra)
 
 from vennforest import CalibratedClassifier, Multiprobability  # noqa: E402
+from vennforest.classifier.prediction import predict_together  # noqa: E402
 from vennforest.metrics import calibration_error  # noqa: E402
-from vennforest.prediction import predict_together  # noqa: E402
 from vennforest.report import (  # noqa: E402
     CostMatrix,
     evaluate,

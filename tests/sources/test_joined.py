@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from oracles import joined as literal
 from vennforest import CalibratedClassifier
 from vennforest.calibrators.one_vs_rest import normalised_bounds
+from vennforest.classifier.prediction import predict_together
 from vennforest.forest import LeafIndex, Membership, PackedForest
-from vennforest.prediction import predict_together
 from vennforest.sources import joined_kernels as kernels
 from vennforest.sources.draws import hash_rows
 from vennforest.sources.joined_bags import binomial_thresholds

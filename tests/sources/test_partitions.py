@@ -141,7 +141,7 @@ def test_an_exchangeable_answer_leaves_out_the_example_whose_trees_it_takes(meth
     ).fit(X, y)
     new = draw(4)[0][:30]
     scorer = model._parts[0].scorer
-    (drawn,) = list(scorer.draws(new))
+    (drawn,) = list(scorer.sampled_scores(new))
     crews = plan(forest, 6, 1)
     m = model.predict_multiprobability(new)
     whole = slow_scores(model, np.repeat(new, 1, axis=0), np.full(30, -1), crews)

@@ -38,7 +38,7 @@ def test_every_draw_of_a_bagging_ensemble_without_trees(k):
     bagging = BaggingClassifier(GaussianNB(), 25, random_state=0)
     model = CalibratedClassifier(bagging, n_draws="all", **ONE_DRAW).fit(own, codes)
     answers = model._parts[0].scorer.answers
-    each = answers.each(own[:5])
+    each = answers.per_member(own[:5])
     members = [one.predict_proba(own[:5]) for one in model.estimator_.estimators_]
     expected = np.stack(members, axis=1)
     assert_allclose(each, expected[:, :, 1] if k == 2 else expected)

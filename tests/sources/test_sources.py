@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-import oracle
+from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest.sources import model_scores
 from vennforest.sources.base import _has_rows
@@ -331,7 +331,7 @@ def test_over_many_rows_the_left_out_examples_are_uniform():
     X, y, _ = data(n=60)
     model = CalibratedClassifier(forest(20), subforest="exchangeable", random_state=0).fit(X, y)
     new = np.random.default_rng(0).normal(size=(30_000, 4))
-    (draw,) = model._parts[0].scorer.draws(new)
+    (draw,) = model._parts[0].scorer.sampled_scores(new)
     assert stats.chisquare(np.bincount(draw.left_out, minlength=60)).pvalue > 1e-3
     assert model.calibrator_.predict_multiprobability(draw.scores, draw.left_out).p1.shape
 
@@ -349,7 +349,7 @@ def test_those_out_of_bag_for_no_tree_are_left_out_with_a_warning(trees):
     assert seen[0].filename == __file__
     assert len(model.calibration_y_) < 90
     assert np.isfinite(model.predict_proba(new)).all()
-    (draw,) = model._parts[0].scorer.draws(new)
+    (draw,) = model._parts[0].scorer.sampled_scores(new)
     assert draw.left_out.max() < len(model.calibration_y_)
 
 

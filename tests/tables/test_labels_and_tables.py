@@ -26,7 +26,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.fixes import parse_version
 
-import oracle
+from oracles import formulas as oracle
 from vennforest import CalibratedClassifier
 
 

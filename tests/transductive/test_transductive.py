@@ -20,7 +20,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
-import oracle
+from oracles import formulas as oracle
 from vennforest.calibrators.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn.taxonomies import ConfidenceBins

@@ -17,8 +17,8 @@ from vennforest._answers import Answers, first_refused, of_calibrator
 from vennforest._files import check_output, one_line, written_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.base import Calibrator
+from vennforest.classifier.prediction import Prediction
 from vennforest.commands.terminal import print_json, progress_bar, say
-from vennforest.prediction import Prediction
 from vennforest.tables.scores import check_names, read_numbers
 from vennforest.tables.stream import TableFile
 from vennforest.tables.write import output_format, table_writer

@@ -19,11 +19,11 @@ from vennforest._files import check_output, one_line
 from vennforest._shown import columns_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
+from vennforest.classifier.prediction import predict_once
 from vennforest.commands.model_rows import read_model, rows_of
 from vennforest.commands.streams import STREAM, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.monitoring import Monitor, ProtectedClassifier
-from vennforest.prediction import predict_once
 from vennforest.tables.stream import Batch, TableFile
 from vennforest.tables.write import all_as_text, output_format, table_writer
 

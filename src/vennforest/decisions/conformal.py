@@ -18,7 +18,7 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
-from vennforest.prediction import whole_scores
+from vennforest.sources import whole_scores
 
 
 @dataclass(frozen=True, eq=False)

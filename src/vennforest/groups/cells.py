@@ -17,8 +17,7 @@ from vennforest.calibrators import Calibrator
 from vennforest.calibrators.bounded import has_bounds
 from vennforest.groups.labels import Grouping
 from vennforest.multiprobability import Multiprobability
-from vennforest.prediction import whole_scores
-from vennforest.sources import Draw, Fold, Joined
+from vennforest.sources import Fold, Joined, SampledScores, whole_scores
 from vennforest.sources.base import JoinedBlock
 
 
@@ -284,13 +283,13 @@ class _Within:
 
     @property
     def partial(self) -> bool:
-        """Whether the draws are scores by some of the members."""
+        """Whether scores are by some of the members."""
         return bool(getattr(self.part.scorer, "partial", False))
 
     @property
-    def few(self) -> bool:
+    def small_ensemble(self) -> bool:
         """Whether a point takes scores by subforests."""
-        return bool(getattr(self.part.scorer, "few", False))
+        return bool(getattr(self.part.scorer, "small_ensemble", False))
 
     def point_scores(self, X: Any) -> list[FloatArray]:
         """Return the scores of the rows of X by subforests."""
@@ -301,14 +300,14 @@ class _Within:
         """Return the scores of the rows of X by the whole model."""
         return whole_scores(self.part, X)
 
-    def draws(self, X: Any) -> Iterator[Draw]:
+    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
         """Yield the draws, with examples numbered among those that calibrate."""
-        for draw in self.part.scorer.draws(X):
+        for draw in self.part.scorer.sampled_scores(X):
             left_out = draw.left_out
             if left_out is not None:
                 left_out = np.where(left_out < 0, -1, self.place[left_out])
             joined = None if draw.joined is None else _JoinedWithin(draw.joined, self.place)
-            yield Draw(draw.scores, left_out, draw.draws, joined)
+            yield SampledScores(draw.scores, left_out, draw.samples, joined)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._validation import FloatArray, InputError, check_scores
 from vennforest.classifier import CalibratedClassifier
 from vennforest.monitoring.protected import ProtectedClassifier
-from vennforest.prediction import whole_scores
-from vennforest.sources import Fold
+from vennforest.sources import Fold, whole_scores
 from vennforest.sources.draws import draw_examples, hash_rows
 from vennforest.sources.out_of_bag import OutOfBagScorer
 
@@ -148,5 +147,5 @@ def refuse_calibration_examples(model: CalibratedClassifier, scores: FloatArray)
 def _part_scores(part: Fold, X: Any) -> FloatArray:
     if isinstance(part.scorer, OutOfBagScorer):
         alike = replace(part.scorer, subforest="exchangeable", n_draws=1)
-        return next(iter(alike.draws(X))).scores
+        return next(iter(alike.sampled_scores(X))).scores
     return whole_scores(part, X)

@@ -12,8 +12,8 @@ from vennforest._shown import columns_of
 from vennforest._validation import InputError
 from vennforest._version import __version__
 from vennforest.calibrators.base import Calibrator
+from vennforest.classifier.prediction import predict_once
 from vennforest.persistence.model_file import load, save
-from vennforest.prediction import predict_once
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -130,7 +130,7 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
         )
     if model.votes != "soft":
         raise InputError(f'model must have votes="soft" for ONNX, got {model.votes!r}')
-    if getattr(scorer, "few", False) and model._points[0] is not None:
+    if getattr(scorer, "small_ensemble", False) and model._points[0] is not None:
         raise InputError(
             "model must have more trees for ONNX: with few of them its probability is a mean over "
             'subforests; grow 20 or more, or use merge="smooth"'

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._validation import InputError, IntArray
-from vennforest.prediction import predict_once
+from vennforest.classifier.prediction import predict_once
 from vennforest.report.assemble import assemble, check_positive
 from vennforest.report.evaluation import NAMES, Evaluation
 from vennforest.report.predictions import RAW, MethodEstimates, OutOfFold

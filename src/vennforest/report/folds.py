@@ -18,8 +18,8 @@ from sklearn.utils import _safe_indexing
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.prediction import predict_together
 from vennforest.multiprobability import Multiprobability
-from vennforest.prediction import predict_together
 from vennforest.report.learners import FOREST, LEARNERS, Learner, made
 from vennforest.report.predictions import RAW, MethodEstimates, OutOfFold
 from vennforest.report.splits import apart, forward, shuffled

@@ -1,14 +1,15 @@
 """From data to calibration scores: where the scores come from."""
 
 from vennforest.sources.base import (
-    Draw,
     Fold,
     Joined,
     ModelScorer,
+    SampledScores,
     Scorer,
     Source,
     TrainingData,
     model_scores,
+    whole_scores,
     with_seed,
 )
 from vennforest.sources.ensembles import is_bagged
@@ -19,7 +20,6 @@ from vennforest.sources.partitions import Partitions
 from vennforest.sources.routing import route
 
 __all__ = [
-    "Draw",
     "Fold",
     "Folds",
     "Frozen",
@@ -29,6 +29,7 @@ __all__ = [
     "ModelScorer",
     "OutOfBag",
     "Partitions",
+    "SampledScores",
     "Scorer",
     "Source",
     "Subforest",
@@ -37,5 +38,6 @@ __all__ = [
     "is_bagged",
     "model_scores",
     "route",
+    "whole_scores",
     "with_seed",
 ]

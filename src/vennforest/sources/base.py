@@ -42,32 +42,32 @@ class Joined(Protocol):
         ...
 
 
-class Draw(NamedTuple):
-    """Scores of new objects, once or several times each.
+class SampledScores(NamedTuple):
+    """Scores of new objects by one subforest each, or by several.
 
-    ``scores`` has shape (draws * m,) or (draws * m, k), all objects of one draw side by side;
-    ``left_out`` of shape (draws * m,) says which calibration example each score leaves out, None
-    that none does. ``joined`` is given where the objects are in the bags of some trees, so that
+    ``scores`` has shape (samples * m,) or (samples * m, k), all objects of one sample side by side;
+    ``left_out`` of shape (samples * m,) is the calibration example that each score leaves out, None
+    where none does. ``joined`` is given where the objects are in the bags of some trees, so that
     they change scores of calibration examples.
     """
 
     scores: FloatArray
     left_out: IntArray | None
-    draws: int
+    samples: int
     joined: Joined | None = None
 
 
 class Scorer(Protocol):
     """Gives scores of the kind the calibrator was fitted to.
 
-    A scorer whose draws are of parts of the model has ``whole`` besides, the scores (m,) or (m, k)
-    of the rows of X by all of it; where there is none, the draws are. One for whom ``few`` is true
-    has ``point_scores(X)``, a list of such scores: the point is the geometric mean of what they are
-    mapped to.
+    Where ``partial`` is true, the scores are by sampled subforests, and ``whole(X)`` returns the
+    scores (m,) or (m, k) by all members. Where ``small_ensemble`` is true, ``point_scores(X)``
+    returns a list of scores by subforests: the probability is the geometric mean of what the point
+    calibrator maps them to.
     """
 
-    def draws(self, X: Any) -> Iterator[Draw]:
-        """Yield the scores of the rows of X; every draw counts the same."""
+    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
+        """Yield the scores of the rows of X; every sample has the same weight."""
         ...
 
 
@@ -127,7 +127,7 @@ class Fold:
             expect_array(self.rows, "rows", (n,), "i", 0)
         if self.by is not None:
             expect_array(self.by, "by", (n,), "i", 0)
-        expect(hasattr(self.scorer, "draws"), "scorer must give scores")
+        expect(hasattr(self.scorer, "sampled_scores"), "scorer must give scores")
 
     def check_classes(self, k: int) -> None:
         """Refuse scores or codes of other than k classes.
@@ -140,6 +140,14 @@ class Fold:
         expect_array(self.codes, "codes", self.codes.shape, "iu", 0, k - 1)
         columns = 1 if self.scores.ndim == 1 else self.scores.shape[1]
         expect(columns in ((1, 2) if k == 2 else (k,)), f"scores must be of {k} classes")
+
+
+def whole_scores(part: Fold, X: Any) -> FloatArray:
+    """Return the scores (m,) or (m, k) of the rows of X by the whole model of a part."""
+    if getattr(part.scorer, "partial", False):
+        scores: FloatArray = part.scorer.whole(X)  # type: ignore[attr-defined]
+        return scores
+    return next(iter(part.scorer.sampled_scores(X))).scores
 
 
 class Source(Protocol):
@@ -158,7 +166,7 @@ class Source(Protocol):
     >>> from vennforest.sources import ModelScorer, Fold, model_scores
     >>> @dataclass(frozen=True)
     ... class FirstHalf:
-    ...     def parts(self, estimator, data, *, seed, random_state, n_jobs):
+    ...     def folds(self, estimator, data, *, seed, random_state, n_jobs):
     ...         order = np.arange(len(data))
     ...         past, recent = np.array_split(order, 2)
     ...         model = data.rows(past).fit(estimator)
@@ -175,7 +183,7 @@ class Source(Protocol):
     284
     """
 
-    def parts(
+    def folds(
         self,
         estimator: Any,
         data: TrainingData,
@@ -232,7 +240,7 @@ class TrainingData:
     chosen : ndarray of shape (n,) or None
         Which of the rows given to ``fit`` these are; None: all of them, in their order.
     by : ndarray of shape (n,) or None
-        The group that each row is calibrated in; a source hands it on in its parts.
+        The group that each row is calibrated in; a source hands it on in its folds.
     """
 
     X: Any
@@ -344,9 +352,9 @@ class ModelScorer:
         expect_labels(self.classes, "classes")
         expect(hasattr(self.model, "fit"), "model must be a classifier")
 
-    def draws(self, X: Any) -> Iterator[Draw]:
-        """Yield one draw that leaves no example out."""
-        yield Draw(model_scores(self.model, X, self.classes), None, 1)
+    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
+        """Yield the scores by the whole model, which leave no example out."""
+        yield SampledScores(model_scores(self.model, X, self.classes), None, 1)
 
 
 def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:

@@ -50,7 +50,7 @@ class Answers(Protocol):
         """Return scores by all members, or by those for whom the row's example is out of bag."""
         ...
 
-    def each(self, rows: Any) -> FloatArray:
+    def per_member(self, rows: Any) -> FloatArray:
         """Return what each member says, (n, n_trees) or (n, n_trees, k)."""
         ...
 
@@ -103,7 +103,7 @@ class ForestAnswers:
         """Return scores by all trees, or by those for whom the row's example is out of bag."""
         return self.packed.scores(rows, membership, examples, votes=self.votes, n_jobs=self.n_jobs)
 
-    def each(self, rows: Any) -> FloatArray:
+    def per_member(self, rows: Any) -> FloatArray:
         """Return what each tree says, (n, n_trees) or (n, n_trees, k)."""
         return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)
 
@@ -164,7 +164,7 @@ class BaggingAnswers:
         means = total / count[:, None]
         return np.ascontiguousarray(means[:, 1] if k == 2 else means)
 
-    def each(self, rows: Any) -> FloatArray:
+    def per_member(self, rows: Any) -> FloatArray:
         """Return what each member says, (n, n_trees) or (n, n_trees, k)."""
         answers = np.stack([self._answer(m, rows) for m in range(self.n_trees)], axis=1)
         return np.ascontiguousarray(answers[:, :, 1]) if self._k == 2 else answers

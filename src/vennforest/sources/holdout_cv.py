@@ -50,7 +50,7 @@ class Holdout:
     def check_loaded(self) -> None:
         """Nothing to check: a source is used by ``fit`` alone."""
 
-    def parts(
+    def folds(
         self,
         estimator: Any,
         data: TrainingData,
@@ -59,7 +59,7 @@ class Holdout:
         random_state: np.random.RandomState,
         n_jobs: int | None,
     ) -> list[Fold]:
-        """Return one part.
+        """Return one fold.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class Training:
     def check_loaded(self) -> None:
         """Nothing to check: a source is used by ``fit`` alone."""
 
-    def parts(
+    def folds(
         self,
         estimator: Any,
         data: TrainingData,
@@ -131,7 +131,7 @@ class Training:
         random_state: np.random.RandomState,
         n_jobs: int | None,
     ) -> list[Fold]:
-        """Return one part."""
+        """Return one fold."""
         data = data.present()
         return [replace(_part(data.fit(estimator), data), rows=None)]
 
@@ -143,7 +143,7 @@ class Frozen:
     def check_loaded(self) -> None:
         """Nothing to check: a source is used by ``fit`` alone."""
 
-    def parts(
+    def folds(
         self,
         estimator: Any,
         data: TrainingData,
@@ -152,7 +152,7 @@ class Frozen:
         random_state: np.random.RandomState,
         n_jobs: int | None,
     ) -> list[Fold]:
-        """Return one part."""
+        """Return one fold."""
         return [_part(estimator, data.present())]
 
 
@@ -185,7 +185,7 @@ class Folds:
     def check_loaded(self) -> None:
         """Nothing to check: a source is used by ``fit`` alone."""
 
-    def parts(
+    def folds(
         self,
         estimator: Any,
         data: TrainingData,
@@ -194,7 +194,7 @@ class Folds:
         random_state: np.random.RandomState,
         n_jobs: int | None,
     ) -> list[Fold]:
-        """Return a part per fold, or with ``ensemble=False`` one.
+        """Return one per split, or with ``ensemble=False`` one.
 
         Raises
         ------

@@ -67,7 +67,7 @@ class HonestForest:
     def check_loaded(self) -> None:
         """Nothing to check: a source is used by ``fit`` alone."""
 
-    def parts(
+    def folds(
         self,
         estimator: Any,
         data: TrainingData,
@@ -76,7 +76,7 @@ class HonestForest:
         random_state: np.random.RandomState,
         n_jobs: int | None,
     ) -> list[Fold]:
-        """Return one part, whose calibration examples are those that fill the leaves.
+        """Return one fold, whose calibration examples are those that fill the leaves.
 
         Raises
         ------

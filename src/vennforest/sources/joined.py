@@ -17,7 +17,7 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.forest import LeafIndex, Membership
 from vennforest.forest.membership import samples_of
 from vennforest.sources import joined_kernels
-from vennforest.sources.base import Draw, JoinedBlock, Result, TrainingData
+from vennforest.sources.base import JoinedBlock, Result, SampledScores, TrainingData
 from vennforest.sources.draws import HashArray
 from vennforest.sources.ensembles import ForestAnswers, kind_of
 from vennforest.sources.joined_bags import Bags
@@ -211,13 +211,13 @@ class JoinedScorer(EnsembleScorer):
         scores: FloatArray = sums / (counts * self._unit)[:, None]
         return scores[:, 0].copy() if scores.shape[1] == 1 else scores
 
-    def draws(self, X: Any) -> Iterator[Draw]:
-        """Yield the scores of the rows of X; every draw counts the same."""
+    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
+        """Yield the scores of the rows of X; every sample has the same weight."""
         rows = self._rows(X)
         hashes = self.answers.hashes(rows)
         for number in range(self.n_draws):
             joined = JoinedDraw(self, rows, hashes, number)
-            yield Draw(joined.scores(), None, 1, joined)
+            yield SampledScores(joined.scores(), None, 1, joined)
 
     def blocks(
         self, rows: Any, hashes: HashArray, draw: int, alone: bool = False

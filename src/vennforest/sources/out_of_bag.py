@@ -21,7 +21,7 @@ from vennforest._validation import InputError, IntArray, check_option
 from vennforest._warn import warn
 from vennforest.forest import Membership
 from vennforest.forest.packed import Votes
-from vennforest.sources.base import Draw, Fold, TrainingData
+from vennforest.sources.base import Fold, SampledScores, TrainingData
 from vennforest.sources.draws import draw_examples, draw_subsets, mean_over_trees
 from vennforest.sources.ensembles import Answers, ForestAnswers, is_bagged, kind_of, read_bags
 from vennforest.sources.joined import check_joins, joined_scorer
@@ -80,7 +80,7 @@ class OutOfBag:
     def check_loaded(self) -> None:
         """Nothing to check: a source is used by ``fit`` alone."""
 
-    def parts(
+    def folds(
         self,
         estimator: Any,
         data: TrainingData,
@@ -89,7 +89,7 @@ class OutOfBag:
         random_state: np.random.RandomState,
         n_jobs: int | None,
     ) -> list[Fold]:
-        """Return one part; ``seed`` is that of the hash that draws examples.
+        """Return one fold; ``seed`` is that of the hash that draws examples.
 
         Raises
         ------
@@ -282,7 +282,7 @@ class OutOfBagScorer(EnsembleScorer):
 
     @property
     def partial(self) -> bool:
-        """Whether the draws are scores by some of the members."""
+        """Whether scores are by some of the members."""
         return self.subforest != "all"
 
     @property
@@ -331,14 +331,14 @@ class OutOfBagScorer(EnsembleScorer):
         """Number of calibration examples that a score may leave out."""
         return self.membership.n if self.kept is None else len(self.kept)
 
-    def draws(self, X: Any) -> Iterator[Draw]:
-        """Yield the scores of the rows of X; every draw counts the same."""
+    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
+        """Yield the scores of the rows of X; every sample has the same weight."""
         rows = self._rows(X)
         if self.subforest == "all":
-            yield Draw(self.answers.mean(rows), None, 1)
+            yield SampledScores(self.answers.mean(rows), None, 1)
             return
         if self.subforest == "exchangeable" and self.n_draws == "all":
-            yield from self._every_draw(rows)
+            yield from self._every_sample(rows)
             return
         n_draws = 1 if self.n_draws == "all" else self.n_draws
         hashes = self.answers.hashes(rows)
@@ -346,21 +346,21 @@ class OutOfBagScorer(EnsembleScorer):
         for draw, left_out in enumerate(drawn):
             examples = left_out if self.kept is None else self.kept[left_out]
             if self.subforest == "exchangeable":
-                yield Draw(self.answers.mean(rows, self.membership, examples), left_out, 1)
+                yield SampledScores(self.answers.mean(rows, self.membership, examples), left_out, 1)
             else:
                 sizes = self._counts[examples]
                 subsets = draw_subsets(hashes, self.seed + 1 + draw, sizes, self.answers.n_trees)
                 own = Membership.from_dense(np.ascontiguousarray(subsets.T))
-                yield Draw(self.answers.mean(rows, own, np.arange(len(hashes))), None, 1)
+                yield SampledScores(self.answers.mean(rows, own, np.arange(len(hashes))), None, 1)
 
     @cached_property
     def _counts(self) -> IntArray:
         """Number of members that did not see each training example."""
         return self.membership.counts()
 
-    def _every_draw(self, rows: Any) -> Iterator[Draw]:
+    def _every_sample(self, rows: Any) -> Iterator[SampledScores]:
         """Yield the scores under every calibration example's members, without randomness."""
-        answers = self.answers.each(rows)
+        answers = self.answers.per_member(rows)
         members = self.membership.dense()
         if self.kept is not None:
             members = members[:, self.kept]
@@ -371,4 +371,4 @@ class OutOfBagScorer(EnsembleScorer):
             some = np.arange(first, min(n, first + at_once))
             means = mean_over_trees(answers, members[:, some].astype(np.float64), counts[some])
             flat = means.reshape(len(some) * m, *means.shape[2:])
-            yield Draw(flat, np.repeat(some, m), len(some))
+            yield SampledScores(flat, np.repeat(some, m), len(some))

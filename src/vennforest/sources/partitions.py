@@ -18,7 +18,7 @@ from vennforest._loaded import expect, expect_array, expect_number
 from vennforest._validation import FloatArray, InputError, IntArray, check_count, check_option
 from vennforest.forest import Membership
 from vennforest.forest.packed import Votes
-from vennforest.sources.base import Draw, Fold, TrainingData
+from vennforest.sources.base import Fold, SampledScores, TrainingData
 from vennforest.sources.draws import draw_examples
 from vennforest.sources.ensembles import ForestAnswers
 
@@ -88,7 +88,7 @@ class Partitions:
         check_option(self.subforest, PartitionSubforest, "subforest")
         check_option(self.votes, Votes, "votes")
 
-    def parts(
+    def folds(
         self,
         estimator: Any,
         data: TrainingData,
@@ -97,7 +97,7 @@ class Partitions:
         random_state: np.random.RandomState,
         n_jobs: int | None,
     ) -> list[Fold]:
-        """Return one part.
+        """Return one fold.
 
         Raises
         ------
@@ -303,7 +303,7 @@ class PartitionScorer:
 
     @property
     def partial(self) -> bool:
-        """Whether the draws are scores by some of the trees."""
+        """Whether scores are by some of the trees."""
         return self.subforest != "all"
 
     @property
@@ -315,16 +315,16 @@ class PartitionScorer:
         """Return the scores of the rows of X by every tree, (m,) or (m, k)."""
         return self.answers.mean(self.answers.check(X))
 
-    def draws(self, X: Any) -> Iterator[Draw]:
-        """Yield the scores of the rows of X; every draw counts the same."""
+    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
+        """Yield the scores of the rows of X; every sample has the same weight."""
         rows = self.answers.check(X)
         if self.subforest == "all":
-            yield Draw(self.answers.mean(rows), None, 1)
+            yield SampledScores(self.answers.mean(rows), None, 1)
             return
         hashes = self.answers.hashes(rows)
         for left_out in draw_examples(hashes, self.seed, self.n_draws, len(self.homes)):
             scores = self.answers.mean(rows, self.membership, self.homes[left_out])
-            yield Draw(scores, left_out, 1)
+            yield SampledScores(scores, left_out, 1)
 
     def check_loaded(self) -> None:
         """Refuse partitions that there are none of, or that no tree may score.

@@ -56,7 +56,7 @@ class EnsembleScorer:
         return self.answers.mean(self._rows(X))
 
     @property
-    def few(self) -> bool:
+    def small_ensemble(self) -> bool:
         """Whether a point takes scores by subforests."""
         return self.answers.n_trees < FEW_TREES
 

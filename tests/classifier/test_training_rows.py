@@ -22,10 +22,10 @@ from vennforest import (
     PlattScaling,
     TransductiveClassifier,
     VennAbers,
-    _training_rows,
     cross_val_multiprobability,
 )
 from vennforest.calibrators.methods import METHODS
+from vennforest.classifier import training_rows
 from vennforest.sources import HonestForest
 from vennforest.tables import table_pipeline
 
@@ -49,7 +49,7 @@ def flipped(y, i):
 
 @pytest.fixture(autouse=True)
 def fewer_folds(monkeypatch):
-    monkeypatch.setattr(_training_rows, "FOLDS", 2)
+    monkeypatch.setattr(training_rows, "FOLDS", 2)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -10,8 +10,6 @@ import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from vennforest._loaded import expect
-from vennforest._shifted import ShiftedPrior
-from vennforest._training_rows import predict_training_rows
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.group_correction import (
@@ -20,6 +18,8 @@ from vennforest.calibrators.group_correction import (
     choose_ridge,
     correction,
 )
+from vennforest.classifier.shifted import ShiftedPrior
+from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.groups.cells import (
     Cell,
     GroupedFold,

@@ -39,9 +39,9 @@ import sklearn.calibration
 import sklearn.ensemble  # noqa: F401
 
 PATIENCE = float(os.environ.get("VENNFOREST_PATIENCE", "1"))
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parent / "src" / "vennforest"
-ROOMS = (
+TEST_FILES = (
     "sources/test_*.py",
     "forest/test_*.py",
     "calibrators/test_[ceijlv]*.py",  # of the changed calibrators, and of all calibrators
@@ -50,7 +50,7 @@ ROOMS = (
     "calibrators/test_fit_counts.py",
     "calibrators/test_to_json.py",
     "test_multiprobability.py",
-    "test_training_rows.py",
+    "classifier/test_training_rows.py",
 )
 """Tests that mutants meet."""
 MODULES = sorted(
@@ -133,7 +133,7 @@ def said(node):
 def functions(tree):
     """Yield the functions of a module and the methods of its classes, with their names.
 
-    Without what looks at model files: those tests are of another room (``make fuzz``).
+    Without what looks at model files: those tests are in another folder (``make fuzz``).
     """
     for node in tree.body:
         if isinstance(node, FUNCTION):
@@ -277,7 +277,7 @@ def run(tasks, jobs, folder, stop=float("inf")):
 
 def look_up(state, jobs, folder, save):
     """Find out how long every test takes and which functions it calls, file by file."""
-    files = [file.as_posix() for room in ROOMS for file in sorted(TESTS.glob(room))]
+    files = [file.as_posix() for pattern in TEST_FILES for file in sorted(TESTS.glob(pattern))]
     tasks = [(file, lambda file=file: ([file],)) for file in files if file not in state["files"]]
     for file, _, found in run(tasks, jobs, folder):
         if "seconds" not in found:
@@ -334,7 +334,7 @@ def main():
     state = {"files": {}, "results": {}}
     if options.state.exists():
         state = json.loads(options.state.read_text())
-    same = json.loads((TESTS / "equivalent_mutants.json").read_text("utf-8"))
+    same = json.loads((Path(__file__).parent / "equivalent_mutants.json").read_text("utf-8"))
     stop = time.monotonic() + options.seconds if options.seconds else float("inf")
     folder = Path(tempfile.mkdtemp())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # Without a number a script takes the name of its picture.
 SMALL = {"million_rows": ["4000", "10"], "first_steps": []}

@@ -9,7 +9,7 @@ import pytest
 
 from vennforest.papers.protocol.page import heading
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 try:

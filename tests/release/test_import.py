@@ -31,10 +31,10 @@ def test_every_name_is_there():
     for name in vennforest.__all__:
         assert getattr(vennforest, name) is not None
         assert name in dir(vennforest)
-    for room in (
+    for module in (
         path.parent.name for path in Path(vennforest.__file__).parent.glob("*/__init__.py")
     ):
-        assert getattr(vennforest, room) is import_module(f"vennforest.{room}"), room
+        assert getattr(vennforest, module) is import_module(f"vennforest.{module}"), module
     scope = {}
     exec("from vennforest import *", scope)
     assert scope["VennAbers"] is vennforest.VennAbers

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 spec = importlib.util.spec_from_file_location("make_grid", ROOT / "docs" / "make_grid.py")
 make_grid = importlib.util.module_from_spec(spec)

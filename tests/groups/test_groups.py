@@ -24,10 +24,10 @@ import vennforest.tables
 from vennforest import CalibratedClassifier, MatrixScaling, Venn, VennAbers
 from vennforest.calibrators.group_correction import RIDGES, GroupCorrection, choose_ridge
 from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.classifier.prediction import predict_once, predict_together
 from vennforest.decisions import prediction_sets
 from vennforest.groups import Grouping, Groups
 from vennforest.groups.cells import assign
-from vennforest.prediction import predict_once, predict_together
 from vennforest.sources import Fold, HonestForest, ModelScorer, model_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
@@ -239,7 +239,7 @@ def test_each_group_is_as_if_calibrated_alone(settings, k):
         for part in model._parts:
             mine = part.by == group
             assert 0 < mine.sum() < len(mine)
-            draws = list(part.scorer.draws(new[rows]))
+            draws = list(part.scorer.sampled_scores(new[rows]))
             if draws[0].joined is not None or draws[0].left_out is not None:
                 break
             calibrator = clone(model._get_calibrator(part.estimator)).fit(
@@ -276,7 +276,7 @@ def test_left_out_and_joined_examples_are_those_of_the_group(subforest):
     gone = 0
     for i, row in enumerate(new):
         mine = np.flatnonzero(part.by == row[2])
-        labels, (draw,) = model.classes_[part.codes], part.scorer.draws(row[None])
+        labels, (draw,) = model.classes_[part.codes], part.scorer.sampled_scores(row[None])
         calibrator = VennAbers("log")
         if subforest == "exchangeable":
             rows = np.setdiff1d(mine, draw.left_out)
@@ -316,7 +316,7 @@ def test_whole_groups_of_rows_leave_from_every_cell():
     new, _ = problem(2, 40, seed=1)
     found = model.predict_multiprobability(new)
     for i, row in enumerate(new):
-        (draw,) = part.scorer.draws(row[None])
+        (draw,) = part.scorer.sampled_scores(row[None])
         mine = (part.by == row[2]) & (part.groups != part.groups[draw.left_out[0]])
         m = VennAbers("log").fit(part.scores[mine], part.codes[mine], classes=[0, 1])
         m = m.predict_multiprobability(draw.scores)
@@ -506,7 +506,7 @@ def test_sources_hand_groups_on():
     X, y = problem()
 
     class Silent:
-        def parts(self, estimator, data, *, seed, random_state, n_jobs):
+        def folds(self, estimator, data, *, seed, random_state, n_jobs):
             model = data.fit(estimator)
             scores = model_scores(model, data.X, data.classes)
             scorer = ModelScorer(model, data.classes)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
 try:
     from interface import interface_pages, public_modules

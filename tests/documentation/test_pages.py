@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FENCE = re.compile(r"^``` ?(?:python|\{ \.python \})\n(.*?)^```$", re.M | re.S)
 # These need servers, or packages that the tests do not install.

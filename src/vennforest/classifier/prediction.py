@@ -14,7 +14,7 @@ from vennforest.calibrators.bounded import has_bounds, merged, takes_joined
 from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
-from vennforest.sources import Draw, Fold, Joined
+from vennforest.sources import Fold, Joined, SampledScores, whole_scores
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 
@@ -97,7 +97,7 @@ def _predict_part(
     total = 0
     sums: list[FloatArray] = []
     scores: FloatArray = np.empty(0)
-    for scores, left_out, draws, joined in part.scorer.draws(X):
+    for scores, left_out, samples, joined in part.scorer.sampled_scores(X):
         if point is not None and not bounds:
             break
         if has_bounds(calibrator):
@@ -111,10 +111,10 @@ def _predict_part(
                 answer.append(merged(calibrator, found, scores))
         else:
             answer = [calibrator.predict_proba(scores)]
-        if draws > 1:
-            answer = [a.reshape(draws, -1, a.shape[1]).sum(axis=0) for a in answer]
+        if samples > 1:
+            answer = [a.reshape(samples, -1, a.shape[1]).sum(axis=0) for a in answer]
         sums = answer if not sums else [s + a for s, a in zip(sums, answer, strict=True)]
-        total += draws
+        total += samples
     means = sums if total == 1 else [s / total for s in sums]
     p = means.pop() if point is None else _point(part, point, X, None if partial else scores)
     if not means:
@@ -124,7 +124,7 @@ def _predict_part(
 
 
 def _few(part: Fold) -> bool:
-    return bool(getattr(part.scorer, "few", False))
+    return bool(getattr(part.scorer, "small_ensemble", False))
 
 
 def _point(part: Fold, point: Any, X: Any, of_all: FloatArray | None) -> FloatArray:
@@ -166,19 +166,11 @@ def _bounds(
     return Multiprobability(lower, upper, classes)
 
 
-def whole_scores(part: Fold, X: Any) -> FloatArray:
-    """Return the scores (m,) or (m, k) of the rows of X by the whole model of a part."""
-    if getattr(part.scorer, "partial", False):
-        scores: FloatArray = part.scorer.whole(X)  # type: ignore[attr-defined]
-        return scores
-    return next(iter(part.scorer.draws(X))).scores
-
-
 @dataclass(frozen=True)
 class _Recorded:
     """Scores that were taken before, in the place of a scorer."""
 
-    taken: list[Draw]
+    taken: list[SampledScores]
     of_all: FloatArray
     of_parts: list[FloatArray]
 
@@ -187,14 +179,14 @@ class _Recorded:
     @classmethod
     def of(cls, scorer: Any, X: Any) -> Self:
         """Take the scores of the rows of X."""
-        taken = list(scorer.draws(X))
+        taken = list(scorer.sampled_scores(X))
         partial = getattr(scorer, "partial", False)
-        few = getattr(scorer, "few", False)
+        few = getattr(scorer, "small_ensemble", False)
         of_all = scorer.whole(X) if partial else taken[0].scores
         return cls(taken, of_all, scorer.point_scores(X) if few else [])
 
     @property
-    def few(self) -> bool:
+    def small_ensemble(self) -> bool:
         """Whether a point takes scores by subforests."""
         return bool(self.of_parts)
 
@@ -206,7 +198,7 @@ class _Recorded:
         """Return the scores by the whole model; the rows do not count."""
         return self.of_all
 
-    def draws(self, X: Any) -> Iterator[Draw]:
+    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
         """Yield them; the rows do not count."""
         return iter(self.taken)
 

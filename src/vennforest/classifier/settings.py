@@ -11,13 +11,13 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
-from vennforest._grouped import ByGroups
 from vennforest._validation import InputError, check_option
 from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, Venn
 from vennforest.calibrators.bounded import has_bounds, leaves_out, no_bounds
 from vennforest.calibrators.methods import METHODS, check_method, make_calibrator
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
+from vennforest.classifier.grouped import ByGroups
 from vennforest.forest.packed import Votes
 from vennforest.groups import Groups
 from vennforest.sources import Folds, Frozen, Holdout, OutOfBag, Source, Subforest, Training
@@ -34,12 +34,14 @@ OUT_OF_BAG: dict[str, Any] = {"subforest": "all", "votes": "soft", "n_draws": 1}
 
 
 def has_bounds_of(model: Settings) -> bool:
+    """Return whether the method of a classifier gives bounds."""
     method = model.method
     known = METHODS.get(method) if isinstance(method, str) else None
     return has_bounds(method) or (known is not None and known.bounds)
 
 
 def bounds_unavailable_reason(model: Settings) -> str | None:
+    """Return why the method of a classifier gives no bounds, None if it does."""
     return None if has_bounds_of(model) else no_bounds(model.method)
 
 
@@ -123,7 +125,7 @@ class Settings(ByGroups, BaseEstimator):
     def _check_parameters(self) -> None:
         if not isinstance(self.method, Calibrator):
             check_method(self.method)
-        if not callable(getattr(self.calibrate_on, "parts", None)):
+        if not callable(getattr(self.calibrate_on, "folds", None)):
             check_option(self.calibrate_on, CalibrateOn, "calibrate_on")
         elif isinstance(self.calibrate_on, type):
             name = self.calibrate_on.__name__

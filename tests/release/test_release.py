@@ -8,7 +8,7 @@ import pytest
 
 import vennforest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 WORKFLOW = (ROOT / ".github/workflows/ci.yml").read_text("utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")

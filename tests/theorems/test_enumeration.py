@@ -20,7 +20,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-import oracle
+from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn import taxonomies as tx
 from vennforest.calibrators.venn.calibrator import Venn
@@ -218,7 +218,7 @@ def deviation_of_folds(bag, cv):
         model.fit(X, labels)
         pairs = zip(model._parts, model._calibrators, strict=True)
         for fold, (part, calibrator) in enumerate(pairs):
-            (draw,) = part.scorer.draws(np.array([[x]], float))
+            (draw,) = part.scorer.sampled_scores(np.array([[x]], float))
             m = calibrator.predict_multiprobability(draw.scores)
             sums[fold].add(y, of_two(m.p0[0], m.p1[0], y, len(part.scores) + 1))
     return max(fold.deviation() for fold in sums.values())

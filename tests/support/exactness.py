@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
-import oracle
-from cases import draw_scores, draw_weights
+from oracles import formulas as oracle
+from support.cases import draw_scores, draw_weights
 from vennforest import Venn, VennAbers
 from vennforest.calibrators.venn.taxonomies import NAMED
 

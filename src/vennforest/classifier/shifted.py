@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._fitted import FittedAttributes
 from vennforest._loaded import expect, expect_array
 from vennforest._validation import FloatArray
+from vennforest.classifier.fitted import FittedAttributes
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
     PriorEstimate,

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-import oracle
+from oracles import formulas as oracle
 from vennforest import (
     CalibratedClassifier,
     IsotonicCalibration,
@@ -34,7 +34,7 @@ from vennforest import (
 )
 from vennforest.calibrators.confidence import confidence_intervals
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.prediction import predict_once, predict_together
+from vennforest.classifier.prediction import predict_once, predict_together
 from vennforest.sources import Folds, Holdout
 
 ALL_METHODS = [

@@ -30,8 +30,8 @@ from pathlib import Path
 import numpy as np
 
 import vennforest
-from forging import array_of, bytes_of, parts_of, states, write_parts
 from models import make
+from support.forging import array_of, bytes_of, parts_of, states, write_parts
 from vennforest._validation import InputError
 from vennforest.persistence.archive import FORMAT, read_header
 

@@ -15,12 +15,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._available import available_unless
 from vennforest._loaded import expect, expect_labels, same_labels
-from vennforest._settings import (
-    CalibrateOn,
-    ClassifierMerge,
-    Settings,
-    bounds_unavailable_reason,
-)
 from vennforest._validation import (
     FloatArray,
     check_weights,
@@ -30,15 +24,21 @@ from vennforest._validation import (
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.forest.packed import Votes
-from vennforest.groups import Grouping, Groups
-from vennforest.multiprobability import Multiprobability
-from vennforest.prediction import (
+from vennforest.classifier.prediction import (
     Prediction,
     confidence_of_parts,
     predict_parts,
     put_together,
 )
+from vennforest.classifier.settings import (
+    CalibrateOn,
+    ClassifierMerge,
+    Settings,
+    bounds_unavailable_reason,
+)
+from vennforest.forest.packed import Votes
+from vennforest.groups import Grouping, Groups
+from vennforest.multiprobability import Multiprobability
 from vennforest.sources import (
     Fold,
     Source,
@@ -380,19 +380,19 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         splits = np.random.RandomState(0) if self.random_state is None else random_state
 
-        def parts(source: Source) -> list[Fold]:
+        def folds(source: Source) -> list[Fold]:
             return list(
-                source.parts(estimator, data, seed=seed, random_state=splits, n_jobs=self.n_jobs)
+                source.folds(estimator, data, seed=seed, random_state=splits, n_jobs=self.n_jobs)
             )
 
         if self.calibrate_on != "auto" or name != "oob":
-            return parts(self._source(name))
+            return folds(self._source(name))
         try:
-            return parts(self._source("oob"))
+            return folds(self._source("oob"))
         except (BagsError, StepsError) as error:
             # Found out by looking at what was fitted, so that a fit is lost; never a guarantee.
             self.calibrate_on_, self.calibrate_on_reason_ = "cv", error.reason
-            return parts(self._source("cv"))
+            return folds(self._source("cv"))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return calibrated probabilities.
@@ -521,7 +521,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         expect_labels(self.classes_)
         parts, calibrators = self._parts, self._calibrators
         expect(isinstance(parts, list | tuple) and parts, "_parts must be a list of one or more")
-        expect(all(isinstance(part, Fold) for part in parts), "_parts must be Parts")
+        expect(all(isinstance(part, Fold) for part in parts), "_parts must be Folds")
         expect(isinstance(calibrators, list), "_calibrators must be a list")
         expect(len(parts) == len(calibrators), "_calibrators must be as many as _parts")
         for part, calibrator in zip(parts, calibrators, strict=True):

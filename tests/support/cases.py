@@ -1,4 +1,4 @@
-"""Drawn cases that tests of several rooms share."""
+"""Drawn cases that tests of several modules share."""
 
 import numpy as np
 
