@@ -168,3 +168,34 @@ def ratios(places, theta, W, Y, below, above, largest, out):
         low = places[number] // 2
         high = low + places[number] % 2
         out[number], _ = ratio(theta[number], low, high, W, Y, below, above, largest)
+
+
+@kernel
+def drawn_ratios(W, positive, places, theta, out):
+    """Fill ``out`` (draws, n) with ``ratios`` of other labels at the same scores.
+
+    ``positive`` (draws, m) is the positive weight at each score in every draw.
+    """
+    nodes = len(W)
+    Y, mirrored_W, mirrored_Y = np.zeros(nodes), np.empty(nodes), np.empty(nodes)
+    below = (
+        np.empty(nodes),
+        np.empty(nodes, np.int32),
+        np.empty(nodes, np.int32),
+        np.empty(nodes),
+    )
+    above = (
+        np.empty(nodes),
+        np.empty(nodes, np.int32),
+        np.empty(nodes, np.int32),
+        np.empty(nodes),
+    )
+    for draw in range(len(positive)):
+        for i in range(nodes - 1):
+            Y[i + 1] = Y[i] + positive[draw, i]
+        for i in range(nodes):
+            mirrored_W[i] = W[-1] - W[nodes - 1 - i]
+            mirrored_Y[i] = mirrored_W[i] - (Y[-1] - Y[nodes - 1 - i])
+        grow(W, Y, below[0], below[1], below[2], below[3])
+        grow(mirrored_W, mirrored_Y, above[0], above[1], above[2], above[3])
+        ratios(places, theta, W, Y, below, above, below[3][-1], out[draw])
