@@ -6,7 +6,7 @@ PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(PROGRAMS)
 JOBS ?= 2
 
-.PHONY: help install report test coverage test-slow test-lowest test-newest test-boosters test-engines \
+.PHONY: help install report papers test coverage test-slow test-lowest test-newest test-boosters test-engines \
 	test-mlflow test-nojit test-sdist fuzz exact mutants audit models check lint types imports docs pictures \
 	notebook compare bench bench-large dist release-check clean
 
@@ -19,8 +19,12 @@ $(VENV)/.user: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[all]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(VENV)/.user
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+$(VENV)/.experiments: experiments/pyproject.toml | $(VENV)/.user
+	$(BIN)/python -m pip install --quiet --editable . --editable experiments
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.experiments | $(VENV)/.user
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --editable experiments
 	@touch $@
 
 install: $(VENV)/.user  ## create .venv with the library and everything a user may want
@@ -28,12 +32,17 @@ install: $(VENV)/.user  ## create .venv with the library and everything a user m
 report: $(VENV)/.user  ## write report.html for the breast cancer data that scikit-learn ships
 	$(BIN)/vennforest report --example breast-cancer -o report.html
 
-test: $(VENV)/.dev  ## run the tests and doctests
+# Needs the paper's data sets: in the folder VENNFOREST_DATA, or else from OpenML.
+papers: $(VENV)/.experiments  ## install the experiments, list their data sets, run one paper small
+	$(BIN)/vennforest datasets
+	$(BIN)/vennforest reproduce johansson2018 --datasets colic --repeats 1 --folds 2 --set trees=50
+
+test: $(VENV)/.dev  ## run the tests and doctests of the library and of the experiments
 	$(BIN)/python -m pytest -n $(JOBS)
 
 MEASURED = --cov --cov-append --cov-report=
 # Every branch of these is reached by a test, that of a compiled loop where it is not compiled.
-COVERED_WHOLLY = src/vennforest/calibrators/*,src/vennforest/sources/*,src/vennforest/forest/*,$\
+COVERED_WHOLLY = src/vennforest/calibrators/*,src/vennforest/export/*,src/vennforest/sources/*,src/vennforest/forest/*,$\
 	src/vennforest/multiprobability.py,src/vennforest/_bounds_kernels.py
 
 # Uncompiled loops first, so that what pytest says last is about all the tests.
@@ -53,7 +62,7 @@ $(VENV)-lowest/.made: pyproject.toml scripts/lowest.py
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(PYTHON) scripts/lowest.py > $(VENV)-lowest/constraints.txt
 	$(VENV)-lowest/$(PROGRAMS)/python -m pip install --quiet --constraint $(VENV)-lowest/constraints.txt \
-		--editable '.[peers,test]'
+		--editable '.[peers,test]' --editable experiments
 	@touch $@
 
 $(VENV)-boosters/.made: pyproject.toml
@@ -108,7 +117,7 @@ test-sdist: $(VENV)/.dev  ## run the tests from the source distribution
 test-newest:  ## run the tests with the newest version of every dependency
 	$(PYTHON) -m venv --clear $(VENV)-newest
 	$(VENV)-newest/$(PROGRAMS)/python -m pip install --quiet --upgrade --upgrade-strategy eager \
-		--editable '.[peers,test]'
+		--editable '.[peers,test]' --editable experiments
 	$(VENV)-newest/$(PROGRAMS)/python -m pytest -n $(JOBS)
 
 COUNT ?= 100000
@@ -146,7 +155,7 @@ imports: $(VENV)/.dev
 
 check: lint types imports $(if $(COVERAGE),coverage,test)  ## everything that must be green before a change lands
 
-$(VENV)/.docs: pyproject.toml | $(VENV)/.user
+$(VENV)/.docs: pyproject.toml $(VENV)/.experiments | $(VENV)/.user
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	@touch $@
 
@@ -170,13 +179,16 @@ dist: $(VENV)/.dev  ## build the wheel and the source distribution, look into th
 	rm -rf dist $(VENV)-dist
 	$(BIN)/python -m pip install --quiet --editable '.[release]'
 	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --outdir dist experiments
 	$(BIN)/python -m twine check --strict dist/*
-	$(BIN)/python scripts/check_dist.py dist
+	$(BIN)/python scripts/check_dist.py dist $(RELEASE_TAG)
 	$(PYTHON) -m venv $(VENV)-dist
 	$(VENV)-dist/$(PROGRAMS)/python -m pip install --quiet dist/vennforest-*.whl
 	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py
 	$(VENV)-dist/$(PROGRAMS)/python -m pip install --quiet "$$(ls dist/vennforest-*.whl)[all]"
 	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py --all
+	$(VENV)-dist/$(PROGRAMS)/python -m pip install --quiet --find-links dist dist/vennforest_experiments-*.whl
+	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py --experiments
 	$(VENV)-dist/$(PROGRAMS)/python scripts/licences.py
 	$(VENV)-dist/$(PROGRAMS)/python -m pip check
 	$(VENV)-dist/$(PROGRAMS)/python scripts/check_installed.py
@@ -197,11 +209,11 @@ BENCH = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest benchma
 # In an environment of its own: some of the packages bring a gigabyte.
 $(VENV)-compare/.made: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)-compare
-	$(VENV)-compare/$(PROGRAMS)/python -m pip install --quiet --editable '.[compare]'
+	$(VENV)-compare/$(PROGRAMS)/python -m pip install --quiet --editable '.[compare]' --editable experiments
 	@touch $@
 
 compare: $(VENV)-compare/.made  ## compare with the other packages and write docs/compare.md
-	OMP_NUM_THREADS=1 $(VENV)-compare/$(PROGRAMS)/python -m benchmarks.compare $(COMPARE)
+	OMP_NUM_THREADS=1 $(VENV)-compare/$(PROGRAMS)/python -m experiments.studies.compare $(COMPARE)
 
 bench: $(VENV)/.dev  ## measure every speed target beside its peer and print the table
 	$(BENCH)

@@ -10,7 +10,13 @@ import ast
 from importlib.util import find_spec
 from pathlib import Path
 
-SOURCE = Path(find_spec("vennforest").origin).parents[1]  # of what is installed, in place or not
+PACKAGES = ("vennforest", "vennforest_experiments")
+
+
+def sources():
+    """Return the folders of the packages that are installed, in place or not."""
+    found = [find_spec(name) for name in PACKAGES]
+    return [Path(spec.origin).parent for spec in found if spec is not None]
 
 
 def literal_all(path):
@@ -32,11 +38,12 @@ def public_modules():
     """Return the modules that users import from, with their names: ``{module: (path, names)}``.
 
     A module is public if no part of its name begins with ``_``, it has ``__all__``, and no package
-    above it but ``vennforest`` has one, from which its names would be taken instead.
+    above it but the outermost has one, from which its names would be taken instead.
     """
     found = {}
-    for path in sorted((SOURCE / "vennforest").rglob("*.py")):
-        parts = path.relative_to(SOURCE).with_suffix("").parts
+    for path in (path for folder in sources() for path in sorted(folder.rglob("*.py"))):
+        outer = next(folder for folder in sources() if folder in path.parents)
+        parts = path.relative_to(outer.parent).with_suffix("").parts
         parts = parts[:-1] if parts[-1] == "__init__" else parts
         if any(p.startswith("_") for p in parts) or parts[1:2] in [("commands",), ("cli",)]:
             continue

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from benchmarks.drifts import PROCESSES, stream  # noqa: E402
+from experiments.studies.drifts import PROCESSES, stream  # noqa: E402
 
 from vennforest.monitoring import Monitor, ProtectedClassifier  # noqa: E402
 from vennforest.plots import EvidenceDisplay  # noqa: E402

@@ -1,7 +1,7 @@
-"""Look into the two archives of a release: every file, the licence, the version, the addresses.
+"""Look into the four archives of a release: every file, the licence, the version, the addresses.
 
-``python scripts/check_dist.py DIST`` ends with a message where something is amiss. It reads the
-archives and the working tree, and installs nothing.
+``python scripts/check_dist.py DIST [TAG]`` ends with a message where something is amiss. It reads
+the archives and the working tree, and installs nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from email import message_from_bytes
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Nothing of these folders belongs into an archive.
-LEFT_OUT = (".ci/", ".gitignore")
+# Nothing of these belongs into the archive of the library.
+LEFT_OUT = (".ci/", ".gitignore", "experiments/")
 
 
 def tracked():
@@ -35,47 +35,73 @@ def version():
     return re.search(r'__version__ = "([^"]+)"', text)[1]
 
 
+def sdist_problems(sdist, expected, given):
+    """Yield a sentence for every file that a source distribution lacks or has too many.
+
+    ``expected`` must be in it; of what else is in it, everything must be in ``given``.
+    """
+    with tarfile.open(sdist) as archive:
+        inside = {m.name.partition("/")[2] for m in archive.getmembers() if m.isfile()}
+    for name in sorted(expected - inside):
+        yield f"{sdist.name} must hold {name}"
+    for name in sorted(inside - given - {"PKG-INFO", ".gitignore"}):
+        yield f"{sdist.name} must not hold {name}: it is not under version control"
+
+
+def wheel_problems(wheel, info, source, project):
+    """Yield a sentence for everything amiss with a wheel; ``source`` are its files of code."""
+    with zipfile.ZipFile(wheel) as archive:
+        inside = set(archive.namelist())
+        metadata = message_from_bytes(archive.read(f"{info}/METADATA"))
+        licence = f"{info}/licenses/LICENSE"
+        if licence not in inside:
+            yield f"{wheel.name} must hold the text of the licence"
+        elif archive.read(licence) != (ROOT / "LICENSE").read_bytes():
+            yield f"the licence of {wheel.name} must be LICENSE"
+    for name in sorted(source - inside):
+        yield f"{wheel.name} must hold {name}"
+    for name in sorted(inside - source):
+        if not name.startswith(f"{info}/"):
+            yield f"{wheel.name} must not hold {name}"
+    if metadata["Version"] != version():
+        yield f"the version of {wheel.name} must be {version()}, got {metadata['Version']}"
+    if metadata["License-Expression"] != project["project"]["license"]:
+        yield f"{wheel.name} must name the licence of pyproject.toml"
+
+
 def problems(dist):
     """Yield a sentence for everything that is amiss."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     v = version()
-    [wheel], [sdist] = dist.glob("*.whl"), dist.glob("*.tar.gz")
-    if wheel.name != f"vennforest-{v}-py3-none-any.whl" or sdist.name != f"vennforest-{v}.tar.gz":
-        yield f"{wheel.name} and {sdist.name} must be named for version {v}"
+    expected = {
+        f"{name}-{v}{ending}"
+        for name in ("vennforest", "vennforest_experiments")
+        for ending in ("-py3-none-any.whl", ".tar.gz")
+    }
+    found = {path.name for path in dist.glob("vennforest*")}
+    if found != expected:
+        yield f"{dist} must hold {sorted(expected)}, got {sorted(found)}"
+        return
 
     files = tracked()
-    with tarfile.open(sdist) as archive:
-        inside = {m.name.partition("/")[2] for m in archive.getmembers() if m.isfile()}
-    for name in sorted(files - inside):
-        if not name.startswith(LEFT_OUT):
-            yield f"the source distribution must hold {name}"
-    for name in sorted(inside - files - {"PKG-INFO", ".gitignore"}):
-        yield f"the source distribution must not hold {name}: it is not under version control"
+    library = {name for name in files if not name.startswith(LEFT_OUT)}
+    yield from sdist_problems(dist / f"vennforest-{v}.tar.gz", library, files)
+    own = {n.removeprefix("experiments/") for n in files if n.startswith("experiments/")}
+    source = {name for name in own if name.startswith("src/")}
+    archive = dist / f"vennforest_experiments-{v}.tar.gz"
+    yield from sdist_problems(archive, source | {"README.md", "LICENSE", "pyproject.toml"}, own)
 
-    with zipfile.ZipFile(wheel) as archive:
-        inside = set(archive.namelist())
-        info = f"vennforest-{v}.dist-info"
-        metadata = message_from_bytes(archive.read(f"{info}/METADATA"))
-        licence = f"{info}/licenses/LICENSE"
-        if licence not in inside:
-            yield "the wheel must hold the text of the licence"
-        elif archive.read(licence) != (ROOT / "LICENSE").read_bytes():
-            yield "the wheel's licence must be LICENSE"
-    source = {name.removeprefix("src/") for name in files if name.startswith("src/")}
-    for name in sorted(source - inside):
-        yield f"the wheel must hold {name}"
-    for name in sorted(inside - source):
-        if not name.startswith(f"{info}/"):
-            yield f"the wheel must not hold {name}"
+    for name, sources in (("vennforest", files), ("vennforest_experiments", own)):
+        code = {n.removeprefix("src/") for n in sources if n.startswith("src/")}
+        wheel = dist / f"{name}-{v}-py3-none-any.whl"
+        yield from wheel_problems(wheel, f"{name}-{v}.dist-info", code, project)
 
-    if metadata["Version"] != v:
-        yield f"the wheel's version must be {v}, got {metadata['Version']}"
-    if metadata["License-Expression"] != project["project"]["license"]:
-        yield "the wheel must name the licence of pyproject.toml"
     for name in ("CHANGELOG.md", "CITATION.cff", "packaging/conda-forge/recipe.yaml"):
         if v not in (ROOT / name).read_text("utf-8"):
             yield f"{name} must speak of version {v}"
     addresses = project["tool"]["hatch"]["metadata"]["hooks"]["custom"]
+    with zipfile.ZipFile(dist / f"vennforest-{v}-py3-none-any.whl") as archive:
+        metadata = message_from_bytes(archive.read(f"vennforest-{v}.dist-info/METADATA"))
     told = metadata.get_all("Project-URL") or []
     if any(addresses.values()) != bool(told):
         yield "the wheel must tell the addresses of pyproject.toml"
@@ -88,8 +114,10 @@ def problems(dist):
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     found = list(problems(folder))
+    if sys.argv[2:] not in ([], [f"v{version()}"]):
+        found.append(f"the tag must be v{version()}, got {sys.argv[2]}")
     for sentence in found:
         sys.stderr.write(f"{sentence}\n")
-    for path in sorted(folder.glob("vennforest-*")):
+    for path in sorted(folder.glob("vennforest*")):
         print(hashlib.sha256(path.read_bytes()).hexdigest(), path.name)
     sys.exit(bool(found))

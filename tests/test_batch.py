@@ -15,7 +15,7 @@ import vennforest
 from vennforest import CalibratedClassifier, TransductiveClassifier
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
-from vennforest.calibrators.methods import METHODS, make_calibrator
+from vennforest.calibrators.registry import METHODS, make_calibrator
 from vennforest.tables.vectorize import table_pipeline
 
 pa = pytest.importorskip("pyarrow")
@@ -203,7 +203,7 @@ def test_a_score_that_is_none_is_named_by_its_row(value, shown):
     predictor = BatchPredictor(model, pa.schema([("s", pa.float64())]), columns="s", rows_at_once=4)
     good = pa.record_batch({"s": pa.array(np.full(10, 0.3))})
     bad = pa.record_batch({"s": pa.array([0.1] * 6 + [value, 0.2])})
-    with pytest.raises(InputError, match=rf"got {shown}.* in row 16 of partition 2"):
+    with pytest.raises(InputError, match=rf"got {shown}.* in row 17 of partition 2"):
         list(predictor([good, bad], "partition 2"))
 
 
@@ -212,7 +212,7 @@ def test_what_the_model_refuses_is_named_by_rows():
     model = CalibratedClassifier(LogisticRegression(), calibrate_on="cv", cv=2).fit(X, y)
     schema, batches = batches_of(X.assign(x0=np.where(np.arange(len(X)) == 60, np.nan, X["x0"])))
     predictor = BatchPredictor(model, schema, rows_at_once=50)
-    with pytest.raises(InputError, match=r"refuses rows 50 to 99 of the table: .*NaN"):
+    with pytest.raises(InputError, match=r"refuses rows 51 to 100 of the table: .*NaN"):
         list(predictor(batches))
 
 
@@ -253,5 +253,5 @@ def test_a_score_that_a_calibrator_refuses_is_named_with_its_row():
     s[50] = 1.5
     table = pa.table({"s": s})
     predictor = BatchPredictor(model, table.schema, columns="s", rows_at_once=20)
-    with pytest.raises(InputError, match=r"'s' in row 50 of part 7: scores must be in \[0, 1\]"):
+    with pytest.raises(InputError, match=r"'s' in row 51 of part 7: scores must be in \[0, 1\]"):
         list(predictor(table.to_batches(max_chunksize=30), "part 7"))

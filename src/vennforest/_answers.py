@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vennforest._shown import columns_of
 from vennforest._validation import FloatArray
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.bounded import has_bounds, merged
+from vennforest.calibrators.core.bounded import has_bounds, merged
 from vennforest.classifier.prediction import Prediction
 from vennforest.multiprobability import Multiprobability
 

@@ -15,6 +15,7 @@ from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
 from vennforest.classifier.prediction import Prediction, predict_once
 from vennforest.sources.ensembles import kind_of
+from vennforest.tables.refusals import bad_score, row_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,7 +135,7 @@ class BatchPredictor:
         ------
         InputError
             If a column is missing or of another kind, a score is not finite, or the model refuses
-            rows; with the number of the row, from 0, and ``where``.
+            rows; with the number of the row, from 1, and ``where``.
         """
         done = 0
         for batch in batches:
@@ -187,14 +188,14 @@ class BatchPredictor:
         n = len(next(iter(read.values())))
         if isinstance(self.model, Calibrator):
             scores = matrix_of(read)
-            _check_finite(scores, list(read), where, first)
+            _check_finite(scores, read, where, first)
             given = scores[:, 0] if len(read) == 1 else scores
             try:
                 return of_calibrator(self.model, given)
             except ValueError as error:  # scores of another kind than it was fitted to
-                row = first + first_refused(self.model, given)
+                row = first + first_refused(self.model, given) + 1
                 raise InputError(
-                    f"{' and '.join(map(repr, read))} in row {row} of {where}: {one_line(error)}"
+                    f"{' and '.join(map(repr, read))} in row {row:,} of {where}: {one_line(error)}"
                 ) from error
         try:
             return predict_once(self.model, self._rows(read))
@@ -202,7 +203,8 @@ class BatchPredictor:
             raise InputError(f"{one_line(error)} (in {where})") from error
         except ValueError as error:  # what the model's own checks say of the rows
             raise InputError(
-                f"the model refuses rows {first} to {first + n - 1} of {where}: {one_line(error)}"
+                f"the model refuses rows {first + 1:,} to {first + n:,} of {where}: "
+                f"{one_line(error)}"
             ) from error
 
     def _rows(self, read: dict[str, pa.Array]) -> Any:
@@ -308,13 +310,9 @@ def _numbers(column: pa.Array) -> NDArray[Any]:
     return values
 
 
-def _check_finite(scores: NDArray[Any], names: list[str], where: str, first: int) -> None:
+def _check_finite(scores: NDArray[Any], read: dict[str, pa.Array], where: str, first: int) -> None:
     finite = np.isfinite(scores)
-    if finite.all():
-        return
-    row, column = (int(i) for i in np.argwhere(~finite)[0])
-    value = "NaN or nothing" if np.isnan(scores[row, column]) else str(scores[row, column])
-    raise InputError(
-        f"column {names[column]!r} must hold finite scores, got {value} in row {first + row} of "
-        f"{where}"
-    )
+    if not finite.all():
+        row, column = (int(i) for i in np.argwhere(~finite)[0])
+        name = list(read)[column]
+        raise bad_score(name, read[name][row].as_py(), row_of(first + row, where))

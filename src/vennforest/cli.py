@@ -14,10 +14,10 @@ from vennforest._files import OutputError, one_line
 from vennforest.commands import (  # noqa: F401  # each registers its commands
     model_arguments,
     report_arguments,
-    reproduce_arguments,
     score_arguments,
     watch_arguments,
 )
+from vennforest.commands.added import add_commands
 from vennforest.commands.arguments import Run, app
 from vennforest.commands.home import spare_the_home
 from vennforest.commands.terminal import Stopped, say
@@ -34,15 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         By default those of the process.
     """
     run = Run()
+    typed = list(sys.argv[1:] if arguments is None else arguments)
     spare_the_home()
     with warnings.catch_warnings():
         warnings.showwarning = _warned  # type: ignore[assignment]
         try:
-            code = app(
-                args=list(sys.argv[1:] if arguments is None else arguments),
-                standalone_mode=False,
-                obj=run,
-            )
+            add_commands(app, typed)
+            code = app(args=typed, standalone_mode=False, obj=run)
             sys.stdout.flush()
         except (KeyboardInterrupt, typer.Abort):
             code = STOPPED

@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from oracles import formulas as oracle
-from vennforest.calibrators.beta import BetaCalibration, fit_beta
-from vennforest.calibrators.platt import fit_platt
+from vennforest.calibrators.maps.beta import BetaCalibration, fit_beta
+from vennforest.calibrators.maps.platt import fit_platt
 
 
 def drawn(rng, n, shape):

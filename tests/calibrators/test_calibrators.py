@@ -11,15 +11,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from vennforest.calibrators.beta import BetaCalibration
-from vennforest.calibrators.bostrom import BostromScaling
-from vennforest.calibrators.isotonic import IsotonicCalibration
-from vennforest.calibrators.matrix import MatrixScaling
-from vennforest.calibrators.platt import PlattScaling
+from vennforest.calibrators.maps.beta import BetaCalibration
+from vennforest.calibrators.maps.bostrom import BostromScaling
+from vennforest.calibrators.maps.isotonic import IsotonicCalibration
+from vennforest.calibrators.maps.matrix import MatrixScaling
+from vennforest.calibrators.maps.platt import PlattScaling
+from vennforest.calibrators.maps.quadratic import QuadraticScaling
+from vennforest.calibrators.maps.spline import SplineCalibration
+from vennforest.calibrators.maps.temperature import TemperatureScaling
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.calibrators.quadratic import QuadraticScaling
-from vennforest.calibrators.spline import SplineCalibration
-from vennforest.calibrators.temperature import TemperatureScaling
 
 CALIBRATORS = [
     PlattScaling(),

@@ -8,14 +8,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from vennforest import PlattScaling, VennAbers
 from vennforest._validation import InputError
-from vennforest.calibrators import Calibrator, _logistic, _multinomial, _penalised, json_form
-from vennforest.calibrators._counts import group
-from vennforest.calibrators._logistic import fit_logistic, logistic
-from vennforest.calibrators._multinomial import _Problem, fit_multinomial
-from vennforest.calibrators._penalised import _step
-from vennforest.calibrators.bounded import BoundedCalibrator
-from vennforest.calibrators.formulas import formula
+from vennforest.calibrators import Calibrator
+from vennforest.calibrators.core import logistic as _logistic
+from vennforest.calibrators.core import multinomial as _multinomial
+from vennforest.calibrators.core import penalised as _penalised
+from vennforest.calibrators.core.bounded import BoundedCalibrator
+from vennforest.calibrators.core.label_counts import group
+from vennforest.calibrators.core.logistic import fit_logistic, logistic
+from vennforest.calibrators.core.multinomial import _Problem, fit_multinomial
+from vennforest.calibrators.core.penalised import _step
 from vennforest.calibrators.venn.taxonomies import CallableTaxonomy
+from vennforest.export import json_form
+from vennforest.export.formulas import formula
 
 
 def loss_of(z, negative, positive, weights, b):

@@ -7,8 +7,8 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from oracles import maps
-from vennforest.calibrators._multinomial import _Problem, fit_multinomial
-from vennforest.calibrators.matrix import MatrixScaling
+from vennforest.calibrators.core.multinomial import _Problem, fit_multinomial
+from vennforest.calibrators.maps.matrix import MatrixScaling
 
 STRUCTURES = ["shared", "diagonal", "full"]
 

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
 from oracles import formulas as oracle
-from vennforest.calibrators._logistic import Standard, fit_logistic
-from vennforest.calibrators.platt import PlattScaling, fit_platt
+from vennforest.calibrators.core.logistic import Standard, fit_logistic
+from vennforest.calibrators.maps.platt import PlattScaling, fit_platt
 
 
 def drawn(rng, n=None):

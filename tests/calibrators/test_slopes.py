@@ -9,11 +9,11 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from oracles import maps
-from vennforest.calibrators._logistic import logistic
-from vennforest.calibrators._penalised import Counts, Prior, fit_penalised
-from vennforest.calibrators._slopes import SlopeProblem, basis, integrals
-from vennforest.calibrators.quadratic import QuadraticScaling
-from vennforest.calibrators.spline import ROUGHNESS, SplineCalibration
+from vennforest.calibrators.core.logistic import logistic
+from vennforest.calibrators.core.penalised import Counts, Prior, fit_penalised
+from vennforest.calibrators.maps.quadratic import QuadraticScaling
+from vennforest.calibrators.maps.slopes import SlopeProblem, basis, integrals
+from vennforest.calibrators.maps.spline import ROUGHNESS, SplineCalibration
 
 
 def drawn(rng, n, shape):
@@ -222,7 +222,7 @@ def test_groups_of_many_scores_hardly_move_them(make, monkeypatch):
     s = rng.beta(0.4, 0.4, 40_000)
     y = rng.random(40_000) < 0.1 + 0.8 * s**2
     grouped = make().fit(s, y)
-    monkeypatch.setattr("vennforest.calibrators._counts.FINEST", 50_000)  # none is
+    monkeypatch.setattr("vennforest.calibrators.core.label_counts.FINEST", 50_000)  # none is
     assert_allclose(grouped.predict_proba(s), make().fit(s, y).predict_proba(s), atol=2e-5)
 
 

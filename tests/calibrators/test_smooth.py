@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from vennforest import PlattScaling, ScoreCounts, Venn, VennAbers
 from vennforest._blocks import NUMBERS, blocks, in_blocks
-from vennforest.calibrators._counts import FARTHEST, FINEST
-from vennforest.calibrators.platt import MANY, fit_platt, fit_platt_to_counts
+from vennforest.calibrators.core.label_counts import FARTHEST, FINEST
+from vennforest.calibrators.maps.platt import MANY, fit_platt, fit_platt_to_counts
 from vennforest.calibrators.venn_abers.smooth import _group
 from vennforest.calibrators.venn_abers.step_table import StepTable
 from vennforest.calibrators.venn_abers.sums import Sums

@@ -144,8 +144,6 @@ def test_pickles_and_clones_are_the_same_predictor():
     model = VennAbers("log").fit(scores, y)
     left_out = np.arange(len(y))
     expected = model.predict_multiprobability(scores, left_out)
-    smaller = pickle.dumps(VennAbers("log").fit(scores, y))
-    assert len(pickle.dumps(model)) <= len(smaller)  # what leaving out needs is made again
     for other in (pickle.loads(pickle.dumps(model)), clone(model).fit(scores, y)):
         found = other.predict_multiprobability(scores, left_out)
         assert_array_equal(found.lower, expected.lower)

@@ -83,7 +83,7 @@ def test_boosters_by_name_on_a_page_and_in_its_code(name, k, tmp_path, monkeypat
         pytest.importorskip(extra)
     from vennforest.report import evaluate
     from vennforest.report.page import render
-    from vennforest.report.recipe import recipe
+    from vennforest.report.sections import recipe
 
     monkeypatch.chdir(tmp_path)
     X, y, _, _ = data(k)

@@ -61,30 +61,6 @@ def test_clones_copies_and_pickles_predict_the_same(setup):
     assert not hasattr(clone(model), "classes_")
 
 
-def test_a_pickle_holds_the_forest_once():
-    """The packed trees, and what leaving out needs, are made again where it is loaded."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(2000, 5)), rng.integers(0, 2, 2000)
-    model = CalibratedClassifier(forest(30), random_state=0).fit(X, y)
-    fresh = len(pickle.dumps(model))
-    model.predict_proba(X)
-    assert len(pickle.dumps(model)) <= fresh + 1000
-    own = fresh - len(pickle.dumps(model.estimator_))
-    assert own < 2000 * 60 + 20_000  # scores, counts and bits, not trees and not X
-
-
-def test_what_calibration_keeps_of_an_example_is_a_few_numbers():
-    rng = np.random.default_rng(0)
-    sizes = []
-    for n in (2000, 6000):
-        X, y = rng.normal(size=(n, 50)), rng.integers(0, 2, n)
-        small = forest(20, max_depth=2)
-        model = CalibratedClassifier(small, random_state=0).fit(X, y)
-        sizes.append(len(pickle.dumps(model)) - len(pickle.dumps(model.estimator_)))
-    # score, label, membership (20 bits), the table's score, weight and count, the copy to leave out
-    assert (sizes[1] - sizes[0]) / 4000 < 60
-
-
 def test_parameters_are_kept_as_given():
     calibrator = PlattScaling()
     model = CalibratedClassifier(forest(), method=calibrator, random_state=3)

@@ -26,15 +26,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest._validation import check_weights
-from vennforest.calibrators.beta import BetaCalibration
-from vennforest.calibrators.bostrom import BostromScaling
-from vennforest.calibrators.isotonic import IsotonicCalibration
-from vennforest.calibrators.matrix import MatrixScaling
-from vennforest.calibrators.platt import PlattScaling
+from vennforest.calibrators.maps.beta import BetaCalibration
+from vennforest.calibrators.maps.bostrom import BostromScaling
+from vennforest.calibrators.maps.isotonic import IsotonicCalibration
+from vennforest.calibrators.maps.matrix import MatrixScaling
+from vennforest.calibrators.maps.platt import PlattScaling
+from vennforest.calibrators.maps.quadratic import QuadraticScaling
+from vennforest.calibrators.maps.spline import SplineCalibration
+from vennforest.calibrators.maps.temperature import TemperatureScaling
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.calibrators.quadratic import QuadraticScaling
-from vennforest.calibrators.spline import SplineCalibration
-from vennforest.calibrators.temperature import TemperatureScaling
 
 CALIBRATORS = [
     PlattScaling(),

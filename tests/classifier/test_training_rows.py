@@ -24,7 +24,7 @@ from vennforest import (
     VennAbers,
     cross_val_multiprobability,
 )
-from vennforest.calibrators.methods import METHODS
+from vennforest.calibrators.registry import METHODS
 from vennforest.classifier import training_rows
 from vennforest.sources import HonestForest
 from vennforest.tables import table_pipeline

@@ -102,8 +102,6 @@ def test_names_cannot_steer_the_terminal(folder, tmp_path, capsys, monkeypatch, 
         ("predict", model, evil + ".csv", "-o", evil + ".parquet", "--json"),
         ("predict", model, folder / "data.csv", "-o", evil + ".parquet"),
         ("report", evil + ".csv", "-t", "y", "-o", evil + ".html", "--json", *REPORT),
-        ("datasets", "--data-dir", evil),
-        ("reproduce", evil),
     ):
         run(*command, *debug)
         out, err = capsys.readouterr()

@@ -190,11 +190,15 @@ def test_what_only_the_ordinary_reader_understands(tmp_path, monkeypatch):
 
 
 ERRORS = [
-    ({"s": np.nan}, [], "column 's' must hold scores in every row, got nothing in row 51 of part1"),
-    ({"s": np.inf}, [], "column 's' must hold scores in every row, got inf in row 51 of part1"),
-    ({"s": 1.5}, ["--grid", "score"], "the range of the grid, got 1.5 in row 51 of part1.parquet"),
-    ({"v": None}, ["--weight", "v"], "column 'v' must hold weights in every row, got nothing in "),
-    ({"v": -2.0}, ["--weight", "v"], "not negative, got -2 in row 51 of part1.parquet"),
+    ({"s": np.nan}, [], "column 's' must hold finite scores, got NaN or nothing in row 51 of"),
+    ({"s": np.inf}, [], "column 's' must hold finite scores, got inf in row 51 of"),
+    ({"s": 1.5}, ["--grid", "score"], "the range of the grid, got 1.5 in row 51 of"),
+    (
+        {"v": None},
+        ["--weight", "v"],
+        "column 'v' must hold finite weights that are not negative, got NaN",
+    ),
+    ({"v": -2.0}, ["--weight", "v"], "not negative, got -2 in row 51 of"),
 ]
 
 
@@ -284,7 +288,7 @@ def test_files_of_a_table_that_do_not_fit_together(tmp_path, capsys):
     assert run("calibrate", data, folder=tmp_path) == 0
     frame.loc[200, "s"] = np.nan
     frame.to_parquet(data / "part1.parquet")
-    fails("column 's' must hold scores in every row, got nothing in row 201 of part1", "apply")
+    fails("column 's' must hold finite scores, got NaN or nothing in row 201 of", "apply")
     frame[:0].to_parquet(tmp_path / "none.parquet")
     fails("the target 'y' is missing in every row", given=tmp_path / "none.parquet")
 

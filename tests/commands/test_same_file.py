@@ -75,18 +75,3 @@ def test_other_outputs_are_written(name, folder, capsys, monkeypatch):
     command, _ = COMMANDS[name]
     assert main([*command, "-o", str(folder / "other.csv")]) == 0
     assert (folder / "other.csv").stat().st_size
-
-
-@pytest.mark.parametrize("how", ["itself", "symbolic", "environment"])
-def test_results_are_kept_apart_from_data_sets(how, tmp_path, capsys, monkeypatch):
-    data = tmp_path / "data"
-    data.mkdir()
-    (data / "iris.csv").write_text("a,target\n1,x\n")
-    command = ["reproduce", "johansson2018", "--data-dir", str(data)]
-    if how == "environment":
-        command, how = command[:2], "itself"
-        monkeypatch.setenv("VENNFOREST_DATA", str(data))
-    output = link(how, data, tmp_path / "other")
-    assert main([*command, "-o", str(output)]) == 2
-    assert "the output must not be the folder of data sets" in capsys.readouterr().err
-    assert [path.name for path in data.iterdir()] == ["iris.csv"]

@@ -18,7 +18,7 @@ MODULES = {name: names for name, (_, names) in public_modules().items()}
 
 
 def test_rooms_that_users_import_from_are_public():
-    rooms = ("calibrators", "metrics", "plots", "sources", "datasets", "report", "monitoring")
+    rooms = ("calibrators", "metrics", "plots", "sources", "report", "monitoring")
     assert {f"vennforest.{room}" for room in rooms} | {"vennforest"} <= set(MODULES)
     assert not any(part.startswith("_") for name in MODULES for part in name.split("."))
 

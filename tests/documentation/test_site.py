@@ -3,11 +3,8 @@
 import re
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-
-from vennforest.papers.protocol.page import heading
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -72,13 +69,6 @@ def test_names_of_pages_become_links():
     assert narrow(inside, link) == inside
 
 
-@pytest.mark.parametrize("path", sorted((DOCS / "papers").glob("*.md")), ids=lambda p: p.stem)
-def test_pages_of_papers_are_headed_as_reproduce_heads_them(path):
-    first, _, citation = path.read_text("utf-8").splitlines()[:3]
-    assert first == "# " + heading(SimpleNamespace(title=citation))
-    assert re.fullmatch(r"# .+ \(\d{4}\): [A-Z][^.]+", first)
-
-
 @pytest.mark.parametrize("name", ["defaults", "speed", "grid"])
 def test_pictures_of_tables_are_drawn_from_the_tables_as_they_stand(name):
     pytest.importorskip("matplotlib")
@@ -115,7 +105,3 @@ def test_figures_of_the_tables():
     for methods, rows in grid_figures().values():
         assert {len(row) for row in rows.values()} == {len(methods)}
         assert methods[0] == "none"
-
-
-def test_heading_of_a_title_without_a_year():
-    assert heading(SimpleNamespace(title="Something else")) == "Something else"

@@ -12,7 +12,7 @@ import vennforest
 from support.engine_data import CELLS, check_same, draw_scores, fit_rows, score_names
 from vennforest import CalibratedClassifier, ScoreGrid
 from vennforest._validation import InputError
-from vennforest.calibrators.methods import METHODS
+from vennforest.calibrators.registry import METHODS
 from vennforest.engines import duckdb as engine
 
 pa = pytest.importorskip("pyarrow")
@@ -92,11 +92,15 @@ def test_counts_beyond_floats_are_exact():
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        ("s", np.nan, "column 's' must hold finite scores, got NaN or nothing in row 17 of "),
-        ("s", np.inf, "column 's' must hold finite scores, got inf in row 17 of "),
-        ("s", 1.25, r"must hold scores in \[0, 1\], the range of the grid, got 1.25 in row 17 of "),
-        ("y", None, "column 'y' must hold a label in every row, got none in row 17 of "),
-        ("w", -1, "column 'w' must hold finite weights not below zero, got -1 in row 17 of "),
+        ("s", np.nan, "column 's' must hold finite scores, got NaN or nothing in row 18 of "),
+        ("s", np.inf, "column 's' must hold finite scores, got inf in row 18 of "),
+        ("s", 1.25, r"must hold scores in \[0, 1\], the range of the grid, got 1.25 in row 18 of "),
+        ("y", None, "column 'y' must hold a label in every row, got none in row 18 of "),
+        (
+            "w",
+            -1,
+            "column 'w' must hold finite weights that are not negative, got -1 in row 18 of ",
+        ),
     ],
 )
 def test_a_bad_row_is_named(tmp_path, column, value, said):
@@ -114,9 +118,9 @@ def test_labels_that_are_none(tmp_path):
     duckdb.connect().execute(
         f"COPY (SELECT 0.5 AS s, 'nan'::DOUBLE AS y) TO '{tmp_path / 'one.parquet'}'"
     )
-    with pytest.raises(InputError, match=r"hold a label in every row, got none in row 40 of"):
+    with pytest.raises(InputError, match=r"hold a label in every row, got none in row 41 of"):
         engine.calibrate(tmp_path / "nan.parquet", score="s", target="y")
-    with pytest.raises(InputError, match=r"hold a label in every row, got none in row 0 of"):
+    with pytest.raises(InputError, match=r"hold a label in every row, got none in row 1 of"):
         engine.calibrate(tmp_path / "one.parquet", score="s", target="y")
     days = pd.to_datetime("2026-01-01") + pd.to_timedelta(codes, unit="D")
     frame.assign(y=days).to_parquet(tmp_path / "days.parquet")
@@ -233,7 +237,7 @@ def test_what_predict_refuses_leaves_no_file(tmp_path):
     frame.loc[50, "s"] = np.nan
     files = written(tmp_path, frame)
     output = tmp_path / "out.parquet"
-    with pytest.raises(InputError, match=r"'s' must hold finite scores, got NaN .* in row 50"):
+    with pytest.raises(InputError, match=r"'s' must hold finite scores, got NaN .* in row 51"):
         engine.predict(files, model, output, columns="s")
     assert not output.exists()
     with pytest.raises(InputError, match="the output must not be the data"):

@@ -94,7 +94,7 @@ def test_counts_beyond_floats_are_exact(session):
         ("s", np.nan, "column 's' must hold finite scores, got NaN or nothing in"),
         ("s", 1.5, r"must hold scores in \[0, 1\], the range of the grid, got 1.5 in"),
         ("y", None, "column 'y' must hold a label in every row, got none in"),
-        ("w", -1, "column 'w' must hold finite weights not below zero, got -1 in"),
+        ("w", -1, "column 'w' must hold finite weights that are not negative, got -1 in"),
     ],
 )
 def test_a_bad_row_is_named_by_its_partition(session, column, value, said):

@@ -13,13 +13,10 @@ from sklearn.datasets import make_classification  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 
 from vennforest import metrics  # noqa: E402
-from vennforest.comparison import compare  # noqa: E402
 from vennforest.multiprobability import Multiprobability  # noqa: E402
 from vennforest.plots import (  # noqa: E402
     ClassReliabilityDisplay,
-    CriticalDifferenceDisplay,
     IntervalDisplay,
-    LearningCurveDisplay,
     ReliabilityDisplay,
 )
 
@@ -178,78 +175,6 @@ def test_intervals_from_estimator():
     assert ax.get_title() == "t"
     with pytest.raises(TypeError, match="estimator must have predict_multiprobability, got list"):
         IntervalDisplay.from_estimator([], np.zeros((20, 1)))
-
-
-@pytest.mark.parametrize("log_sizes", [True, False])
-def test_learning_curves(log_sizes):
-    rng = np.random.default_rng(2)
-    sizes = [400, 50, 100, 200]
-    values = {name: rng.random((4, 5)) for name in ("a", "b", LONG)}
-    display = LearningCurveDisplay.from_values(
-        sizes, values, measure="Brier score", plot_options={"log_sizes": log_sizes, "title": "t"}
-    )
-    curve = metrics.learning_curve(sizes, values["b"])
-    np.testing.assert_array_equal(display.lines_[1].get_ydata(), curve.mean)
-    np.testing.assert_array_equal(display.lines_[1].get_xdata(), [50, 100, 200, 400])
-    assert display.ax_.get_ylabel() == "Brier score"
-    assert len(texts(display.ax_)) == 3
-    drawn(display.figure_)
-    if log_sizes:
-        assert [t.get_text() for t in display.ax_.get_xticklabels()] == ["50", "100", "200", "400"]
-    single = LearningCurveDisplay.from_values([1], [[2.0, 3.0]], ax=plt.figure().gca())
-    assert single.ax_.get_legend() is None
-
-
-def test_learning_curve_from_estimator():
-    X, y = make_classification(120, random_state=0)
-    display = LearningCurveDisplay.from_estimator(
-        {"a": LogisticRegression(), "b": LogisticRegression(C=0.01)},
-        X,
-        y,
-        cv=3,
-        scoring="neg_brier_score",
-    )
-    assert display.measure == "neg_brier_score"
-    assert len(display.lines_) == 2
-    assert list(display.curves["a"].sizes) == [8, 26, 44, 62, 80]
-
-
-@pytest.mark.parametrize("k", [2, 3, 10])
-def test_critical_differences_of_a_comparison(k):
-    rng = np.random.default_rng(3)
-    table = rng.random((22, k)) + np.arange(k) / 10
-    names = [f"{LONG} {i}" if i == 1 else f"method {i}" for i in range(k)]
-    result = compare(table, lower_is_better=True, methods=names)
-    display = CriticalDifferenceDisplay.from_comparison(result, title="Brier score")
-    assert len(display.bars_) == len(result.groups("nemenyi"))
-    for bar, group in zip(display.bars_, result.groups("nemenyi"), strict=True):
-        ranks = [result.mean_ranks[names.index(name)] for name in group]
-        np.testing.assert_allclose(bar.get_xdata(), [min(ranks) - 0.04, max(ranks) + 0.04])
-    shown = " ".join(text.get_text() for text in display.ax_.texts)
-    for rank in result.mean_ranks:
-        assert f"{rank:.2f}" in shown
-    assert f"critical difference {result.critical_difference('nemenyi'):.2f}" in shown
-    drawn(display.figure_)
-    no_length = CriticalDifferenceDisplay.from_comparison(result, test="bergmann-hommel")
-    assert "critical" not in " ".join(text.get_text() for text in no_length.ax_.texts)
-
-
-def test_bars_that_meet_are_drawn_at_different_heights():
-    display = CriticalDifferenceDisplay(
-        [1.5, 2.0, 2.9, 3.6], "abcd", groups=["ab", "bc", "cd"], critical_difference=1
-    ).plot()
-    heights = [bar.get_ydata()[0] for bar in display.bars_]
-    assert heights[0] != heights[1] != heights[2]
-    assert heights[0] == heights[2]
-
-
-def test_critical_differences_refuse_what_does_not_fit():
-    with pytest.raises(ValueError, match="names must hold one for each mean rank, got 1"):
-        CriticalDifferenceDisplay([1, 2], ["a"])
-    with pytest.raises(ValueError, match="groups must hold names of methods, got 'c'"):
-        CriticalDifferenceDisplay([1, 2], ["a", "b"], groups=[["a", "c"]])
-    with pytest.raises(ValueError, match=r"mean_ranks must lie in \[1, 2\]"):
-        CriticalDifferenceDisplay([1, 3], ["a", "b"])
 
 
 def test_no_methods_are_refused():

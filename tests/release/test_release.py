@@ -11,6 +11,8 @@ import vennforest
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 WORKFLOW = (ROOT / ".github/workflows/ci.yml").read_text("utf-8")
+PUBLISHING = (ROOT / ".github/workflows/publish.yml").read_text("utf-8")
+EXPERIMENTS = ROOT / "experiments"
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.M))
 
@@ -23,12 +25,27 @@ def test_version(name):
     assert re.search(pattern, (ROOT / name).read_text("utf-8"))
 
 
+@pytest.mark.skipif(not EXPERIMENTS.is_dir(), reason="needs the experiments")
+def test_experiments_are_released_with_the_library():
+    text = (EXPERIMENTS / "src/vennforest_experiments/__init__.py").read_text("utf-8")
+    assert f'__version__ = "{vennforest.__version__}"' in text
+    theirs = tomllib.loads((EXPERIMENTS / "pyproject.toml").read_text("utf-8"))["project"]
+    assert f"vennforest[report]=={vennforest.__version__}" in theirs["dependencies"]
+    for key in ("license", "requires-python", "authors"):
+        assert theirs[key] == PROJECT[key]
+    for ours in PROJECT["classifiers"]:
+        if re.search(r":: Python :: \d", ours):
+            assert ours in theirs["classifiers"]
+
+
 def test_python_versions():
     tested = re.search(r"python: \[(.*)\]", WORKFLOW)[1]
     versions = re.findall(r'"([\d.]+)"', tested)
     prefix = "Programming Language :: Python :: "
     classifiers = [c.removeprefix(prefix) for c in PROJECT["classifiers"] if c.startswith(prefix)]
-    assert [c for c in classifiers if re.fullmatch(r"\d\.\d+", c)] == versions
+    claimed = [c for c in classifiers if re.fullmatch(r"\d\.\d+", c)]
+    assert claimed and set(claimed) <= set(versions)
+    assert claimed[0] == versions[0]
     assert PROJECT["requires-python"] == f">={versions[0]}"
     assert (
         f'python_min: "{versions[0]}"' in (ROOT / "packaging/conda-forge/recipe.yaml").read_text()
@@ -58,7 +75,7 @@ def test_recipe_has_the_same_dependencies():
 
 
 def test_workflow_calls_targets_that_exist_and_nothing_else():
-    commands = re.findall(r"- run: (.*)", WORKFLOW)
+    commands = re.findall(r"- run: (.*)", WORKFLOW + PUBLISHING)
     assert commands
     assert all(re.fullmatch(r"make [a-z-]+", c) for c in commands)
     assert {c.removeprefix("make ") for c in commands} <= TARGETS

@@ -16,15 +16,21 @@ for extra in ("matplotlib", "jinja2", "typer", "skops", "pyarrow"):
 import vennforest  # noqa: E402
 from vennforest import CalibratedClassifier, Multiprobability, VennAbers  # noqa: E402
 from vennforest.cli import main  # noqa: E402
-from vennforest.report import evaluate, report, report_model, report_scores, words  # noqa: E402
-from vennforest.report import levels as level_room  # noqa: E402
+from vennforest.report import (  # noqa: E402
+    answers,
+    evaluate,
+    report,
+    report_model,
+    report_scores,
+)
+from vennforest.report import event as event_module  # noqa: E402
+from vennforest.report.event import cost_threshold, thresholds_of  # noqa: E402
 from vennforest.report.given import class_of_name  # noqa: E402
 from vennforest.report.learners import LEARNERS  # noqa: E402
 from vennforest.report.page import render  # noqa: E402
-from vennforest.report.recipe import recipe  # noqa: E402
+from vennforest.report.sections import recipe  # noqa: E402
 from vennforest.report.splits import forward, grouped, members_of  # noqa: E402
-from vennforest.report.subgroups import holm, parted, subgroups  # noqa: E402
-from vennforest.report.thresholds import cost_threshold, thresholds_of  # noqa: E402
+from vennforest.report.subsets import holm, parted, subgroups  # noqa: E402
 
 COSTS = {"no": {"wait": 0, "treat": 1}, "yes": {"wait": 4, "treat": 1}}
 
@@ -63,17 +69,19 @@ def test_the_first_sentence_says_whether_the_model_knows_anything():
     said = {"No": 0, "Yes": 0, "A little": 0}
     for seed in range(24):  # probabilities that have nothing to do with the labels
         y, p, rng = drawn(150, seed)
-        lead, _ = words.knows(report(rng.permutation(y), p))
+        lead, _ = answers.discrimination(report(rng.permutation(y), p))
         said[next(key for key in said if lead.startswith(key))] += 1
     assert said["No"] >= 20  # 97.5 % by the level of the interval; fewer 1 time in 2,000
     y, p, _ = drawn(400, 1, strength=2.0)
     found = report(y, p)
-    lead, rest = words.knows(found)
-    assert lead.startswith("Yes, ") and f"AUC {found.knowledge.auc:.3f}" in lead
+    lead, rest = answers.discrimination(found)
+    assert lead.startswith("Yes, ") and f"AUC {found.discrimination.auc:.3f}" in lead
     assert "giving every row" in rest[0]
-    lead, _ = words.knows(report(y, 1 - p))
+    lead, _ = answers.discrimination(report(y, 1 - p))
     assert lead.startswith("No: it ranks worse than chance")
-    lead, rest = words.knows(report(y, 0.02 + 0.05 * p))  # ranks as well, and far too low
+    lead, rest = answers.discrimination(
+        report(y, 0.02 + 0.05 * p)
+    )  # ranks as well, and far too low
     assert lead.startswith("A little") and "higher than that of giving" in rest[0]
     assert any("labels say nothing" in sentence for sentence in rest)
     assert found.headline()[0].startswith("Does it know anything about “label”? Yes")
@@ -86,11 +94,11 @@ def test_costs_are_compared_with_the_best_constant_decision():
     decided = np.where(1 - p + p < (4 * p), "treat", "wait")
     paid = np.array([COSTS[a][b] for a, b in zip(y, decided, strict=True)])
     always = min((np.mean([COSTS[a][b] for a in y]), b) for b in ("wait", "treat"))
-    assert found.constant.mean == pytest.approx(always[0] - paid.mean())
-    lead, _ = words.worth(found)
+    assert found.saved.mean == pytest.approx(always[0] - paid.mean())
+    lead, _ = answers.net_benefit(found)
     assert lead.startswith("Yes: ") and f"always “{always[1]}”" in lead
     blind = report(rng.permutation(y), p, costs=COSTS, positive="yes")
-    assert not words.worth(blind)[0].startswith("Yes")
+    assert not answers.net_benefit(blind)[0].startswith("Yes")
     assert "Always “treat”" in render(found)
     # The threshold of these costs: treat where 1 < 4 p.
     assert cost_threshold(found.costs, 1) == pytest.approx(0.25)
@@ -102,7 +110,7 @@ def test_the_positive_class_is_the_rarer_one_unless_named():
     turned = np.where(y == "yes", "a rare one", "common")
     found = report(turned, 1 - p)  # the column is of the second class, "common"
     assert found.label == "a rare one" and "rarer" in found.positive_reason
-    assert found.knowledge.auc > 0.6
+    assert found.discrimination.auc > 0.6
     named = report(turned, p, positive="a rare one")
     assert named.label == "a rare one" and "named" in named.positive_reason
     assert named.measures["Predictions"].brier == found.measures["Predictions"].brier
@@ -164,7 +172,7 @@ def test_scores_are_calibrated_on_the_other_folds():
         mine = found.folds.estimates["venn-abers"]
         np.testing.assert_allclose(mine.p[held], own.predict_proba(scores[held]))
         assert (mine.bounds.lower[held] <= bounds.lower + 1e-12).all()
-    assert found.knowledge.auc > 0.7 and found.origin == "scores"
+    assert found.discrimination.auc > 0.7 and found.origin == "scores"
     with pytest.raises(ValueError, match="in \\[0, 1\\]"):
         report_scores(y, scores, methods=["beta"])
     with pytest.raises(ValueError, match="n_folds must be an integer >= 2, got 1"):
@@ -194,7 +202,7 @@ def test_a_model_judged_on_its_own_rows_says_so():
     model = CalibratedClassifier(forest, random_state=0).fit(X, y)
     own = report_model(model, X, y, n_trained=300)
     assert own.settings["seen"] and "very rows" in own.notes[0]
-    assert words.knows(own)[0].startswith("That cannot be told from these rows")
+    assert answers.discrimination(own)[0].startswith("That cannot be told from these rows")
     fresh = report_model(model, more, labels, n_trained=300)
     assert not fresh.settings["seen"] and "training table of 300 rows" in fresh.notes[0]
     np.testing.assert_array_equal(fresh.folds.estimates["venn-abers"].p, model.predict_proba(more))
@@ -213,13 +221,13 @@ def test_groups_are_never_on_both_sides():
     options = {"n_folds": 4, "n_trees": 20, "methods": ["venn-abers"]}
     loose = evaluate(X, label, **options)
     kept = evaluate(X, label, groups=groups, **options)
-    assert loose.knowledge.auc > 0.9 and not kept.knowledge.above_chance
+    assert loose.discrimination.auc > 0.9 and not kept.discrimination.above_chance
     for fold in range(4):
         held = kept.folds.fold == fold
         assert not set(groups[held]) & set(groups[~held])
     assert kept.settings["calibrate_on"] == "cv" and "groups=groups" in recipe(kept)
-    assert (kept.knowledge.high - kept.knowledge.low) > 0.25  # 40 observations, not 200
-    assert any("40 groups" in sentence for sentence in words.knows(kept)[1])
+    assert (kept.discrimination.high - kept.discrimination.low) > 0.25  # 40 observations, not 200
+    assert any("40 groups" in sentence for sentence in answers.discrimination(kept)[1])
     notes = []
     numbers = members_of(["a", None, "a", "", 1, "1"], 6, notes)
     assert notes == ["2 rows without a group count as a group each."]
@@ -333,9 +341,9 @@ def test_subgroups_are_adjusted_for_their_number():
 def test_levels_hold_what_was_observed(share):
     y, p, _ = drawn(3000, 16, share=share)
     found = report(y, p, positive="yes")
-    rows = level_room.levels(found, "Predictions")
+    rows = event_module.levels(found, "Predictions")
     assert sum(row.n for row in rows) == 3000
-    edges = level_room.STEPS if share < 0.1 else level_room.EVEN
+    edges = event_module.STEPS if share < 0.1 else event_module.EVEN
     slow = []
     for low, high in itertools.pairwise(edges):
         at = (p >= low) & (p < high) if high < 1 else p >= low

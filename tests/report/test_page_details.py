@@ -19,10 +19,10 @@ from vennforest import Multiprobability  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands.report_arguments import report as report_command  # noqa: E402
 from vennforest.commands.report_table import DEFAULTS  # noqa: E402
-from vennforest.report import evaluate, figures, report, words  # noqa: E402
-from vennforest.report.levels import event_of, levels  # noqa: E402
+from vennforest.report import answers, evaluate, figures, report, sections  # noqa: E402
+from vennforest.report.event import event_of, levels  # noqa: E402
 from vennforest.report.page import render  # noqa: E402
-from vennforest.report.rows import uncertain_rows  # noqa: E402
+from vennforest.report.subsets import uncertain_rows  # noqa: E402
 
 
 def run(*arguments):
@@ -87,7 +87,7 @@ def test_shares_on_axes_are_not_rounded_to_others():
 def test_the_rows_of_a_like_probability_are_said_to_be_those():
     y, predictions = with_bounds()
     found = report(y, {"m": predictions})
-    (sentence,) = [s for s in words.meaning(found, "m")[1] if "typical row" in s]
+    (sentence,) = [s for s in answers.bounds_meaning(found, "m")[1] if "typical row" in s]
     n, begin, end, mean, share = re.search(
         r"of the (\d+) rows with one from ([\d.]+) to ([\d.]+), on average ([\d.]+), ([\d.]+) %",
         sentence,
@@ -105,11 +105,11 @@ def test_the_rows_of_a_like_probability_are_said_to_be_those():
 def test_certain_predictions_that_are_all_right():
     y = np.array(["no", "yes"] * 30)
     found = report(y, {"m": (y == "yes").astype(float)})
-    lead, rest = words.believed(found, "m")
+    lead, rest = answers.reliability(found, "m")
     assert lead.startswith("As far as 60 rows")
     assert rest == ["All are 0 or 1, and what was observed agrees with each of them."]
     y[0] = "yes"
-    _, rest = words.believed(report(y, {"m": np.tile([0.0, 1.0], 30)}), "m")
+    _, rest = answers.reliability(report(y, {"m": np.tile([0.0, 1.0], 30)}), "m")
     assert rest[0].startswith("On average they lie 1.7 percentage points")
 
 
@@ -118,7 +118,7 @@ def test_columns_that_are_never_split_on_are_not_shown_as_the_most_split_on():
     X = pd.DataFrame({"size": rng.normal(size=80), "same": "DE"})
     y = np.where(X["size"] + rng.normal(size=80) > 0, "yes", "no")
     found = evaluate(X, y, n_folds=2, n_trees=10, methods=["venn-abers"])
-    assert [name for name, _ in words.data(found)["important"]] == ["size"]
+    assert [name for name, _ in sections.data(found)["important"]] == ["size"]
     assert uncertain_rows(found)["names"] == ["size"]
 
 

@@ -24,22 +24,24 @@ from vennforest.classifier.prediction import predict_together  # noqa: E402
 from vennforest.metrics import calibration_error  # noqa: E402
 from vennforest.report import (  # noqa: E402
     CostMatrix,
+    answers,
     evaluate,
     numbers,
-    words,
+    sections,
 )
 from vennforest.report.evaluation import ALL_METHODS  # noqa: E402
 from vennforest.report.folds import MethodEstimates, OutOfFold  # noqa: E402
 from vennforest.report.measures import (  # noqa: E402
     Measures,
     _chance_errors,
+    judge,
     log_losses,
     mean_difference,
     measure,
+    settled_labels,
     squared_losses,
 )
 from vennforest.report.page import render  # noqa: E402
-from vennforest.report.verdict import judge, settled_labels  # noqa: E402
 
 SCRIPT = "<script>alert('x')</script>"
 
@@ -468,15 +470,17 @@ BASE = Measures(
 )
 def test_words_follow_the_numbers(cancer, changes, begins, holds):
     changed = replace(cancer, measures={**cancer.measures, "none": replace(BASE, **changes)})
-    lead, rest = words.believed(changed, "none")
+    lead, rest = answers.reliability(changed, "none")
     assert lead.startswith(begins) and holds in " ".join([lead, *rest])
 
 
 def test_percentages_never_round_to_certainty():
-    assert words.percent(0.99999) == "99.9990 %" and words.percent(1.0) == "100.0 %"
-    assert words.percent(0.00001) == "0.0010 %" and words.percent(0.0) == "0.0 %"
-    assert words.percent(1e-9) == "under 0.0001 %" and words.percent(1 - 1e-9) == "over 99.9999 %"
-    assert words.percent(0.123) == "12.3 %" and words.percent(0.002) == "0.20 %"
+    assert numbers.percent(0.99999) == "99.9990 %" and numbers.percent(1.0) == "100.0 %"
+    assert numbers.percent(0.00001) == "0.0010 %" and numbers.percent(0.0) == "0.0 %"
+    assert (
+        numbers.percent(1e-9) == "under 0.0001 %" and numbers.percent(1 - 1e-9) == "over 99.9999 %"
+    )
+    assert numbers.percent(0.123) == "12.3 %" and numbers.percent(0.002) == "0.20 %"
     for p in (1e-12, 1e-7, 0.00042, 0.0099, 0.5, 0.9951, 1 - 1e-5, 1 - 1e-12):
         text = numbers.probability(p)
         assert text.startswith("<") or text.startswith(">") or 0 < float(text) < 1
@@ -484,9 +488,9 @@ def test_percentages_never_round_to_certainty():
 
 
 def test_no_distance_or_interval_is_said_to_be_nothing():
-    assert words.points(0.0000004) == "under 0.0001 percentage points"
-    assert words.points(0.00042) == "0.042 percentage points"
-    assert words.points(-0.131) == "13.1 percentage points" and words.points(0) == (
+    assert numbers.points(0.0000004) == "under 0.0001 percentage points"
+    assert numbers.points(0.00042) == "0.042 percentage points"
+    assert numbers.points(-0.131) == "13.1 percentage points" and numbers.points(0) == (
         "0 percentage points"
     )
     assert numbers.within(0.9992, 0.9991, 0.9994) == "0.99920, between 0.99910 and 0.99940"
@@ -518,7 +522,7 @@ def test_what_is_promised_of_the_bounds_is_that_of_their_setting():
         evaluation = evaluate(
             X, y, n_folds=2, n_trees=10, subforest=subforest, methods=["venn-abers"]
         )
-        assert promise in words.guarantee(evaluation)
+        assert promise in sections.guarantee(evaluation)
 
 
 def test_methods_without_bounds_make_a_page_without_intervals():

@@ -9,7 +9,7 @@ from scipy.stats import binomtest, t
 pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 
-from vennforest.report.levels import share_interval
+from vennforest.report.event import share_interval
 
 Z = 1.959963984540054
 

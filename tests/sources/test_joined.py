@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from oracles import joined as literal
 from vennforest import CalibratedClassifier
-from vennforest.calibrators.one_vs_rest import normalised_bounds
+from vennforest.calibrators.core.one_vs_rest import normalised_bounds
 from vennforest.classifier.prediction import predict_together
 from vennforest.forest import LeafIndex, Membership, PackedForest
 from vennforest.sources import joined_kernels as kernels

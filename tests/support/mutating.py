@@ -48,7 +48,7 @@ TEST_FILES = (
     "calibrators/test_smooth.py",
     "monitoring/test_*.py",
     "calibrators/test_fit_counts.py",
-    "calibrators/test_to_json.py",
+    "export/test_to_json.py",
     "test_multiprobability.py",
     "classifier/test_training_rows.py",
 )
@@ -61,9 +61,9 @@ MODULES = sorted(
             "sources/[a-z]*.py",
             "calibrators/venn_abers/[a-z]*.py",
             "calibrators/venn/cells.py",
-            "calibrators/bounded.py",
-            "calibrators/isotonic.py",
-            "calibrators/one_vs_rest.py",
+            "calibrators/core/bounded.py",
+            "calibrators/maps/isotonic.py",
+            "calibrators/core/one_vs_rest.py",
             "multiprobability.py",
         )
         for path in SOURCE.glob(pattern)

@@ -15,10 +15,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
 from vennforest import CalibratedClassifier, VennAbers
-from vennforest.calibrators.beta import BetaCalibration
-from vennforest.calibrators.isotonic import IsotonicCalibration
-from vennforest.calibrators.platt import PlattScaling
-from vennforest.calibrators.temperature import TemperatureScaling
+from vennforest.calibrators.maps.beta import BetaCalibration
+from vennforest.calibrators.maps.isotonic import IsotonicCalibration
+from vennforest.calibrators.maps.platt import PlattScaling
+from vennforest.calibrators.maps.temperature import TemperatureScaling
 
 
 def drawn(seed, n=400):

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 from oracles import formulas as oracle
-from vennforest.calibrators.one_vs_rest import normalised_bounds
+from vennforest.calibrators.core.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn.taxonomies import ConfidenceBins
 from vennforest.transductive.classifier import TransductiveClassifier, isotonic_value

@@ -1,18 +1,18 @@
 """From scores and labels to probabilities: what turns the one into the other."""
 
-from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.beta import BetaCalibration
-from vennforest.calibrators.bostrom import BostromScaling
-from vennforest.calibrators.bounded import BoundedCalibrator
-from vennforest.calibrators.isotonic import IsotonicCalibration
-from vennforest.calibrators.matrix import MatrixScaling
-from vennforest.calibrators.methods import METHODS, Method
-from vennforest.calibrators.platt import PlattScaling
+from vennforest.calibrators.core.bounded import BoundedCalibrator
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.maps.beta import BetaCalibration
+from vennforest.calibrators.maps.bostrom import BostromScaling
+from vennforest.calibrators.maps.isotonic import IsotonicCalibration
+from vennforest.calibrators.maps.matrix import MatrixScaling
+from vennforest.calibrators.maps.platt import PlattScaling
+from vennforest.calibrators.maps.quadratic import QuadraticScaling
+from vennforest.calibrators.maps.spline import SplineCalibration
+from vennforest.calibrators.maps.temperature import TemperatureScaling
+from vennforest.calibrators.maps.uncalibrated import Uncalibrated
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.calibrators.quadratic import QuadraticScaling
-from vennforest.calibrators.spline import SplineCalibration
-from vennforest.calibrators.temperature import TemperatureScaling
-from vennforest.calibrators.uncalibrated import Uncalibrated
+from vennforest.calibrators.registry import METHODS, Method
 from vennforest.calibrators.venn import Venn
 from vennforest.calibrators.venn_abers import VennAbers
 

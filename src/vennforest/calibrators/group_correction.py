@@ -8,8 +8,8 @@ import numpy as np
 
 from vennforest._loaded import expect
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.matrix import MatrixScaling
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.maps.matrix import MatrixScaling
 
 RIDGES = (3.0, 10.0, 30.0, 100.0, 1000.0)
 """How strongly a group's map may be shrunk towards the overall one, in examples."""

@@ -11,12 +11,12 @@ from sklearn.base import clone
 
 from vennforest._loaded import expect, expect_number
 from vennforest._validation import FloatArray, InputError, IntArray, check_count
-from vennforest.calibrators._folds import Cells
-from vennforest.calibrators._log_scores import On, ToProbabilities
-from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.matrix import MatrixScaling
-from vennforest.calibrators.platt import PlattScaling
-from vennforest.calibrators.spline import SplineCalibration
+from vennforest.calibrators.core.folds import Cells
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.maps.log_scores import On, ToProbabilities
+from vennforest.calibrators.maps.matrix import MatrixScaling
+from vennforest.calibrators.maps.platt import PlattScaling
+from vennforest.calibrators.maps.spline import SplineCalibration
 
 PRIOR = 0.5
 """Examples that each member counts to have predicted before any is seen."""

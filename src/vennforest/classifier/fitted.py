@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vennforest._loaded import expect, expect_array, expect_number
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.bounded import no_bounds
+from vennforest.calibrators.core.bounded import no_bounds
 from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import Fold

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.bounded import has_bounds, merged, takes_joined
 from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
+from vennforest.calibrators.core.bounded import has_bounds, merged, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
 from vennforest.sources import Fold, Joined, SampledScores, whole_scores

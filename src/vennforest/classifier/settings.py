@@ -14,8 +14,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from vennforest._validation import InputError, check_option
 from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, Venn
-from vennforest.calibrators.bounded import has_bounds, leaves_out, no_bounds
-from vennforest.calibrators.methods import METHODS, check_method, make_calibrator
+from vennforest.calibrators.core.bounded import has_bounds, leaves_out, no_bounds
+from vennforest.calibrators.registry import METHODS, check_method, make_calibrator
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.classifier.grouped import ByGroups
 from vennforest.forest.packed import Votes

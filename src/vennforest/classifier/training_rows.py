@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.bounded import (
+from vennforest.calibrators.core.bounded import (
     BoundedCalibrator,
     has_bounds,
     leaves_out,

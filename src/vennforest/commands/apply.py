@@ -16,10 +16,10 @@ import pyarrow as pa
 from vennforest._answers import Answers, first_refused, of_calibrator
 from vennforest._files import check_output, one_line, written_whole
 from vennforest._validation import FloatArray, InputError
-from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier.prediction import Prediction
 from vennforest.commands.terminal import print_json, progress_bar, say
-from vennforest.tables.scores import check_names, read_numbers
+from vennforest.tables.scores import check_names, read_scores
 from vennforest.tables.stream import TableFile
 from vennforest.tables.write import output_format, table_writer
 
@@ -157,9 +157,7 @@ def apply_file(
         for batch in table.batches(named, carried, rows_at_once, named):
             n = len(batch.rows)
             if n:
-                columns = [
-                    read_numbers(batch.rows[name], name, "scores", table.place) for name in named
-                ]
+                columns = [read_scores(batch.rows[name], name, table.place) for name in named]
                 arrays = answers.arrays(*_predict(calibrator, columns, done, named, table))
                 sums += [array.to_numpy().sum() for array in arrays[1:]]
                 writer.write_table(pa.Table.from_arrays([*batch.carried, *arrays], schema=schema))

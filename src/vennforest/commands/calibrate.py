@@ -12,9 +12,9 @@ from typing import Any, Literal, cast
 from vennforest._files import check_output, one_line, written_whole
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators import Venn, VennAbers
-from vennforest.calibrators.base import Calibrator
-from vennforest.calibrators.methods import check_method
-from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.one_vs_rest import OneVsRestCalibrator
+from vennforest.calibrators.registry import check_method
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.engines.parquet import ParquetColumns, is_installed, parquet_columns

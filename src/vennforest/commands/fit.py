@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import check_output, one_line
 from vennforest._validation import InputError, check_option
-from vennforest.calibrators.methods import check_method
+from vennforest.calibrators.registry import check_method
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.settings import CalibrateOn, ClassifierMerge
 from vennforest.commands.measures import measures_said

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -80,7 +79,7 @@ def busy(what: str) -> Iterator[None]:
         yield
 
 
-def _bar(console: Console, *left: ProgressColumn) -> Progress:
+def bar_of(console: Console, *left: ProgressColumn) -> Progress:
     """Return a bar that is gone when it is done; ``left`` tells the time left."""
     shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     return Progress(*shown, TimeElapsedColumn(), *left, console=console, transient=True)
@@ -93,23 +92,6 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None] | None
     if not console.is_terminal:
         yield None
         return
-    with _bar(console, TextColumn("left"), TimeRemainingColumn()) as bar:
+    with bar_of(console, TextColumn("left"), TimeRemainingColumn()) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def folds_bar() -> Iterator[Callable[[Any], None] | None]:
-    """Show the progress of a paper's experiment on stderr, if that is a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    with _bar(console, TextColumn("{task.fields[left]}")) as bar:
-        task = bar.add_task("Folds", total=None, left="")
-
-        def show(now: Any) -> None:
-            left = "" if now.left is None else f"{timedelta(seconds=round(now.left))} left"
-            bar.update(task, completed=now.done, total=now.total, left=left)
-
-        yield show

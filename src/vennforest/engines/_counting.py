@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import InputError
+from vennforest._validation import FloatArray, InputError
 from vennforest.batch import check_number, find_column, matrix_of
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.methods import make_calibrator
-from vennforest.calibrators.one_vs_rest import OneVsRestCalibrator
-from vennforest.calibrators.quadratic import LogOddsCalibrator
+from vennforest.calibrators.core.one_vs_rest import OneVsRestCalibrator
+from vennforest.calibrators.maps.quadratic import LogOddsCalibrator
+from vennforest.calibrators.registry import make_calibrator
 from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.engines._workers import label_kind, labels_of
+from vennforest.tables.refusals import bad_score, bad_weight, row_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,7 +151,7 @@ class Counting:
         ------
         InputError
             If a column is missing or of another kind, or a score, label or weight is none; with
-            the row, from 0, and the partition.
+            the row, from 1, and the partition.
         """
         where, done = f"partition {number}", 0
         classes = self.classes
@@ -175,18 +176,50 @@ class Counting:
             done += batch.num_rows
         return counts
 
-    def _count(
-        self, batch: pa.RecordBatch, where: str, first: int, classes: list[Any]
-    ) -> ScoreCounts:
+    def check(self, batches: Iterable[pa.RecordBatch], where: str) -> None:
+        """Refuse the first row that cannot be counted.
+
+        Raises
+        ------
+        InputError
+            As of `count`, with ``where``.
+        """
+        done = 0
+        for batch in batches:
+            if batch.num_rows:
+                self._read(batch, where, done)
+            done += batch.num_rows
+
+    def check_partition(self, batches: Iterable[pa.RecordBatch], number: int) -> None:
+        """Refuse the first row of a partition that cannot be counted, see `check`."""
+        self.check(batches, f"partition {number}")
+
+    def _read(
+        self, batch: pa.RecordBatch, where: str, first: int
+    ) -> tuple[FloatArray, NDArray[Any], NDArray[Any] | None]:
+        """Return scores (n, columns), labels and weights (n,), once all can be counted."""
         x = matrix_of({name: batch.column(name) for name in self.scores}).astype(np.float64)
         low, high = (-np.inf, np.inf) if self.grid is None else (self.grid.low, self.grid.high)
         wrong = ~np.isfinite(x) | (x < low) | (x > high)
         if wrong.any():
             row, column = (int(i) for i in np.argwhere(wrong)[0])
-            raise bad_score(
-                self.scores[column], x[row, column], self.grid, f"row {first + row} of {where}"
-            )
+            name = self.scores[column]
+            raise bad_score(name, _cell(batch, name, row), row_of(first + row, where), self.grid)
         y = labels_of(batch.column(self.target), self.target, where, first)
+        if self.weight is None:
+            return x, y, None
+        weight = matrix_of({self.weight: batch.column(self.weight)})[:, 0]
+        wrong = ~np.isfinite(weight) | (weight < 0)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            value = _cell(batch, self.weight, row)
+            raise bad_weight(self.weight, value, row_of(first + row, where))
+        return x, y, weight
+
+    def _count(
+        self, batch: pa.RecordBatch, where: str, first: int, classes: list[Any]
+    ) -> ScoreCounts:
+        x, y, weight = self._read(batch, where, first)
         if label_kind(y) != label_kind(np.asarray(classes)):
             raise InputError(
                 f"column {self.target!r} must hold labels like {classes[0]!r}, got "
@@ -197,24 +230,10 @@ class Counting:
             row = int(np.flatnonzero(unknown)[0])
             raise InputError(
                 f"column {self.target!r} must hold labels of classes {classes}, got "
-                f"{y[row].item()!r} in row {first + row} of {where}"
+                f"{y[row].item()!r} in {row_of(first + row, where)}"
             )
-        weight = None
-        if self.weight is not None:
-            column_of_weights = batch.column(self.weight)
-            weight = matrix_of({self.weight: column_of_weights})[:, 0]
-            wrong = ~np.isfinite(weight) | (weight < 0)
-            if wrong.any():
-                row = int(np.flatnonzero(wrong)[0])
-                raise bad_weight(self.weight, weight[row], f"row {first + row} of {where}")
-            if not (weight > 0).any():
-                return ScoreCounts.from_scores(
-                    x[:0, 0] if x.shape[1] == 1 else x[:0],
-                    y[:0],
-                    classes=classes,
-                    grid=self.grid,
-                    vectors=self.vectors,
-                )
+        if weight is not None and not (weight > 0).any():
+            x, y, weight = x[:0], y[:0], None
         return ScoreCounts.from_scores(
             x[:, 0] if x.shape[1] == 1 else x,
             y,
@@ -312,24 +331,8 @@ def fitted_to(method: str | Calibrator, counts: ScoreCounts) -> Calibrator:
     return fitted
 
 
-def bad_score(name: str, value: float | None, grid: ScoreGrid | None, place: str) -> InputError:
-    """Return the error that names a score that cannot be counted."""
-    if value is None or not np.isfinite(value):
-        shown = "NaN or nothing" if value is None or np.isnan(value) else str(value)
-        return InputError(f"column {name!r} must hold finite scores, got {shown} in {place}")
-    assert grid is not None
-    return InputError(
-        f"column {name!r} must hold scores in [{grid.low:g}, {grid.high:g}], the range of the "
-        f"grid, got {value} in {place}: give a ScoreGrid with another low and high, or grid=None"
-    )
-
-
-def bad_weight(name: str, value: float | None, place: str) -> InputError:
-    """Return the error that names a weight that cannot be counted."""
-    shown = "nothing" if value is None else value
-    return InputError(
-        f"column {name!r} must hold finite weights not below zero, got {shown} in {place}"
-    )
+def _cell(batch: pa.RecordBatch, name: str, row: int) -> Any:
+    return batch.column(name)[row].as_py()
 
 
 def _against_rest(calibrator: Calibrator, probabilities: bool) -> bool:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from vennforest._validation import InputError
-from vennforest.engines._counting import Counting, bad_score, bad_weight
+from vennforest.counts.grid import sql_number
+from vennforest.engines._counting import Counting
 
 LARGEST = "1.7976931348623157e308"
+
+FINITE = {
+    '"': "isfinite({x})",
+    "`": f"NOT isnan({{x}}) AND {{x}} BETWEEN -{LARGEST} AND {LARGEST}",
+}
+"""The test for a finite number of DuckDB and of Spark, by their quotes.
+
+DuckDB answers other tests from the range that a Parquet file declares, which knows nothing of NaN:
+``isnan`` is then false in every row, and ``BETWEEN`` true.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,17 +47,18 @@ class Statement:
     def good(self) -> str:
         """Return the condition that a row can be counted."""
         counting, target = self.counting, self.name(self.counting.target)
-        tests = [f"{target} IS NOT NULL", *([f"NOT isnan({target})"] if self.floats else [])]
+        tests = [f"{target} IS NOT NULL", *([not_nan(target, self.quote)] if self.floats else [])]
         for score in counting.scores:
             s = f"CAST({self.name(score)} AS DOUBLE)"
-            low, high = f"-{LARGEST}", LARGEST
+            tests.append(is_finite(s, self.quote))
             if counting.grid is not None:
-                low, high = repr(counting.grid.low), repr(counting.grid.high)
-            tests.append(f"({s} IS NOT NULL AND NOT isnan({s}) AND {s} >= {low} AND {s} <= {high})")
+                low, high = sql_number(counting.grid.low), sql_number(counting.grid.high)
+                tests.append(f"{s} BETWEEN {low} AND {high}")
         if counting.weight is not None:
             w = f"CAST({self.name(counting.weight)} AS DOUBLE)"
-            tests.append(f"({w} IS NOT NULL AND NOT isnan({w}) AND {w} >= 0 AND {w} < {LARGEST})")
-        return "(" + " AND ".join(tests) + ")"
+            tests.append(f"{is_finite(w, self.quote)} AND {w} >= 0")
+        # A test of a missing cell is neither true nor false, and its opposite neither.
+        return f"coalesce({' AND '.join(tests)}, FALSE)"
 
     def groups(self, source: str) -> list[str]:
         """Return the queries, one a column of scores, or one of score vectors.
@@ -87,18 +95,13 @@ def quoted(column: str, quote: str) -> str:
     return quote + column.replace(quote, 2 * quote) + quote
 
 
-def explain(counting: Counting, row: dict[str, Any], place: str) -> InputError:
-    """Return the error that names what is wrong with a row that cannot be counted."""
-    label = row[counting.target]
-    if label is None or label != label:
-        return InputError(
-            f"column {counting.target!r} must hold a label in every row, got none in {place}"
-        )
-    grid = counting.grid
-    for name in counting.scores:
-        value = row[name] if row[name] is None else float(row[name])
-        outside = grid is not None and value is not None and not grid.low <= value <= grid.high
-        if value is None or not np.isfinite(value) or outside:
-            return bad_score(name, value, grid, place)
-    assert counting.weight is not None
-    return bad_weight(counting.weight, row[counting.weight], place)
+def is_finite(number: str, quote: str) -> str:
+    """Return the test that a double is there and finite; NULL where it is missing."""
+    return FINITE[quote].format(x=number)
+
+
+def not_nan(number: str, quote: str) -> str:
+    """Return the test that a double is not NaN."""
+    if quote == "`":
+        return f"NOT isnan({number})"
+    return f"({is_finite(number, quote)} OR isinf({number}))"

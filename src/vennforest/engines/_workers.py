@@ -19,6 +19,7 @@ from vennforest._validation import InputError
 from vennforest._version import __version__
 from vennforest.batch import check_number, find_column, matrix_of
 from vennforest.sources.draws import HashArray, hash_rows
+from vennforest.tables.refusals import no_label, row_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,7 +114,7 @@ def read_labelled(
     ------
     InputError
         If a column is missing, a feature is not a number or a label is missing; with the row, from
-        0, and ``where``.
+        1, and ``where``.
     """
     need_pyarrow()
     tables: list[NDArray[np.float32]] = []
@@ -159,10 +160,7 @@ def labels_of(column: pa.Array, name: str, where: str, first: int) -> NDArray[An
     if values.dtype.kind == "f":
         missing = missing | np.isnan(values)
     if missing.any():
-        row = first + int(np.flatnonzero(missing)[0])
-        raise InputError(
-            f"column {name!r} must hold a label in every row, got none in row {row} of {where}"
-        )
+        raise no_label(name, row_of(first + int(np.flatnonzero(missing)[0]), where))
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         text: NDArray[Any] = values.astype(str)
         return text

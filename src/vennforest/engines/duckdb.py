@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from vennforest._validation import InputError, check_count
 from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
 from vennforest.engines._counting import Counting, Grid, fitted_to
-from vennforest.engines._sql import Statement, explain, quoted
+from vennforest.engines._sql import Statement, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +82,7 @@ def calibrate(
     ------
     InputError
         If a file or column is missing or of another kind, a score is not finite or outside the
-        grid, or a label is missing; with the file and the row, from 0.
+        grid, or a label is missing; with the file and the row, from 1.
     ImportError
         If duckdb or pyarrow is not installed.
     """
@@ -98,9 +99,11 @@ def calibrate(
         statement = Statement(counting, '"', whole, floats)
         groups = [table.run(query) for query in statement.groups("source")]
         if any(group["label"].null_count for group in groups):
-            raise explain(counting, *table.first_without(statement))
+            table.check(counting)
         if not any(len(group) for group in groups):
             raise InputError(f"{table.shown} must hold at least one row, got none")
+        if weight is None:
+            table.check_rows(int(sum(groups[0]["n"].to_pylist())))
         return fitted_to(method, counting.of_groups(groups))
 
 
@@ -172,11 +175,22 @@ def predict(
                 done += batch.num_rows
                 if progress is not None:
                     progress(done)
+            table.check_rows(done)
     return done
 
 
 class Files:
-    """What a connection calls ``source``."""
+    """What a connection calls ``source``.
+
+    Parameters
+    ----------
+    query : callable
+        Runs SQL.
+    shown : str
+        What an error message calls the data.
+    paths : list of Path
+        The files; none of a relation.
+    """
 
     def __init__(self, query: Callable[..., Any], shown: str, paths: list[Path]) -> None:
         self._query, self.shown, self.paths = query, shown, paths
@@ -190,29 +204,49 @@ class Files:
         with _said_in_a_sentence(self.shown):
             return self._query(query, **more).to_arrow_table()
 
-    def queries(self) -> Iterator[tuple[Path, str]]:
-        """Yield each file with the query that reads it alone."""
-        for path in self.paths:
-            yield path, _query([path])
-
-    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str], size: int, source: str = "source"
+    ) -> Iterator[pa.RecordBatch]:
         names = ", ".join(quoted(name, '"') for name in columns)
         with _said_in_a_sentence(self.shown):
-            yield from self._query(f"SELECT {names} FROM source").to_arrow_reader(size)
+            yield from self._query(f"SELECT {names} FROM {source}").to_arrow_reader(size)
 
-    def first_without(self, statement: Statement) -> tuple[dict[str, Any], str]:
-        """Return the first row that cannot be counted, and what to call it."""
-        where = f"WHERE NOT {statement.good()} LIMIT 1"
-        names = ", ".join(quoted(name, '"') for name in statement.counting.columns)
+    def check(self, counting: Counting) -> None:
+        """Refuse the first row that cannot be counted.
+
+        Rows are read in their order and looked at here: a query that asks for the wrong ones would
+        be answered with whatever DuckDB takes for wrong, in any order.
+
+        Raises
+        ------
+        InputError
+            Naming the cell; or saying that there is none, if the files have changed.
+        """
         if not self.paths:
-            row = self.run(f"SELECT {names} FROM source {where}").to_pylist()[0]
-            return row, self.shown
-        for path, query in self.queries():
-            numbered = f"SELECT *, row_number() OVER () - 1 AS _row FROM ({query})"
-            found = self.run(f"SELECT {names}, _row FROM ({numbered}) {where}").to_pylist()
-            if found:
-                return found[0], f"row {found[0]['_row']} of {path}"
+            counting.check(self.batches(counting.columns, ROWS_AT_ONCE), self.shown)
+        for path in self.paths:
+            rows = self.batches(counting.columns, ROWS_AT_ONCE, f"({_query([path])})")
+            counting.check(rows, str(path))
         raise InputError(f"{self.shown} must stay as it is while it is read, got other rows")
+
+    def check_rows(self, n: int) -> None:
+        """Refuse another number of rows than the Parquet files say that they have.
+
+        Raises
+        ------
+        InputError
+            If they differ.
+        """
+        if not self.paths or _is_text(self.paths[0]):
+            return
+        from pyarrow import parquet
+
+        rows = sum(parquet.read_metadata(path).num_rows for path in self.paths)
+        if n != rows:
+            raise InputError(
+                f"{self.shown} must stay as it is while it is read, got {n:,} rows where its "
+                f"files have {rows:,}"
+            )
 
 
 @contextmanager
@@ -276,7 +310,10 @@ def _paths(source: Source) -> list[Path]:
 
 
 def _query(paths: Sequence[Path]) -> str:
-    """Return the query that reads files: those of one kind, with the columns of the first.
+    """Return the query that reads these files and no others.
+
+    They are of one kind, and have the columns of the first. Nothing in a name is a pattern, and
+    folders called ``run=7`` are no column.
 
     Raises
     ------
@@ -286,17 +323,26 @@ def _query(paths: Sequence[Path]) -> str:
     kinds = {"csv" if _is_text(path) else "parquet" for path in paths}
     if len(kinds) > 1:
         raise InputError("source must be files of one kind, got Parquet and CSV")
-    listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
+    listed = ", ".join(_literal(path) for path in paths)
     if "csv" in kinds:
         # Whether "no" is a label or false is not for each version of DuckDB to say.
         types = "auto_type_candidates=['BIGINT', 'DOUBLE', 'VARCHAR']"
-        return f"SELECT * FROM read_csv([{listed}], {types})"
+        return f"SELECT * FROM read_csv([{listed}], {types}, hive_partitioning=false)"
     columns = "*"
     if len(paths) > 1:
         names = _columns_of(paths)
         columns = ", ".join(quoted(name, '"') for name in names)
     # Else the types of the first file would be those of all: integers of what are fractions later.
-    return f"SELECT {columns} FROM read_parquet([{listed}], union_by_name=true)"
+    return (
+        f"SELECT {columns} FROM "
+        f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
+    )
+
+
+def _literal(path: Path) -> str:
+    """Return a path as text in SQL, in which letters that make a pattern stand for themselves."""
+    name = re.sub(r"([*?\[])", r"[\1]", str(path.absolute()))
+    return "'" + name.replace("'", "''") + "'"
 
 
 def _columns_of(paths: Sequence[Path]) -> list[str]:

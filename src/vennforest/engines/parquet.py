@@ -16,15 +16,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vennforest._validation import InputError
 from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.engines._sql import LARGEST, quoted
+from vennforest.counts.grid import sql_number
+from vennforest.engines._sql import is_finite, not_nan, quoted
 from vennforest.engines.duckdb import Files, opened
 from vennforest.tables.cells import Column
 from vennforest.tables.scores import (
     classes_of,
-    negative_weight,
-    no_number,
     on_grid,
     too_many_classes,
     too_many_vectors,
@@ -89,7 +87,8 @@ class ParquetColumns:
         Raises
         ------
         InputError
-            If there is only one, there are more than 1,000, or they are a quantity.
+            If there is only one, there are more than 1,000, or they are a quantity; or if DuckDB
+            reads another number of rows than the files have.
         """
         y = quoted(self.target, '"')
         (about,) = self._rows(f"SELECT approx_count_distinct({y}) AS about FROM source")
@@ -106,10 +105,11 @@ class ParquetColumns:
         for cell in cells:
             self._cells[code[cell]].append(cell)
         missing = int(numbers[~column.there].sum())
+        self.files.check_rows(int(numbers.sum()))
         absent = [cell for cell in column.cells[~column.there] if isinstance(cell, str)]
         tests = [f"{y} IS NOT NULL"]
         if pa.types.is_floating(self._kinds[self.target]):
-            tests.append(f"NOT isnan({y})")
+            tests.append(not_nan(y, '"'))
         if absent:
             tests.append(f"{y} NOT IN ({_marks(absent)})")
         self._labelled, self._parameters = " AND ".join(tests), absent
@@ -130,15 +130,17 @@ class ParquetColumns:
             Keep score vectors.
         most : int
             Distinct scores up to which they are kept as they are; beyond, probabilities go on a
-            grid of log-odds. None is returned where they are not probabilities.
+            grid of log-odds. None is returned where they are not probabilities, or a cell is none
+            that can be counted: who reads row by row says which.
 
         Raises
         ------
         InputError
-            If a score or a weight is no finite number, or a weight is negative; the message names
-            the row. Also if there are too many score vectors.
+            If there are too many score vectors.
         """
         found = self._look(grid)
+        if found["wrong"]:
+            return None
         if vectors:
             if found["vectors"] > SURELY * most:
                 raise too_many_vectors(most)
@@ -162,17 +164,19 @@ class ParquetColumns:
     def _look(self, grid: ScoreGrid | None) -> dict[str, Any]:
         """Return what there is to know before counting, of rows of weight above zero.
 
-        ``n``, how many there are; ``low`` and ``high``, the range of scores; ``about``, an
-        estimate of how many distinct ones all columns have together, and ``vectors``, of how many
-        distinct rows of them.
+        ``wrong``, how many cannot be counted; ``n``, how many can; ``low`` and ``high``, the range
+        of their scores; ``about``, an estimate of how many distinct ones all columns have
+        together, and ``vectors``, of how many distinct rows of them.
         """
-        low, high = ("-" + LARGEST, LARGEST) if grid is None else (repr(grid.low), repr(grid.high))
         some = [self._number(name) for name in self.scores]
-        tests = [f"{s} BETWEEN {low} AND {high}" for s in some]
+        tests = [is_finite(s, '"') for s in some]
+        if grid is not None:
+            low, high = sql_number(grid.low), sql_number(grid.high)
+            tests += [f"{s} BETWEEN {low} AND {high}" for s in some]
         counted = "TRUE"
         if self.weight is not None:
             weight = self._number(self.weight)
-            tests.append(f"{weight} BETWEEN 0 AND {LARGEST}")
+            tests.append(f"{is_finite(weight, chr(34))} AND {weight} >= 0")
             counted = f"{weight} > 0"
         fine = f"coalesce({' AND '.join(tests)}, FALSE)"
         taken = f"FILTER (WHERE {fine} AND {counted})"
@@ -188,8 +192,6 @@ class ParquetColumns:
         (found,) = self._rows(
             f"SELECT {', '.join(asked)} FROM source WHERE {self._labelled}", self._parameters
         )
-        if found["wrong"]:
-            raise self._first_wrong(fine, grid)
         return found
 
     def _tables(self, classes: Sequence[Any], grid: ScoreGrid | None) -> ScoreCounts:
@@ -242,35 +244,6 @@ class ParquetColumns:
             classes=classes,
             vectors=True,
         )
-
-    def _first_wrong(self, fine: str, grid: ScoreGrid | None) -> InputError:
-        """Return the error that names the first row that cannot be counted."""
-        others = [*self.scores, *([self.weight] if self.weight else [])]
-        columns = ", ".join(quoted(name, '"') for name in [*others, self.target])
-        for path, query in self.files.queries():
-            rows = self._rows(
-                f'SELECT * FROM (SELECT {columns}, row_number() OVER () AS "row of file" '
-                f"FROM ({query})) WHERE {self._labelled} AND NOT {fine} LIMIT 1",
-                self._parameters,
-            )
-            if not rows:
-                continue
-            of = f" of {path.name}" if len(self.files.paths) > 1 else ""
-            place = f"row {rows[0]['row of file']:,}{of}"
-            for name in others:
-                what = "scores" if name in self.scores else "weights"
-                value = None if rows[0][name] is None else float(rows[0][name])
-                if value is None or not np.isfinite(value):
-                    got = "nothing" if value is None or np.isnan(value) else str(value)
-                    return no_number(name, what, got, place)
-                if what == "weights" and value < 0:
-                    return negative_weight(name, value, place)
-                if what == "scores" and grid is not None and not grid.low <= value <= grid.high:
-                    return InputError(
-                        f"column {name!r} must hold scores in [{grid.low:g}, {grid.high:g}], the "
-                        f"range of the grid, got {value} in {place}"
-                    )
-        return InputError(f"{self.files.shown} must stay as it is while it is read, got other rows")
 
     def _counted(self) -> str:
         """Return the condition that a row counts: it has a label and a weight above zero."""

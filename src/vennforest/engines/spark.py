@@ -16,7 +16,7 @@ from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
-from vennforest.engines._sql import Statement, explain, quoted
+from vennforest.engines._sql import Statement, quoted
 from vennforest.engines._workers import Shipment
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def calibrate(
     ------
     InputError
         If a column is missing or of another kind, a score is not finite or outside the grid, or a
-        label is missing; naming the partition.
+        label is missing; naming the partition and the row, from 1.
     ImportError
         If pyspark or pyarrow is not installed.
     """
@@ -89,16 +89,9 @@ def calibrate(
             spark.sql(query, source=frame).toArrow() for query in statement.groups("{source}")
         ]
         if any(group["label"].null_count for group in groups):
-            names = ", ".join(statement.name(name) for name in counting.columns)
-            found = spark.sql(
-                f"SELECT {names}, spark_partition_id() AS _partition FROM {{source}} "
-                f"WHERE NOT {statement.good()} LIMIT 1",
-                source=frame,
-            ).first()
-            if found is None:
-                raise InputError("the data frame must stay as it is while it is read: persist it")
-            row = found.asDict()
-            raise explain(counting, row, f"partition {row['_partition']}")
+            some = frame.select(*[quoted(name, "`") for name in counting.columns])
+            _Backend(some).each(counting.check_partition)
+            raise InputError("the data frame must stay as it is while it is read: persist it")
     if not any(len(group) for group in groups):
         raise InputError("the data frame must hold at least one row, got none")
     return fitted_to(method, counting.of_groups(groups))

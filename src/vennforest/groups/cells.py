@@ -14,7 +14,7 @@ from vennforest._loaded import expect, expect_array, same_labels
 from vennforest._validation import FloatArray, IntArray
 from vennforest._warn import warn
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.bounded import has_bounds
+from vennforest.calibrators.core.bounded import has_bounds
 from vennforest.groups.labels import Grouping
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import Fold, Joined, SampledScores, whole_scores

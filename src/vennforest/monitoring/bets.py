@@ -13,7 +13,7 @@ from scipy.special import expit, log_expit, logit
 
 from vennforest._loaded import expect, expect_array, expect_increasing
 from vennforest._validation import FloatArray, check_option
-from vennforest.calibrators.platt import On, fit_platt
+from vennforest.calibrators.maps.platt import On, fit_platt
 
 Kind = Literal["scores", "share", "labels given scores"]
 """What bets are on: objects alone, the share of a class, or labels among equal scores."""

@@ -11,7 +11,7 @@ import numpy as np
 from vennforest._shown import columns_of
 from vennforest._validation import InputError
 from vennforest._version import __version__
-from vennforest.calibrators.base import Calibrator
+from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier.prediction import predict_once
 from vennforest.persistence.model_file import load, save
 

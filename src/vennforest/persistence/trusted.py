@@ -104,7 +104,7 @@ def trusted_among(names: Iterable[str]) -> list[str]:
     Parameters
     ----------
     names : iterable of str
-        Types with their modules, such as ``"vennforest.calibrators.platt.PlattMap"``. Of these
+        Types with their modules, such as ``"vennforest.calibrators.maps.platt.PlattMap"``. Of these
         only modules of vennforest and public ones of scikit-learn are imported.
     """
     return [

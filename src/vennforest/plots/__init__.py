@@ -1,20 +1,16 @@
 """Pictures of calibration, in scikit-learn's Display conventions; they compute nothing."""
 
 from vennforest.plots.class_reliability import ClassReliabilityDisplay
-from vennforest.plots.critical_difference import CriticalDifferenceDisplay
 from vennforest.plots.decisions import DecisionCurveDisplay, RankingDisplay
 from vennforest.plots.evidence import EvidenceDisplay
 from vennforest.plots.intervals import IntervalDisplay
-from vennforest.plots.learning import LearningCurveDisplay
 from vennforest.plots.reliability import ReliabilityDisplay
 
 __all__ = [
     "ClassReliabilityDisplay",
-    "CriticalDifferenceDisplay",
     "DecisionCurveDisplay",
     "EvidenceDisplay",
     "IntervalDisplay",
-    "LearningCurveDisplay",
     "RankingDisplay",
     "ReliabilityDisplay",
 ]

@@ -13,11 +13,8 @@ from typing import Any
 from vennforest.decisions import CostMatrix
 from vennforest.report.evaluate import evaluate
 from vennforest.report.evaluation import Evaluation
-from vennforest.report.fitted_model import report_model
-from vennforest.report.given import report
-from vennforest.report.given_scores import report_scores
-from vennforest.report.measures import Measures
-from vennforest.report.verdict import Verdict
+from vennforest.report.given import report, report_model, report_scores
+from vennforest.report.measures import Measures, Verdict
 
 __all__ = [
     "CostMatrix",

@@ -1,4 +1,4 @@
-"""Whether a model knows anything, can be believed, and is worth using: in words."""
+"""What a reader asks first, and the answers; no sentence claims more than the numbers beside it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vennforest.report.levels import event_of, is_rare, share_of_positive
-from vennforest.report.measures import Measures
+from vennforest.report.event import event_of, is_rare, level_of, ranking_of, share_of_positive
+from vennforest.report.measures import Measures, settled_labels
 from vennforest.report.numbers import (
     alike,
     area,
@@ -15,11 +15,16 @@ from vennforest.report.numbers import (
     p_value,
     percent,
     points,
+    probability,
     rows,
+    with_margin,
+    within,
 )
+from vennforest.report.predictions import RAW
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
+
 
 LEVEL = 0.05
 LEAST = 0.0005
@@ -27,9 +32,9 @@ LEAST = 0.0005
 FEW = 500
 
 
-def knows(evaluation: Evaluation) -> tuple[str, list[str]]:
+def discrimination(evaluation: Evaluation) -> tuple[str, list[str]]:
     """Tell whether the recommended method knows anything, beside saying the shares."""
-    auc, gain = evaluation.knowledge, evaluation.gain
+    auc, gain = evaluation.discrimination, evaluation.gain
     m, base = evaluation.measures[evaluation.verdict.method], evaluation.baseline
     span = (
         f"AUC {area(auc.auc)}, 95 % interval {area(auc.low)} to {area(auc.high)}, where random "
@@ -132,7 +137,7 @@ def _labels(evaluation: Evaluation, m: Measures, base: Measures) -> str:
     )
 
 
-def believed(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
+def reliability(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
     """Tell whether a method's probabilities can be taken at face value."""
     m = evaluation.measures[method]
     n = len(evaluation.folds.codes)
@@ -212,9 +217,9 @@ def _count(expected: float) -> str:
     return f"{expected:,.0f}" if expected >= 100 else f"{expected:.1f}"
 
 
-def worth(evaluation: Evaluation) -> tuple[str, list[str]]:
+def net_benefit(evaluation: Evaluation) -> tuple[str, list[str]]:
     """Tell whether deciding by the probabilities is cheaper than the best constant decision."""
-    costs, gap = evaluation.costs, evaluation.constant
+    costs, gap = evaluation.costs, evaluation.saved
     assert costs is not None and gap is not None
     codes = evaluation.folds.codes
     always = costs.costs[codes].mean(axis=0)
@@ -245,3 +250,168 @@ def worth(evaluation: Evaluation) -> tuple[str, list[str]]:
         if count
     )
     return lead, [f"It decides {shown}."]
+
+
+def summary(evaluation: Evaluation) -> list[dict[str, str]]:
+    """Return the questions a reader has, with the answer's first sentence and the rest of it."""
+    method = evaluation.verdict.method
+    name = evaluation.names[method]
+    found = [
+        (f"Does it know anything about “{evaluation.target}”?", *discrimination(evaluation)),
+        (f"Can the probabilities of {name} be believed?", *reliability(evaluation, method)),
+    ]
+    if RAW in evaluation.measures and method != RAW:
+        raw = evaluation.names[RAW]
+        plain = raw.lower() if raw.startswith("Raw") else raw
+        found.append((f"And those of the {plain}?", *reliability(evaluation, RAW)))
+    if evaluation.saved is not None:
+        found.append(("Is it worth using at these costs?", *net_benefit(evaluation)))
+    if len(evaluation.measures) > 1:
+        found.append(("Which method should I use?", *recommendation(evaluation)))
+    if evaluation.bounded is not None:
+        found.append(
+            ("What does an interval mean for a decision?", *bounds_meaning(evaluation, method))
+        )
+    return [{"question": q, "lead": lead, "answer": " ".join(rest)} for q, lead, rest in found]
+
+
+def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Return the few numbers to see first, each with its meaning."""
+    method = evaluation.verdict.method
+    m = evaluation.measures[method]
+    auc = evaluation.discrimination
+    event = "" if evaluation.positive is None else f" of “{evaluation.label}”"
+    shown = [
+        (
+            area(auc.auc),
+            f"AUC, how well it ranks (95 % interval {area(auc.low)} to {area(auc.high)}; "
+            "chance: 0.5)",
+        ),
+        (
+            "0 %" if abs(m.brier_skill) < LEAST else signed(m.brier_skill),
+            f"gain in Brier score on {shares(evaluation)}",
+        ),
+        (
+            f"{number_of_points(m.calibration_error)} points",
+            f"calibration error{event} (chance alone: {number_of_points(m.chance_error)})",
+        ),
+    ]
+    if is_rare(evaluation):
+        found = float(ranking_of(evaluation, method).found(0.01))
+        shown.append((percent(found), f"of “{evaluation.label}” are in the top 1 % of rows"))
+    else:
+        shown.append(
+            (
+                percent(m.accuracy),
+                f"of its labels are right (the most frequent one alone: "
+                f"{percent(evaluation.baseline.accuracy)})",
+            )
+        )
+    bounds = evaluation.folds.estimates[method].bounds
+    if bounds is not None and m.size is not None:
+        width = m.size if evaluation.positive is None else float(bounds.width[:, 1].mean())
+        shown.append((f"{number_of_points(width)} points", "mean width of its intervals"))
+        if evaluation.saved is None and not is_rare(evaluation):
+            open_ones = 1 - float(settled_labels(bounds).mean())
+            shown.append((percent(open_ones), "of its labels differ between the two bounds"))
+    if evaluation.saved is not None:
+        (cost,) = alike([evaluation.decisions[method].mean_cost], evaluation.saved.mean)
+        shown.append((cost, "mean cost of its decisions"))
+    return shown
+
+
+def recommendation(evaluation: Evaluation) -> tuple[str, list[str]]:
+    """Tell which method to use."""
+    verdict = evaluation.verdict
+    lead = f"{evaluation.names[verdict.method]}: it has {verdict.rule}."
+    if not evaluation.discrimination.above_chance:
+        lead = (
+            "None of them has been shown to know anything; least wrong is "
+            f"{evaluation.names[verdict.method]}, with {verdict.rule}."
+        )
+    sentences = []
+    if verdict.method != RAW and RAW in evaluation.measures:
+        sentences.append(_against_raw(evaluation))
+    better = {other: gap for other, gap in verdict.against.items() if gap.clear and gap.mean < 0}
+    if better:
+        gaps = ", ".join(
+            f"{evaluation.names[other]} (by {with_margin(abs(gap.mean), gap.margin)[0]} in "
+            f"{verdict.by[other]})"
+            for other, gap in better.items()
+        )
+        bounded = evaluation.bounded is not None
+        begin = "If you need no bounds, better" if bounded else "Better"
+        sentences.append(f"{begin} by more than chance: {gaps}.")
+    elif len(verdict.against) > 1:
+        sentences.append("No other method is better by more than chance.")
+    return lead, sentences
+
+
+def _against_raw(evaluation: Evaluation) -> str:
+    verdict = evaluation.verdict
+    gap, loss = verdict.against[RAW], verdict.by[RAW]
+    raw = evaluation.names[RAW].replace("Raw", "raw", 1)
+    size = " ± ".join(with_margin(abs(gap.mean), gap.margin))
+    why = "" if loss == "log loss" else ", compared since a log loss is infinite,"
+    if not gap.clear:
+        return (
+            f"Its {loss}{why} does not differ from the {raw}'s beyond chance "
+            f"({'+' if gap.mean >= 0 else '−'}{size} for the {raw})."
+        )
+    worse = "lower" if gap.mean > 0 else "higher"
+    return f"Its {loss}{why} is {worse} than the {raw}'s by {size} (95 % interval)."
+
+
+def bounds_meaning(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
+    """Tell what the bounds are, and what they are not."""
+    estimates = evaluation.folds.estimates[method]
+    assert estimates.bounds is not None
+    p, _, low, high = event_of(evaluation, estimates)
+    assert low is not None and high is not None
+    width = high - low
+    at = int(np.argsort(width, kind="stable")[len(width) // 2])
+    near = level_of(evaluation, method, at)
+    event = "its label" if evaluation.positive is None else f"“{evaluation.label}”"
+    happened = "right" if evaluation.positive is None else f"“{evaluation.label}”"
+    lead = (
+        "Its two ends are the calibrated probability if the row turned out to belong to the class, "
+        "and if not; a decision is safe where it is the same at both."
+    )
+    sentences = [
+        "They say how well the calibration is known, not how sure the model is otherwise, and "
+        "they are not a confidence interval: that is Wilson's, of what was observed, which stands "
+        "beside them below, the wider the fewer the rows.",
+        f"For the typical row the probability of {event} is "
+        f"{within(float(p[at]), float(low[at]), float(high[at]))}; of the {rows(near.n)} with one "
+        f"from {near.begin:g} to {near.end:g}, on average {probability(near.p)}, "
+        f"{percent(near.share)} were {happened} "
+        f"(95 % confidence interval {percent(near.least)} to {percent(near.most)}).",
+    ]
+    return lead, [*sentences, *_settled(evaluation, method)]
+
+
+def _settled(evaluation: Evaluation, method: str) -> list[str]:
+    folds = evaluation.folds
+    bounds = folds.estimates[method].bounds
+    assert bounds is not None
+    settled = settled_labels(bounds)
+    label = folds.estimates[method].p.argmax(axis=1)
+    if len(np.unique(label)) == 1 and settled.all():
+        return []
+    right = label == folds.codes
+    if settled.all():
+        return [f"The most probable class is the same at both for all {rows(len(settled))}."]
+    n = int((~settled).sum())
+    good = f"{percent(float(right[~settled].mean()))} of their labels are right"
+    if n == 1:
+        good = f"its label is {'right' if right[~settled].all() else 'wrong'}"
+    sentences = [
+        f"For {rows(n)} of {len(settled):,} ({percent(n / len(settled))}) the most probable class "
+        f"depends on where in the interval the probability lies: {good}."
+    ]
+    if settled.any():
+        sentences.append(
+            f"Of the other {int(settled.sum()):,}, {percent(float(right[settled].mean()))} are "
+            "right."
+        )
+    return sentences

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import InputError, check_count, check_option, is_frame
-from vennforest.report.assemble import assemble, check_positive
-from vennforest.report.evaluation import ALL_METHODS, Evaluation, Origin
+from vennforest.report.evaluation import ALL_METHODS, Evaluation, Origin, assemble, check_positive
 from vennforest.report.folds import Progress, cross_validate
 from vennforest.report.learners import FOREST, learner_of, raw_title
 from vennforest.report.predictions import RAW

@@ -1,9 +1,11 @@
-"""The result of cross-validating all methods on one data set."""
+"""The result of evaluating methods on one data set, and how it comes from predictions."""
 
 from __future__ import annotations
 
 import os
 import platform
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,15 +13,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
 from vennforest.decisions import CostMatrix, Decisions
-from vennforest.metrics import AucInterval
-from vennforest.report.measures import Difference, Measures
-from vennforest.report.predictions import BASELINE, RAW, OutOfFold
-from vennforest.report.verdict import Verdict
+from vennforest.metrics import AucInterval, auc_interval
+from vennforest.report.measures import (
+    Difference,
+    Measures,
+    Verdict,
+    difference_over_rows,
+    judge,
+    log_losses,
+    measure,
+    squared_losses,
+)
+from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 NAMES: dict[str, str] = {name: method.title for name, method in METHODS.items()}
 NAMES[RAW] = "Raw forest"
@@ -72,13 +84,13 @@ class Evaluation:
         How long it took.
     baseline : Measures
         Of the share of each class, said to every row.
-    knowledge : AucInterval
+    discrimination : AucInterval
         How well the recommended method ranks.
     gain : Difference
         The baseline's loss minus the recommended method's; above 0 where it helps.
     gain_in : str
         Which loss that is: the log loss, or, where that is infinite, the Brier score.
-    constant : Difference or None
+    saved : Difference or None
         The cost of the best constant decision minus that of the recommended method's.
     names : dict of str to str
         What a reader calls each method.
@@ -101,10 +113,10 @@ class Evaluation:
     decisions: dict[str, Decisions]
     settings: dict[str, Any]
     baseline: Measures
-    knowledge: AucInterval
+    discrimination: AucInterval
     gain: Difference
     gain_in: str = "log loss"
-    constant: Difference | None = None
+    saved: Difference | None = None
     names: dict[str, str] = field(default_factory=lambda: dict(NAMES))
     origin: Origin = "folds"
     by: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -127,13 +139,19 @@ class Evaluation:
         return None if self.positive is None else self.folds.classes[self.positive]
 
     @property
-    def of_rows(self) -> NDArray[Any]:
+    def bounded(self) -> str | None:
+        """The recommended method where it has bounds."""
+        method = self.verdict.method
+        return None if self.folds.estimates[method].bounds is None else method
+
+    @property
+    def observed(self) -> NDArray[Any]:
         """The observed labels, shape (n,)."""
         return self.folds.classes[self.folds.codes]
 
     def headline(self) -> list[str]:
         """Return what the page asks first, each with the answer's first sentence."""
-        from vennforest.report.words import summary
+        from vennforest.report.answers import summary
 
         return [f"{item['question']} {item['lead']}" for item in summary(self)]
 
@@ -188,7 +206,7 @@ class Evaluation:
                 "origin": self.origin,
                 "verdict": self.headline(),
                 "recommended": self.verdict.method,
-                "auc": asdict(self.knowledge),
+                "auc": asdict(self.discrimination),
                 "gain": {"loss": self.gain_in, **asdict(self.gain), "clear": self.gain.clear},
                 "baseline": asdict(self.baseline),
                 "rule": self.verdict.rule,
@@ -225,3 +243,133 @@ def _for_json(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value
+
+
+def assemble(
+    folds: OutOfFold,
+    *,
+    X: Any,
+    name: str,
+    target: str,
+    positive: Any,
+    costs: Any,
+    settings: dict[str, Any],
+    names: Mapping[str, str] | None = None,
+    origin: Origin = "folds",
+    by: Mapping[str, NDArray[Any]] | None = None,
+    notes: Sequence[str] = (),
+    started: float | None = None,
+) -> Evaluation:
+    """Measure predictions and compare them.
+
+    Parameters
+    ----------
+    folds : OutOfFold
+        The predictions of n rows.
+    X : data frame or array of shape (n_rows, d), or None
+    name, target : str
+    positive : label or None
+        The positive class of two; None: the rarer one.
+    costs : CostMatrix, array-like, dict, str, path or None
+    settings : dict
+        What was run, with ``random_state``.
+    names : mapping of str to str, optional
+        What a reader calls methods.
+    origin : str
+    by : mapping of str to ndarray of shape (n_rows,), optional
+        Values of all rows of X, missing ones None.
+    notes : sequence of str
+    started : float, optional
+        When, by ``time.perf_counter``.
+    """
+    at, why = positive_index(positive, folds)
+    seed = int(settings["random_state"])
+    matrix = None if costs is None else CostMatrix.read(costs, folds.classes)
+    shares = folds.baseline()
+    baseline = measure(shares, folds.codes, folds.classes, at, seed)
+    measures = {
+        method: measure(estimates, folds.codes, folds.classes, at, seed, baseline)
+        for method, estimates in folds.estimates.items()
+    }
+    verdict = judge(measures, folds)
+    best = folds.estimates[verdict.method]
+    label = None if at is None else folds.classes[at]
+    # The log loss tells rare classes apart, which hardly move the Brier score.
+    finite = measures[verdict.method].impossible == 0
+    losses = log_losses if finite else squared_losses
+    return Evaluation(
+        name=name,
+        target=target,
+        X=X,
+        folds=folds,
+        positive=at,
+        measures=measures,
+        verdict=verdict,
+        costs=matrix,
+        decisions={}
+        if matrix is None
+        else {
+            method: matrix.judge(estimates.p, estimates.bounds, folds.codes)
+            for method, estimates in folds.estimates.items()
+        },
+        settings=settings,
+        baseline=baseline,
+        discrimination=auc_interval(
+            folds.classes[folds.codes],
+            best.p,
+            groups=folds.groups,
+            classes=folds.classes,
+            pos_label=label,
+        ),
+        gain=difference_over_rows(
+            losses(shares.p, folds.codes), losses(best.p, folds.codes), folds
+        ),
+        gain_in="log loss" if finite else "Brier score",
+        saved=None if matrix is None else _saved(matrix, best, folds),
+        names={**NAMES, **(names or {})},
+        origin=origin,
+        by={key: values[folds.rows] for key, values in (by or {}).items()},
+        positive_reason=why,
+        notes=[*notes, *folds.notes],
+        seconds=0.0 if started is None else time.perf_counter() - started,
+    )
+
+
+def _saved(matrix: CostMatrix, best: MethodEstimates, folds: OutOfFold) -> Difference:
+    """Return how much less decisions by probabilities cost than always the best decision."""
+    costs = matrix.costs[folds.codes]
+    always = int(costs.mean(axis=0).argmin())
+    paid = matrix.paid(matrix.decide(best.p), folds.codes)
+    return difference_over_rows(costs[:, always], paid, folds)
+
+
+def check_positive(positive: Any, labels: NDArray[Any]) -> None:
+    """Refuse a positive class that is none of the labels, or of more than two.
+
+    Raises
+    ------
+    InputError
+        If it is so.
+    """
+    if positive is None:
+        return
+    if str(positive) not in labels:
+        shown = ", ".join(map(repr, map(str, labels[:8])))
+        raise InputError(f"positive must be one of the classes ({shown}), got {str(positive)!r}")
+    if len(labels) > 2:
+        raise InputError(
+            f"positive must be given for two classes only, got {len(labels)} classes: leave it out"
+        )
+
+
+def positive_index(positive: Any, folds: OutOfFold) -> tuple[int | None, str]:
+    """Return the positive class of two, by default the rarer one, and why it is that."""
+    if len(folds.classes) != 2:
+        return None, ""
+    if positive is not None:
+        at = [str(label) for label in folds.classes].index(str(positive))
+        return at, "as it was named"
+    counts = np.bincount(folds.codes, minlength=2)
+    if counts[0] == counts[1]:
+        return 1, "both are as frequent, and it is the second in order; --positive names another"
+    return int(counts.argmin()), "the rarer of the two; --positive names another"

@@ -17,9 +17,8 @@ from vennforest.plots import (
     RankingDisplay,
     ReliabilityDisplay,
 )
-from vennforest.report.levels import event_of, is_rare
+from vennforest.report.event import curve_of, event_of, is_rare, ranking_of
 from vennforest.report.predictions import RAW, MethodEstimates
-from vennforest.report.thresholds import curve_of, ranking_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,7 +128,7 @@ def reliability(evaluation: Evaluation, method: str, title: str, *, histogram: b
     strategy = {"strategy": "quantile"} if rare else {}
     curve = _curve(evaluation, estimates, **strategy)
     smooth = smooth_calibration_curve(
-        evaluation.of_rows,
+        evaluation.observed,
         estimates.p,
         classes=evaluation.folds.classes,
         pos_label=evaluation.label,

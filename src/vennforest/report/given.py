@@ -1,22 +1,33 @@
-"""Evaluate probabilities that are there already."""
+"""Evaluate probabilities, scores or a fitted model that are there already."""
 
 from __future__ import annotations
 
 import re
 import time as clock
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import InputError, encode_labels
+from vennforest._files import one_line
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_count,
+    check_scores,
+    encode_labels,
+)
+from vennforest.calibrators.core.bounded import has_bounds
+from vennforest.calibrators.registry import check_method, make_calibrator
+from vennforest.classifier.prediction import predict_once
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.assemble import assemble, check_positive
-from vennforest.report.evaluation import Evaluation
+from vennforest.report.evaluation import NAMES, Evaluation, assemble, check_positive
 from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
-from vennforest.report.splits import members_of, values_by
+from vennforest.report.splits import members_of, shuffled, values_by
 
 
 def report(
@@ -175,3 +186,268 @@ def class_of_name(name: str, labels: NDArray[Any]) -> int | None:
     exact = [j for j in found if name in (str(labels[j]), f"p({labels[j]})")]
     found = exact or found
     return found[0] if len(found) == 1 else None
+
+
+SCORE_METHODS = ("venn-abers", "platt", "isotonic")
+"""What scores are calibrated by unless others are named."""
+
+
+def report_scores(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    methods: Sequence[str] | None = None,
+    n_folds: int = 10,
+    positive: Any = None,
+    groups: ArrayLike | None = None,
+    by: Mapping[str, ArrayLike] | None = None,
+    costs: Any = None,
+    random_state: int = 0,
+    name: str = "scores",
+    target: str = "label",
+    notes: Sequence[str] = (),
+    X: Any = None,
+) -> Evaluation:
+    """Evaluate what calibrators make of scores that are not probabilities.
+
+    Each calibrator is fitted to the scores of the other folds. The scores themselves have to be of
+    rows that their model was not trained on.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Observed labels.
+    scores : array-like of shape (n,) or (n, k)
+        Of the positive class (as in ``report``), or of every class in sorted order; any real
+        numbers.
+    methods : sequence of str, optional
+        Calibrators; by default Venn–Abers, Platt and isotonic.
+    n_folds : int
+        Integer >= 2.
+    positive, groups, by, costs, random_state, name, target, notes, X
+        As in ``report``; rows of a group are never on both sides of a fold.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ValueError
+        If scores do not fit the labels.
+    """
+    started = clock.perf_counter()
+    codes, labels = encode_labels(y)
+    values = check_scores(scores)
+    check_count(n_folds, "n_folds", 2)
+    if len(labels) < 2 or np.bincount(codes).min() < 2:
+        raise InputError("y must hold at least two classes with two rows each to calibrate scores")
+    if len(values) != len(codes):
+        raise InputError(f"scores must be of {len(codes)} rows, got {len(values)}")
+    if values.ndim == 1 and len(labels) != 2:
+        raise InputError(f"scores must have a column for each of {len(labels)} classes, got one")
+    check_positive(positive, labels.astype(str))
+    if values.ndim == 1 and positive is not None and str(labels[0]) == str(positive):
+        values = -values
+    chosen = [check_method(method).name for method in methods or SCORE_METHODS if method != RAW]
+    said = list(notes)
+    members = members_of(groups, len(codes), said)
+    n_folds = min(int(n_folds), int(np.bincount(codes).max()))
+    splits = shuffled(codes, members, n_folds, random_state)
+    fold = np.zeros(len(codes), np.intp)
+    for i, (_, held) in enumerate(splits):
+        fold[held] = i
+    try:
+        estimates = {m: _calibrated(m, values, codes, labels, splits) for m in chosen}
+    except ValueError as error:  # scores that a calibrator does not take
+        raise InputError(one_line(error)) from error
+    return assemble(
+        OutOfFold(labels, codes, fold, np.arange(len(codes)), estimates, {}, {}, groups=members),
+        X=X,
+        name=name,
+        target=target,
+        positive=positive,
+        costs=costs,
+        settings={
+            "random_state": int(random_state),
+            "guarantee": "kept",
+            "noun": "calibrator",
+            "n_folds": len(splits),
+            "methods": chosen,
+            "split": "shuffled, stratified by class"
+            if members is None
+            else "shuffled; rows of a group are never on both sides",
+        },
+        names=NAMES,
+        origin="scores",
+        by=values_by(by, len(codes)),
+        notes=said,
+        started=started,
+    )
+
+
+def _calibrated(
+    method: str,
+    scores: FloatArray,
+    codes: IntArray,
+    labels: NDArray[Any],
+    splits: Sequence[tuple[IntArray, IntArray]],
+) -> MethodEstimates:
+    n, k = len(codes), len(labels)
+    p, lower, upper = np.empty((n, k)), np.empty((n, k)), np.empty((n, k))
+    bounded = False
+    for train, held in splits:
+        calibrator = make_calibrator(method)
+        calibrator.fit(scores[train], labels[codes[train]], classes=labels)
+        p[held] = calibrator.predict_proba(scores[held])
+        if has_bounds(calibrator):
+            bounded = True
+            found = calibrator.predict_multiprobability(scores[held])
+            found = found.widen(p[held])
+            lower[held], upper[held] = found.lower, found.upper
+    return MethodEstimates(p, Multiprobability(lower, upper, labels) if bounded else None)
+
+
+SAME = 40
+"""So many labels in a row that agree are the training labels: 1 in 2^40 by chance."""
+
+
+def report_model(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    n_trained: int | None = None,
+    positive: Any = None,
+    groups: ArrayLike | None = None,
+    by: Mapping[str, ArrayLike] | None = None,
+    costs: Any = None,
+    random_state: int = 0,
+    name: str = "data",
+    target: str = "label",
+    notes: Sequence[str] = (),
+) -> Evaluation:
+    """Evaluate a fitted model on rows it was not trained on.
+
+    Where the rows are those it was trained on, or it does far better on them than out of sample,
+    the page says so on top.
+
+    Parameters
+    ----------
+    model : CalibratedClassifier or TransductiveClassifier
+        Fitted.
+    X : data frame or array of shape (n, d)
+        Rows as the model takes them.
+    y : array-like of shape (n,)
+        Their labels, among the model's classes.
+    n_trained : int, optional
+        How many rows it was trained on.
+    positive, groups, by, costs, random_state, name, target, notes
+        As in ``report``.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ValueError
+        If a label is none of the model's classes, or the rows are none the model takes.
+    """
+    started = clock.perf_counter()
+    labels = np.asarray(model.classes_)
+    known = {str(label): j for j, label in enumerate(labels)}
+    given = [str(label) for label in np.asarray(y).tolist()]
+    strange = sorted(set(given) - set(known))
+    if strange:
+        raise InputError(
+            f"the table must hold labels of the model ({', '.join(list(known)[:8])}), got "
+            f"{strange[0]!r}: leave these rows out"
+        )
+    codes = np.array([known[label] for label in given], dtype=np.intp)
+    if len(np.unique(codes)) < 2:
+        raise InputError(f"the table must hold at least two classes, got only {given[0]!r}")
+    check_positive(positive, labels.astype(str))
+    bounds, p = predict_once(model, X)
+    key = str(getattr(model, "method", "model"))
+    key = key if key in NAMES and key != RAW else "model"
+    estimates = {key: MethodEstimates(p, bounds)}
+    own = model.estimators_ if hasattr(model, "estimators_") else []
+    if len(own) == 1 and hasattr(own[0], "predict_proba"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            estimates = {RAW: MethodEstimates(own[0].predict_proba(X), None), **estimates}
+    warned, seen = _seen(model, codes, labels, estimates, n_trained)
+    said = [warned, *notes]
+    members = members_of(groups, len(codes), said)
+    folds = OutOfFold.without_folds(labels, codes, estimates, members)
+    return assemble(
+        folds,
+        X=X,
+        name=name,
+        target=target,
+        positive=positive,
+        costs=costs,
+        settings={
+            "random_state": int(random_state),
+            "guarantee": "model",
+            "noun": "model",
+            "n_trained": n_trained,
+            "seen": seen,
+            "methods": list(estimates),
+        },
+        names={RAW: "Raw model", "model": "The model", key: NAMES.get(key, "The model")},
+        origin="model",
+        by=values_by(by, len(codes)),
+        notes=said,
+        started=started,
+    )
+
+
+def _seen(
+    model: Any,
+    codes: IntArray,
+    labels: NDArray[Any],
+    estimates: Mapping[str, MethodEstimates],
+    n_trained: int | None,
+) -> tuple[str, bool]:
+    """Return what is to be said of rows that the model may have been trained on, and if it was."""
+    size = "" if n_trained is None else f" of {n_trained:,} rows"
+    scores, y = getattr(model, "calibration_scores_", None), getattr(model, "calibration_y_", None)
+    unknown = f"The numbers hold only if the model's training table{size} has none of these rows."
+    if scores is None or y is None:
+        return unknown, False
+    trained = np.searchsorted(labels, y)
+    if _within(codes, trained) or _within(trained, codes):
+        return (
+            "These look like the very rows that the model was trained or calibrated on (the labels "
+            "agree one by one): all numbers on this page are too good. Take rows it has not seen, "
+            "or let the report cross-validate (without --model).",
+            True,
+        )
+    if RAW in estimates and len(labels) == 2:
+        held = scores if scores.ndim == 1 else scores[:, 1]
+        if held.min() >= 0 and held.max() <= 1:
+            here = (estimates[RAW].p[:, 1] - (codes == 1)) ** 2
+            there = (held - (trained == 1)) ** 2
+            error = np.sqrt(here.var() / len(here) + there.var() / len(there))
+            if there.mean() - here.mean() > 6 * error and here.mean() < 0.7 * there.mean():
+                return (
+                    "The model does far better on these rows than on its calibration rows (Brier "
+                    f"score {here.mean():.3g} in place of {there.mean():.3g}): it was probably "
+                    "trained on some of them, and the numbers on this page are too good.",
+                    True,
+                )
+    return unknown, False
+
+
+def _within(part: IntArray, whole: IntArray) -> bool:
+    """Tell whether labels stand in others one after the other, and are too many for chance."""
+    n = len(part)
+    counts = np.bincount(part)
+    share = counts / n
+    bits = -n * float(np.log2(np.square(share).sum()))  # that a random run agrees
+    if n > len(whole) or bits < SAME:
+        return False
+    starts = [0, len(whole) - n]
+    return any(np.array_equal(whole[i : i + n], part) for i in starts)

@@ -2,26 +2,77 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
 import os
+from datetime import UTC, datetime
+from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from vennforest._files import write_text
-from vennforest.report import design, figures, numbers, thresholds, words
-from vennforest.report.checklist import checklist
-from vennforest.report.layout import frame, templates
-from vennforest.report.levels import is_rare, levels
+from vennforest.report import answers, event, figures, numbers, sections
+from vennforest.report.evaluation import versions
+from vennforest.report.event import is_rare, levels
 from vennforest.report.measures import Measures
 from vennforest.report.numbers import decimals
 from vennforest.report.predictions import BASELINE, RAW
-from vennforest.report.recipe import recipe
-from vennforest.report.rows import uncertain_rows, wrong_rows
-from vennforest.report.subgroups import subgroups
+from vennforest.report.subsets import subgroups, uncertain_rows, wrong_rows
 
 if TYPE_CHECKING:
+    import jinja2
+
     from vennforest.report.evaluation import Evaluation
+
+
+FOLDER = resources.files("vennforest.report").joinpath("templates")
+
+
+def templates() -> jinja2.Environment:
+    """Return the templates of pages, by the names of their files.
+
+    Raises
+    ------
+    ImportError
+        If jinja2 or matplotlib is not installed.
+    """
+    try:
+        import jinja2
+        import matplotlib  # noqa: F401
+    except ImportError as missing:
+        raise ImportError(
+            "the page needs jinja2 and matplotlib: install them with pip install 'vennforest[all]'"
+        ) from missing
+    return jinja2.Environment(
+        loader=jinja2.DictLoader(
+            {
+                file.name: file.read_text("utf-8")
+                for file in FOLDER.iterdir()
+                if file.name.endswith(".j2")
+            }
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def frame(command: str | None) -> dict[str, Any]:
+    """Return what every page is rendered with; ``command`` is what was typed."""
+    from markupsafe import Markup
+
+    script = FOLDER.joinpath("page.js").read_text("utf-8")
+    return {
+        "script": Markup(script),
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "style": Markup(FOLDER.joinpath("page.css").read_text("utf-8")),
+        "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "command": command,
+        "versions": versions(),
+    }
 
 
 class Column(NamedTuple):
@@ -155,7 +206,7 @@ def _cell(
         return Cell("–", "")
     if math.isinf(value):
         impossible = (
-            f"{words.rows(measures.impossible)} had probability 0; clipped as scikit-learn does "
+            f"{numbers.rows(measures.impossible)} had probability 0; clipped as scikit-learn does "
             f"the log loss is {measures.log_loss_clipped:.3f}"
         )
         return Cell(*(("∞", "1e999") if value > 0 else ("−∞", "-1e999")), title=impossible)
@@ -269,16 +320,14 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
 
 def _verdict(evaluation: Evaluation) -> dict[str, Any]:
     return {
-        "summary": words.summary(evaluation),
-        "figures": words.key_figures(evaluation),
-        "data": words.data(evaluation),
-        "how": design.how(evaluation),
-        "method_notes": design.methods(evaluation),
-        "recipe": recipe(evaluation),
-        "guarantee": None
-        if words.bounded_method(evaluation) is None
-        else words.guarantee(evaluation),
-        "checklist": checklist(evaluation),
+        "summary": answers.summary(evaluation),
+        "figures": answers.key_figures(evaluation),
+        "data": sections.data(evaluation),
+        "how": sections.how(evaluation),
+        "method_notes": sections.methods(evaluation),
+        "recipe": sections.recipe(evaluation),
+        "guarantee": None if evaluation.bounded is None else sections.guarantee(evaluation),
+        "checklist": sections.checklist(evaluation),
     }
 
 
@@ -291,19 +340,19 @@ def _tables(evaluation: Evaluation) -> dict[str, Any]:
         "table": comparison(evaluation, wanted),
         "more_columns": more,
         "more_table": comparison(evaluation, more),
-        "against": words.against(evaluation),
-        "bounded": words.bounded_method(evaluation),
+        "against": sections.against(evaluation),
+        "bounded": evaluation.bounded,
         "levels": levels(evaluation, method),
         "classes": class_rows(evaluation),
         "class_methods": class_methods(evaluation),
         "uncertain": uncertain_rows(evaluation),
         "wrong": wrong_rows(evaluation),
-        "decisions": words.decisions(evaluation),
-        "tops": thresholds.tops_of(evaluation) if two else [],
-        "ranking": thresholds.ranking_rows(evaluation) if two else [],
-        "lifts": thresholds.lift_rows(evaluation, method) if two else [],
-        "thresholds": thresholds.threshold_rows(evaluation, method) if two else [],
-        "lines": thresholds.line_rows(evaluation) if two else [],
+        "decisions": sections.decisions(evaluation),
+        "tops": event.tops_of(evaluation) if two else [],
+        "ranking": event.ranking_rows(evaluation) if two else [],
+        "lifts": event.lift_rows(evaluation, method) if two else [],
+        "thresholds": event.threshold_rows(evaluation, method) if two else [],
+        "lines": event.line_rows(evaluation) if two else [],
         "subgroups": subgroups(evaluation),
         "rare": is_rare(evaluation),
     }
@@ -311,7 +360,7 @@ def _tables(evaluation: Evaluation) -> dict[str, Any]:
 
 def _pictures(evaluation: Evaluation) -> dict[str, Any]:
     method, names = evaluation.verdict.method, evaluation.names
-    bounded = words.bounded_method(evaluation)
+    bounded = evaluation.bounded
     two = evaluation.positive is not None
     shown = class_methods(evaluation)
     return {

@@ -22,6 +22,7 @@ from vennforest.tables.files import (
     opened,
     refuse_duplicates,
 )
+from vennforest.tables.refusals import row_of
 
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
 """Types of pandas that hold large integers and empty cells side by side."""
@@ -176,7 +177,7 @@ class ParquetFiles:
         """Return what to call a row, counted from 0 over all files."""
         for file in self._files:
             if row < (file.n_rows or 0):
-                return f"row {row + 1:,} of {file.path.name}"
+                return row_of(row, str(file.path))
             row -= file.n_rows or 0
         raise IndexError(row)
 

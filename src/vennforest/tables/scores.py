@@ -14,6 +14,7 @@ from vennforest._validation import FloatArray, InputError
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.tables.cells import Column, number, numbers
 from vennforest.tables.read import find_name
+from vennforest.tables.refusals import bad_score, bad_weight
 from vennforest.tables.stream import TableFile
 from vennforest.tables.target import MOST_CLASSES, large_floats
 
@@ -37,18 +38,50 @@ def check_names(table: TableFile, names: Sequence[str]) -> None:
         raise InputError(f"columns must be named once each, got {', '.join(names)}")
 
 
-def read_numbers(
-    cells: pd.Series[Any], name: str, what: str, place: Callable[[int], str]
+def read_scores(
+    cells: pd.Series[Any],
+    name: str,
+    place: Callable[[int], str],
+    grid: ScoreGrid | None = None,
 ) -> FloatArray:
-    """Return a column's cells as finite numbers, shape (n,).
+    """Return a column's cells as finite scores, shape (n,).
 
     ``place`` says what to call a row by its number in the index of the cells.
 
     Raises
     ------
     InputError
-        If one is missing, no number or infinite; the message names the row of the table.
+        If one is missing, no number, infinite, or outside the grid; the message names the row of
+        the table.
     """
+    values, given = _numbers(cells, name)
+    wrong = ~np.isfinite(values)
+    if grid is not None:
+        wrong |= (values < grid.low) | (values > grid.high)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise bad_score(name, given(at), place(int(cells.index[at])), grid)
+    return values
+
+
+def read_weights(cells: pd.Series[Any], name: str, place: Callable[[int], str]) -> FloatArray:
+    """Return a column's cells as finite weights that are not negative, shape (n,).
+
+    Raises
+    ------
+    InputError
+        As of `read_scores`.
+    """
+    values, given = _numbers(cells, name)
+    wrong = ~np.isfinite(values) | (values < 0)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise bad_weight(name, given(at), place(int(cells.index[at])))
+    return values
+
+
+def _numbers(cells: pd.Series[Any], name: str) -> tuple[FloatArray, Callable[[int], Any]]:
+    """Return numbers, NaN where a cell is none, and what gives the cell at a place."""
     column = Column(cells, name)
     values = np.full(len(cells), np.nan)
     if column.there.any():
@@ -61,14 +94,7 @@ def read_numbers(
                 every = [number(cell) for cell in present.tolist()]
                 found = np.array([np.nan if one is None else one for one in every])
         values[column.there] = found
-    wrong = ~np.isfinite(values)
-    if wrong.any():
-        at = int(wrong.argmax())
-        cell = column.cells.iloc[at]
-        missing = not column.there[at]
-        got = "nothing" if missing else repr(cell) if isinstance(cell, str) else str(cell)
-        raise no_number(name, what, got, place(int(cells.index[at])))
-    return values
+    return values, lambda at: column.cells.iloc[at] if column.there[at] else None
 
 
 class ScoreColumns:
@@ -142,18 +168,18 @@ class ScoreColumns:
         Raises
         ------
         InputError
-            If a score or a weight is missing or no finite number, or a weight is negative; the
-            message names the row.
-        ValueError
-            If a score is not in the range of the grid.
+            If a score or a weight is missing or no finite number, a score is outside the grid, or
+            a weight is negative; the message names the row.
         """
         counter, n_rows = Counter(classes, grid, vectors, most), 0
-        for scores, codes, weight in self._parts():
+        for scores, codes, weight in self._parts(grid):
             counter.add(scores, codes, weight)
             n_rows += len(codes)
         return counter.total(), n_rows
 
-    def _parts(self) -> Iterator[tuple[FloatArray, NDArray[np.int64], FloatArray | None]]:
+    def _parts(
+        self, grid: ScoreGrid | None
+    ) -> Iterator[tuple[FloatArray, NDArray[np.int64], FloatArray | None]]:
         """Yield scores (n,) or (n, k), numbers of labels (n,), and weights of rows with a label."""
         others = [*self.scores, *([self.weight] if self.weight else [])]
         done = 0
@@ -165,8 +191,7 @@ class ScoreColumns:
                 which, cells = pd.factorize(labels.present)
                 codes = np.array([self._code[cell] for cell in cells.tolist()], np.int64)[which]
                 columns = [
-                    read_numbers(rows[name], name, "scores", self.table.place)
-                    for name in self.scores
+                    read_scores(rows[name], name, self.table.place, grid) for name in self.scores
                 ]
                 scores, weight = _stacked(columns), self._weights(rows)
                 if weight is not None and not weight.all():
@@ -179,12 +204,7 @@ class ScoreColumns:
     def _weights(self, rows: pd.DataFrame) -> FloatArray | None:
         if self.weight is None:
             return None
-        weight = read_numbers(rows[self.weight], self.weight, "weights", self.table.place)
-        if (weight < 0).any():
-            at = int((weight < 0).argmax())
-            row = self.table.place(int(rows.index[at]))
-            raise negative_weight(self.weight, float(weight[at]), row)
-        return weight
+        return read_weights(rows[self.weight], self.weight, self.table.place)
 
 
 def classes_of(cells: list[Any], target: str) -> tuple[list[Any], dict[Any, int]]:
@@ -213,18 +233,6 @@ def too_many_classes(target: str) -> InputError:
     return InputError(
         f"the target {target!r} holds more than {MOST_CLASSES:,} distinct values, a quantity or "
         "names rather than classes"
-    )
-
-
-def no_number(name: str, what: str, got: str, place: str) -> InputError:
-    """Return the error for a cell that is no finite number."""
-    return InputError(f"column {name!r} must hold {what} in every row, got {got} in {place}")
-
-
-def negative_weight(name: str, value: float, place: str) -> InputError:
-    """Return the error for a weight below zero."""
-    return InputError(
-        f"column {name!r} must hold weights that are not negative, got {value:g} in {place}"
     )
 
 

@@ -17,6 +17,7 @@ from vennforest._validation import InputError
 from vennforest.tables.arrow import ArrowFile, ParquetFiles, plain, to_frame
 from vennforest.tables.cells import Column, numbers
 from vennforest.tables.files import check_table_file, is_arrow
+from vennforest.tables.refusals import row_of
 from vennforest.tables.text import TextFormat, read_text, text_format, text_parts, with_point
 
 
@@ -86,10 +87,10 @@ class TableFile:
         return [self.path] if self._arrow is not None and self._arrow.is_parquet else []
 
     def place(self, row: int) -> str:
-        """Return what to call a row, counted from 0: of several files also the file."""
+        """Return what to call a row, counted from 0: its number from 1, and its file."""
         if isinstance(self._arrow, ParquetFiles):
             return self._arrow.place(row)
-        return f"row {row + 1:,}"
+        return row_of(row, str(self.path))
 
     def read(self, as_text: Iterable[str] = ()) -> pd.DataFrame:
         """Return all rows; columns of numbers and booleans in a text file become such.

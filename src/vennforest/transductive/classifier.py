@@ -35,7 +35,7 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
-from vennforest.calibrators.one_vs_rest import normalised_bounds
+from vennforest.calibrators.core.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn.taxonomies import resolve
 from vennforest.calibrators.venn.taxonomy import Taxonomy

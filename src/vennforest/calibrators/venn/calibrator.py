@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from vennforest._loaded import expect, expect_array
 from vennforest._validation import FloatArray, IntArray, check_option
-from vennforest.calibrators._examples import LeftOut
-from vennforest.calibrators._logistic import SMALLEST
-from vennforest.calibrators.bounded import BoundedCalibrator
+from vennforest.calibrators.core.bounded import BoundedCalibrator
+from vennforest.calibrators.core.examples import LeftOut
+from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.calibrators.venn.taxonomies import resolve
 from vennforest.calibrators.venn.taxonomy import Taxonomy
 from vennforest.calibrators.venn_abers.calibrator import VennAbers

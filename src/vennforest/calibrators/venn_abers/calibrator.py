@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from vennforest._blocks import blocks
 from vennforest._loaded import expect
 from vennforest._validation import FloatArray, IntArray, check_option
-from vennforest.calibrators.bounded import BoundedCalibrator
 from vennforest.calibrators.confidence import ConfidenceIntervals, ScoreConfidence, intervals_of
-from vennforest.calibrators.one_vs_rest import normalised_bounds
+from vennforest.calibrators.core.bounded import BoundedCalibrator
+from vennforest.calibrators.core.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn_abers.joined import read_joined
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
 from vennforest.calibrators.venn_abers.step_table import StepTable

@@ -12,9 +12,9 @@ from scipy.special import expit
 from vennforest._blocks import in_blocks
 from vennforest._loaded import expect
 from vennforest._validation import FloatArray
-from vennforest.calibrators._counts import FARTHEST, FINEST
-from vennforest.calibrators.one_vs_rest import normalise
-from vennforest.calibrators.platt import PlattMap, fit_platt_to_counts
+from vennforest.calibrators.core.label_counts import FARTHEST, FINEST
+from vennforest.calibrators.core.one_vs_rest import normalise
+from vennforest.calibrators.maps.platt import PlattMap, fit_platt_to_counts
 from vennforest.calibrators.venn_abers import kernels
 from vennforest.calibrators.venn_abers.sums import Sums
 
@@ -73,7 +73,7 @@ def _fit_map(x: FloatArray, sums: Sums) -> PlattMap:
 def _group(
     x: FloatArray, sums: Sums, probabilities: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Do what `vennforest.calibrators._counts.group` does for scores that increase.
+    """Do what `vennforest.calibrators.core.label_counts.group` does for scores that increase.
 
     Each cell is a stretch of them, so that no score's log-odds are needed.
     """

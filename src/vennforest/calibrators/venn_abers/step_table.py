@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from vennforest._jit import run_in_blocks
 from vennforest._loaded import expect, expect_array, expect_increasing
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators._examples import LeftOut
-from vennforest.calibrators._logistic import SMALLEST
+from vennforest.calibrators.core.examples import LeftOut
+from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.calibrators.venn_abers import kernels, left_out_kernels
 from vennforest.calibrators.venn_abers.sums import LARGEST_COUNT, ROUNDING, Int32Array, Sums
 

@@ -1,0 +1,342 @@
+"""Boström (2008): leaves over the training set, measures, conclusions that follow the numbers."""
+
+import csv
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+
+from printed import printed_columns
+from vennforest import CalibratedClassifier
+from vennforest.sources import OutOfBag
+from vennforest_experiments.papers import published, reproduce
+from vennforest_experiments.papers.bostrom2008.conclusions import conclusions
+from vennforest_experiments.papers.bostrom2008.experiment import METHODS, Bostrom2008
+from vennforest_experiments.papers.bostrom2008.findings import Findings, mean_measures
+from vennforest_experiments.papers.bostrom2008.forest import TrainingSetForest, scores_of_others
+from vennforest_experiments.papers.protocol.problems import problems
+from vennforest_experiments.papers.protocol.run import run_experiment
+from vennforest_experiments.papers.protocol.store import Task
+from vennforest_experiments.papers.published import MEAN_RANK
+
+# Without the one set whose data Figure 1 needs; as many as in the paper.
+DATASETS = [d for d in problems("bostrom2008") if d != "vote"] + ["another"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with a set of two classes and one of three, the rarest in fewer rows than folds."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    for name, n, classes in (("vote", 70, 2), ("wine", 80, 3)):
+        X = rng.normal(size=(n, 3)).round(2)
+        y = (X.sum(axis=1) + 1.5 * rng.normal(size=n) > 0).astype(int)
+        if classes == 3:
+            y[:2] = 2
+        text = "".join(f"{a},{b},{c},{label}\n" for (a, b, c), label in zip(X, y, strict=True))
+        (folder / f"{name}.csv").write_text("a,b,c,target\n" + text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(made, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("out")
+    found = reproduce("bostrom2008", made, ["vote", "wine"], folds=3, trees=10, output=folder)
+    return found, folder
+
+
+# --- the forest ------------------------------------------------------------------------------
+
+
+def test_leaves_hold_the_shares_of_all_training_examples():
+    X, y = load_iris(return_X_y=True)
+    y = np.array(["a", "b", "c"])[y]
+    X, y = X[::3, :2], y[::3]
+    forest = TrainingSetForest(7, random_state=3).fit(X, y)
+    plain = RandomForestClassifier(7, random_state=3).fit(X, y)
+    X_new = np.random.default_rng(0).uniform(X.min(), X.max(), (40, 2))
+    expected = np.zeros((40, 3))
+    for tree, same in zip(forest.estimators_, plain.estimators_, strict=True):
+        np.testing.assert_array_equal(tree.tree_.threshold, same.tree_.threshold)
+        home, leaf = same.apply(X), same.apply(X_new)
+        for i in range(40):
+            own = [y[j] for j in range(len(y)) if home[j] == leaf[i]]
+            for c, label in enumerate("abc"):
+                expected[i, c] += own.count(label) / len(own) / 7
+    np.testing.assert_allclose(forest.predict_proba(X_new), expected, atol=1e-12)
+    assert np.abs(plain.predict_proba(X_new) - expected).max() > 0.05
+
+
+def test_the_library_reads_these_leaves():
+    X, y = load_iris(return_X_y=True)
+    model = CalibratedClassifier(
+        TrainingSetForest(20), method="none", calibrate_on=OutOfBag(verify=False), random_state=0
+    ).fit(X, y)
+    with pytest.raises(ValueError, match="leaves hold other examples"):
+        CalibratedClassifier(TrainingSetForest(20), calibrate_on="oob").fit(X, y)
+    np.testing.assert_allclose(
+        model.predict_proba(X), model.estimator_.predict_proba(X), atol=1e-12
+    )
+
+
+def test_votes_and_shares_differ_only_over_the_training_set(made):
+    X = np.random.default_rng(1).normal(size=(90, 3))
+    y = (X[:, 0] + np.random.default_rng(2).normal(size=90) > 0).astype(np.intp)
+    new = np.random.default_rng(3).normal(size=(50, 3))
+    whole = Bostrom2008(trees=20).estimates(X, y, new, 0)
+    bag = Bostrom2008(trees=20, estimation="bag").estimates(X, y, new, 0)
+    np.testing.assert_allclose(bag["CT"], bag["PET"], atol=1e-12)  # pure leaves
+    assert np.abs(whole["CT"] - whole["PET"]).max() > 0.05
+    # Figure 1: votes are more extreme than shares.
+    middle = np.abs(whole["PET"][:, 1] - 0.5) > 0.25
+    assert (np.abs(whole["CT"] - 0.5) >= np.abs(whole["PET"] - 0.5) - 1e-9)[middle].mean() > 0.9
+
+
+@pytest.mark.parametrize("votes", ["hard", "soft"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_scores_of_others_object_by_object(votes, k):
+    rng = np.random.default_rng(k)
+    X = rng.integers(0, 4, size=(25, 2)).astype(float)  # equal objects with different labels
+    y = rng.integers(0, k, size=25)
+    forest = TrainingSetForest(9, random_state=0).fit(X, y)
+    scores, labels = scores_of_others(forest, X, y, votes)
+    expected = []
+    for i in range(25):
+        total, count = np.zeros(k), 0
+        for tree, bag in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+            if i in bag:
+                continue
+            leaf = tree.apply(X)
+            others = [y[j] for j in range(25) if leaf[j] == leaf[i] and j != i]
+            numbers = np.array([others.count(c) for c in range(k)])
+            if votes == "hard":
+                total[numbers.argmax()] += 1
+            else:
+                total += numbers / len(others)
+            count += 1
+        if count:
+            expected.append((*(total / count), y[i]))
+    expected = np.array(expected)
+    np.testing.assert_array_equal(labels, expected[:, -1])
+    found = np.column_stack([1 - scores, scores]) if k == 2 else scores
+    np.testing.assert_allclose(found, expected[:, :-1], atol=1e-12)
+
+
+def test_estimations_share_scores_of_new_objects():
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(80, 3)), rng.normal(size=(30, 3))
+    y = ((X[:, 0] + rng.normal(size=80) > 0) + (X[:, 1] > 1)).astype(np.intp)
+    whole = Bostrom2008(trees=20).estimates(X, y, new, 0)
+    others = Bostrom2008(trees=20, estimation="others").estimates(X, y, new, 0)
+    assert list(whole) == list(others)
+    for method in METHODS:
+        same = np.allclose(whole[method], others[method], atol=1e-12)
+        assert same == (method in ("CT", "PET")), method
+
+
+# --- measures --------------------------------------------------------------------------------
+
+
+def test_measures_of_a_fold(made):
+    e = Bostrom2008(data_dir=str(made), folds=3, trees=10)
+    for dataset, k in (("vote", 2), ("wine", 3)):
+        task = Task(dataset, 0, 1)
+        record = e.run(task)
+        assert list(record) == list(METHODS)
+        X, y = e.data(dataset)
+        train, test = e.split(task)
+        estimates = e.estimates(X[train], y[train], X[test], e.seed_of(*task))
+        for method, found in record.items():
+            p = np.zeros((len(test), k))
+            p[:, np.unique(y[train])] = estimates[method]
+            total, area, share = 0.0, 0.0, 0.0
+            for row, label in zip(p, y[test], strict=True):
+                total += sum((row[c] - (c == label)) ** 2 for c in range(k)) / len(test)
+            for c in range(k):
+                mine, others = p[y[test] == c, c], p[y[test] != c, c]
+                if len(mine):
+                    pairs = mine[:, None] - others[None, :]
+                    area += len(mine) * ((pairs > 0) + (pairs == 0) / 2).mean()
+                    share += len(mine)
+            assert found["brier"] == pytest.approx(total, abs=1e-12)
+            assert found["auc"] == pytest.approx(area / share, abs=1e-9)
+            assert found["accuracy"] == np.mean(p.argmax(axis=1) == y[test])
+            assert found["log loss"] >= 0
+
+
+def test_a_class_that_the_training_part_lacks_has_probability_zero(made):
+    e = Bostrom2008(data_dir=str(made), folds=3, trees=10)
+    y = e.data("wine").y
+    lonely = [f for f in range(3) if 2 not in y[e.split(Task("wine", 0, f))[0]]]
+    records = [e.run(Task("wine", 0, f)) for f in range(3)]
+    assert np.bincount(y)[2] == 2 and not lonely  # two rows: each fold's training part has one
+    assert all(np.isfinite(r["CT_R"]["log loss"]) for r in records)
+
+
+def test_means_leave_out_folds_without_a_measure():
+    records = {
+        Task("a", 0, 0): {"CT": {"auc": None, "brier": 0.25}},
+        Task("a", 0, 1): {"CT": {"auc": 0.5, "brier": 0.75}},
+        Task("b", 0, 0): {"CT": {"auc": None, "brier": 0.0}},
+    }
+    found = mean_measures(records, ["a", "b"])
+    assert found["brier"]["CT"] == {"a": 0.5, "b": 0.0}
+    assert found["auc"]["CT"]["a"] == 0.5 and np.isnan(found["auc"]["CT"]["b"])
+
+
+def test_correction_leaves_accuracy(made):
+    e = Bostrom2008(data_dir=str(made), folds=3, trees=10)
+    for record in run_experiment(e, ["vote", "wine"]).values():
+        assert record["CT"]["accuracy"] == record["CT_R"]["accuracy"]
+        assert record["PET"]["accuracy"] == record["PET_R"]["accuracy"]
+
+
+# --- conclusions follow the numbers ----------------------------------------------------------
+
+
+def made_measures(order, n=34, seed=0, noise=0.5):
+    """Measures in which methods stand in the given order for each measure, best first."""
+    rng = np.random.default_rng(seed)
+    found = {}
+    for name in ("brier", "auc", "accuracy", "log loss"):
+        best_first = order.get(name, METHODS)
+        sign = 1 if name in ("brier", "log loss") else -1
+        found[name] = {
+            m: {
+                d: 0.5 + sign * 0.01 * (best_first.index(m) + noise * rng.random())
+                for d in DATASETS[:n]
+            }
+            for m in METHODS
+        }
+    for kind in ("CT", "PET"):
+        found["accuracy"][kind] = dict(found["accuracy"][f"{kind}_R"])
+    return found
+
+
+def claims_of(measures):
+    found = Findings(Bostrom2008(data_dir="/nowhere"), measures)
+    return {c.claim: c.holds for c in conclusions(found)}, found
+
+
+def starting(claims, start):
+    matching = [holds for claim, holds in claims.items() if claim.startswith(start)]
+    assert len(matching) == 1, start
+    return matching[0]
+
+
+PRINTED_ORDER = {
+    "brier": ("PET_R", "CT_R", "CT_I", "PET_P", "CT_P", "CT", "PET", "PET_I"),
+    "accuracy": ("PET_R", "PET_P", "CT_R", "PET_I", "CT_P", "CT_I", "CT", "PET"),
+}
+
+
+def test_the_printed_order_bears_out_the_paper():
+    claims, _ = claims_of(made_measures(PRINTED_ORDER))
+    for start in (
+        "PET_R and CT_R lead",
+        "The choice of method matters for the Brier",
+        "Raw votes (CT)",
+        "Platt scaling improves",
+        "Isotonic regression worsens",
+        "Boström's correction improves the Brier score of PET",
+        "PET, raw or corrected",
+        "Boström's correction does not",
+    ):
+        assert starting(claims, start), start
+
+
+def test_another_order_does_not():
+    order = {m: tuple(reversed(o)) for m, o in PRINTED_ORDER.items()}
+    claims, found = claims_of(made_measures(order))
+    for start in (
+        "PET_R and CT_R lead",
+        "PET_R has a significantly better",
+        "Raw votes (CT)",
+        "Platt scaling improves",
+        "Isotonic regression worsens",
+        "Boström's correction improves the Brier score of CT",
+        "PET, raw or corrected",
+    ):
+        assert not starting(claims, start), start
+    text = next(c.finding for c in conclusions(found) if c.claim.startswith("PET_R and CT_R"))
+    assert "By mean rank PET_R is number 8 of 8 and CT_R number 7" in text
+    beaten = next(c.finding for c in conclusions(found) if c.claim.startswith("PET_R has a sig"))
+    assert "Significantly worse than PET_R: none; significantly better: CT" in beaten
+
+
+def test_equal_methods_differ_in_nothing():
+    measures = made_measures({}, noise=0.0)
+    for columns in measures.values():
+        for method in METHODS:
+            columns[method] = dict.fromkeys(DATASETS, 0.5)
+    claims, _ = claims_of(measures)
+    assert not starting(claims, "PET_R and CT_R lead")
+    assert not any(h for c, h in claims.items() if "(Friedman)" in c)
+
+
+def test_critical_difference_is_the_printed_one():
+    _, found = claims_of(made_measures({}))
+    value = next(
+        v for v in found.values.all() if v.measure == "bonferroni-dunn critical difference"
+    )
+    assert value.published == 1.598 and abs(value.difference) < 0.0005
+
+
+def test_mean_ranks_stand_beside_the_printed_ones():
+    _, found = claims_of(made_measures(PRINTED_ORDER))
+    table = printed_columns("bostrom2008", 1, "brier")
+    ranks = {
+        v.method: v for v in found.values.all() if v.dataset == MEAN_RANK and v.measure == "brier"
+    }
+    assert {m: v.published for m, v in ranks.items()} == {m: c[MEAN_RANK] for m, c in table.items()}
+    assert [ranks[m].value for m in PRINTED_ORDER["brier"]] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+# --- what is written -------------------------------------------------------------------------
+
+
+def test_results_csv_and_page(run):
+    found, folder = run
+    with (folder / "results.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["table", "dataset", "method", "measure", "value", "published"]
+    printed = {
+        (r.table, r.dataset, r.method, r.measure): r.value for r in published.load("bostrom2008")
+    }
+    keys = [(r["table"], r["dataset"], r["method"], r["measure"]) for r in rows]
+    assert set(printed) <= set(keys) and len(set(keys)) == len(keys)
+    for row, key in zip(rows, keys, strict=True):
+        assert (float(row["published"]) if row["published"] else None) == printed.get(key)
+    text = (folder / "index.md").read_text(encoding="utf-8")
+    assert "does not list them" in text and "are used instead" in text
+    assert (folder / "figure-1.svg").exists() and (folder / "index.html").exists()
+    assert {f.name for f in found.figures} >= {"figure-1", "ranks-brier"}
+    assert any("Figure 1" in c.claim for c in found.conclusions)
+
+
+def test_figure_1_is_left_out_where_its_data_are_not_run(made):
+    found = reproduce("bostrom2008", made, ["wine"], folds=2, trees=5)
+    assert "figure-1" not in {f.name for f in found.figures}
+    assert not any("Figure 1" in c.claim for c in found.conclusions)
+
+
+# --- the real data ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real_data():
+    """The folder of real data sets."""
+    folder = os.environ.get("VENNFOREST_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("needs the data sets: set VENNFOREST_DATA to their folder")
+    return folder
+
+
+def test_shrunken_run_on_real_data(real_data):
+    found = reproduce("bostrom2008", real_data, ["lung_cancer", "hayes_roth"], folds=3, trees=10)
+    value = {(v.dataset, v.method, v.measure): v.value for v in found.values if v.table == "1"}
+    assert 0.6 < value["hayes_roth", "PET_P", "accuracy"] < 0.95
+    assert 0 < value["hayes_roth", "PET_P", "brier"] < value["lung_cancer", "PET_P", "brier"] < 1

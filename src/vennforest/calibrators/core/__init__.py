@@ -1,0 +1,1 @@
+"""What calibrators are made of: their interface, counts of labels, validation, regressions."""

@@ -1,0 +1,422 @@
+"""What every calibrator shares: checked scores and labels in, class probabilities out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from vennforest._loaded import expect, expect_array, expect_labels, expect_number
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_scores,
+    check_weights,
+    encode_labels,
+)
+from vennforest.calibrators.core.examples import JoinedScores, LeftOut, joined_scores, left_out_rows
+from vennforest.calibrators.core.exports import CalibrationTable, Dialect, exports
+from vennforest.counts import ScoreCounts, ScoreGrid
+
+
+class Calibrator(ClassifierMixin, BaseEstimator, ABC):
+    """Base of all calibrators: from scores and labels to class probabilities.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted; a column of probabilities each.
+    """
+
+    classes_: NDArray[Any]
+    _learnt: ClassVar[tuple[str, ...]] = ()
+    """The attributes that ``fit`` learns, from which all others follow: what JSON holds."""
+    _keeps_columns = False
+    """Whether two columns of two classes reach ``_fit`` as they came."""
+    _n_given: int
+    _row_of: IntArray | None
+
+    if not TYPE_CHECKING:
+
+        @property
+        def predict_multiprobability(self) -> Any:
+            """Missing from calibrators without bounds: `BoundedCalibrator` has it."""
+            raise AttributeError(f"{type(self).__name__} gives no bounds: use VennAbers")
+
+    def fit(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the map from scores to probabilities.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, k)
+            Calibration scores: of the second class (two classes; from two columns the second is
+            taken), or one column per class in sorted order of the labels.
+        y : array-like of shape (n,)
+            Their labels, of any dtype.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative; a weight of 2 is the observation twice, of 0 its absence.
+        classes : array-like of shape (k,), optional
+            Every class, when some may be missing from ``y``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If scores are NaN or infinite, shapes do not fit, or there are fewer than two classes.
+        """
+        scores = check_scores(scores)
+        check_consistent_length(scores, y)
+        if not len(scores):
+            raise ValueError("scores must hold at least one example, got 0 sample(s)")
+        codes, labels = encode_labels(y, classes)
+        if len(labels) < 2:
+            raise ValueError(
+                "y must hold at least two classes (or name them with classes=), "
+                f"got one class: {labels.tolist()[0]!r}"
+            )
+        weight = check_weights(sample_weight, len(scores))
+        scores = _columns(scores, len(labels), self._keeps_columns)
+        self._n_given, self._row_of = len(scores), None
+        if weight is not None and (weight == 0).any():
+            kept = weight > 0
+            self._row_of = np.where(kept, np.cumsum(kept) - 1, -1)
+            scores, codes, weight = scores[kept], codes[kept], weight[kept]
+            weight = check_weights(weight, len(weight))
+        self.classes_ = labels
+        self.__dict__.pop("_grid", None)
+        self._fit(scores, codes, weight)
+        return self
+
+    def fit_counts(self, counts: ScoreCounts) -> Self:
+        """Learn the map from counts of the classes at scores, as from the examples themselves.
+
+        Counts of parts of a data set add up, wherever the parts are. The fit is that of ``fit``
+        to the examples they count, to rounding.
+
+        Parameters
+        ----------
+        counts : ScoreCounts
+            Of two classes, or of more: one against the rest for calibrators that fit a map to
+            each class, else with score vectors (``vectors=True``). Counts on a grid put new
+            scores on that grid.
+
+        Returns
+        -------
+        self
+            Which knows no single examples, so that ``left_out`` must be None.
+
+        Raises
+        ------
+        ValueError
+            If there is no example, or score vectors are needed and not kept; and what ``fit``
+            raises.
+        """
+        if not isinstance(counts, ScoreCounts):
+            raise InputError(
+                "counts must be ScoreCounts (ScoreCounts.from_scores or .from_counts makes them), "
+                f"got {type(counts).__name__}"
+            )
+        if not len(counts):
+            raise ValueError("counts must hold at least one example, got none")
+        self._n_given, self._row_of = 0, None
+        self.classes_ = counts.classes
+        self.__dict__.pop("_grid", None)
+        if counts.grid is not None:
+            self._grid = counts.grid
+        self._fit_counts(counts)
+        return self
+
+    def _fit_counts(self, counts: ScoreCounts) -> None:
+        """Fit to counts, as to weighted examples."""
+        if len(counts.tables) > 1:
+            raise ValueError(
+                f"counts must keep the score vectors of {len(counts.classes)} classes for "
+                f"{type(self).__name__}, which looks at all scores of an example together: "
+                "use ScoreCounts.from_scores(..., vectors=True)"
+            )
+        self._fit(*counts.examples())
+
+    @abstractmethod
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        """Fit to scores (n,) (two classes) or (n, k), class codes, and weights above zero."""
+
+    @abstractmethod
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities (n, k) for scores (n,) (two classes) or (n, k)."""
+
+    def _take(self, found: dict[str, Any]) -> None:
+        """Take what was learnt from a document, None where there is nothing."""
+        self.__dict__.update({name: one for name, one in found.items() if one is not None})
+        self._name_parameters()
+
+    def _name_parameters(self) -> None:
+        """Set the attributes that follow from what was learnt."""
+
+    def predict_proba(self, scores: ArrayLike) -> FloatArray:
+        """Return calibrated probabilities of every class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, k)
+            New scores, of the kind given to ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            Probabilities in [0, 1]; each row sums to 1.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If scores are NaN or infinite, or have another number of columns than in ``fit``.
+        """
+        return self._predict_proba(self._check_new(scores))
+
+    def predict(self, scores: ArrayLike) -> NDArray[Any]:
+        """Return the most probable label of each new score, shape (n,), the first of equals."""
+        best = self.predict_proba(scores).argmax(axis=1)  # refuses before fit
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def to_table(self) -> CalibrationTable:
+        """Return the map of two classes as a table, where it is constant on intervals.
+
+        Venn–Abers, isotonic calibration (``"step"`` and ``"nearest"``), and Venn with a taxonomy
+        that has a name.
+
+        Returns
+        -------
+        CalibrationTable
+            ``start``, ``p0``, ``p1`` and ``p``, arrays of shape (m,): what holds for scores from
+            each start up to the next, equal to what the calibrator answers to the last bit. p0
+            and p1 are None without bounds, and p with ``merge="smooth"``, which moves within the
+            intervals. ``pandas.DataFrame(table._asdict())`` is a data frame.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If there are more than two classes, or nothing is constant on intervals.
+        """
+        check_is_fitted(self, "classes_")
+        return exports().table_of(self)
+
+    def to_json(self) -> str:
+        """Return the fitted calibrator as JSON, which any program can read.
+
+        Returns
+        -------
+        str
+            A document of the schema in ``docs/calibrator-json.md``: what was learnt, and for two
+            classes the table of ``to_table`` and a sigmoid, for programs that only apply it.
+            Single calibration examples are not in it, as after ``fit_counts``.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If it holds something else than numbers and text, such as a user's function.
+        """
+        check_is_fitted(self, "classes_")
+        return exports().to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the calibrator that ``to_json`` has written.
+
+        It answers what the written one answered, to the last bit on a machine with the same
+        library. Nothing in a document is executed, and every part is checked.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The document.
+
+        Returns
+        -------
+        Calibrator
+            Of the class it was written from; called on a class, only of that one.
+
+        Raises
+        ------
+        InputError
+            A ``ValueError``: the document is none that ``to_json`` could have written, or of a
+            calibrator of another class.
+        """
+        calibrator = exports().from_json(text)
+        if not isinstance(calibrator, cls):
+            raise InputError(
+                f"the calibrator must be a {cls.__name__}, got {type(calibrator).__name__}"
+            )
+        return calibrator
+
+    def to_sql(
+        self,
+        dialect: Dialect = "duckdb",
+        *,
+        table: str = "scores",
+        score: str = "score",
+        steps: str | None = None,
+    ) -> str:
+        """Return a query that adds the answers for two classes to the columns of a table.
+
+        Parameters
+        ----------
+        dialect : {"duckdb", "spark", "postgres"}, default="duckdb"
+            Whose SQL. Spark from 3.4, PostgreSQL from 9.5 on.
+        table : str, default="scores"
+            What stands after FROM, as the system wants it: a name, or such as
+            ``read_parquet('scores.parquet')``.
+        score : str, default="score"
+            The name of the column of scores of the second class.
+        steps : str, optional
+            A table that holds what ``to_table`` gives, for large ones; None: it is written into
+            the query.
+
+        Returns
+        -------
+        str
+            A SELECT of all columns and ``p0``, ``p1`` (with bounds) and ``p``, which are NULL
+            where the score is NULL, NaN, infinite, or refused by ``predict_proba``. Rows come in
+            no order.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If the dialect is none of these, there are more than two classes, or the calibrator
+            holds a function of the user's.
+
+        Notes
+        -----
+        What ``to_table`` has is looked up, and equal to the last bit. Everything else is a
+        formula, for which the system's own LN and EXP differ from Python's in the last digits:
+        by 1e-13 at most in ``p``.
+        """
+        check_is_fitted(self, "classes_")
+        return exports().to_sql(self, dialect, table, score, steps)
+
+    def check_loaded(self) -> None:
+        """Refuse a state that ``fit`` could not have left, as one read from a file may be.
+
+        A calibrator that keeps more than this extends it.
+
+        Raises
+        ------
+        ValueError
+            If classes are not sorted labels, or examples are numbered beyond those given.
+        """
+        expect_labels(self.classes_)
+        expect_number(self._n_given, "_n_given", 0, integer=True)
+        grid = self.__dict__.get("_grid")
+        expect(grid is None or isinstance(grid, ScoreGrid), "_grid must be a ScoreGrid")
+        if self._row_of is not None:
+            expect_array(self._row_of, "_row_of", (self._n_given,), "i", -1, self._n_given - 1)
+
+    def _check_rows(self, n: int) -> None:
+        """Refuse examples, as given to ``fit``, that are none of the n that reached ``_fit``."""
+        if self._from_counts:
+            return
+        if self._row_of is None:
+            expect(self._n_given == n, f"_n_given must be {n}, the number of examples")
+        else:
+            kept = self._row_of[self._row_of >= 0]
+            expect(
+                len(kept) == n and (kept == np.arange(n)).all(),
+                f"_row_of must number {n} examples in their order",
+            )
+
+    @property
+    def _from_counts(self) -> bool:
+        """Whether it was fitted to counts, and knows no single examples."""
+        return self._n_given == 0
+
+    def _check_new(self, scores: ArrayLike) -> FloatArray:
+        if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
+            check_is_fitted(self, "classes_")
+        grid: ScoreGrid | None = self.__dict__.get("_grid")
+        if grid is None:
+            return _columns(check_scores(scores), len(self.classes_), self._keeps_columns)
+        return grid(_columns(check_scores(scores), len(self.classes_), False))
+
+    def _left_out(
+        self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
+    ) -> LeftOut | None:
+        """Return which rows given to ``_fit`` each of m new scores leaves out.
+
+        ``left_out`` and ``groups`` count the examples as given to ``fit``; those of weight zero
+        never reached ``_fit``, so leaving one out is leaving out none, or the rest of its group.
+        None stays None.
+
+        Raises
+        ------
+        ValueError
+            If ``left_out`` is not a vector of m integers from -1 to n - 1, or ``groups`` is not a
+            vector of n labels, or given without ``left_out``.
+        """
+        if left_out is None:
+            if groups is not None:
+                raise ValueError("left_out must be given with groups, got None")
+            return None
+        if self._from_counts:
+            raise ValueError(
+                "left_out must be None after fit_counts, which knows no single examples"
+            )
+        return left_out_rows(left_out, groups, m, self._n_given, self._row_of)
+
+    def _check_joined(
+        self, scores: ArrayLike, offsets: ArrayLike, rows: ArrayLike, changed: ArrayLike
+    ) -> JoinedScores:
+        """Return what ``predict_joined`` is given as plain arrays, examples as ``_fit`` knows them.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit, a score is not finite, or an example does not exist.
+        """
+        check_is_fitted(self, "classes_")
+        if self._from_counts:
+            raise ValueError("rows must be empty after fit_counts, which knows no single examples")
+        return joined_scores(
+            scores, offsets, rows, changed, len(self.classes_), self._n_given, self._row_of
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe to scikit-learn an estimator whose input is one column of scores."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _columns(scores: FloatArray, k: int, keep: bool) -> FloatArray:
+    """Return scores as (n,) for two classes (unless both are to be kept), as (n, k) for more."""
+    if k == 2:
+        if scores.ndim == 1 or (keep and scores.shape[1] == 2):
+            return scores
+        if scores.shape[1] in (1, 2):
+            return np.ascontiguousarray(scores[:, -1])
+    elif scores.ndim == 2 and scores.shape[1] == k:
+        return scores
+    raise ValueError(f"scores must have a column for each of {k} classes, got {scores.shape}")

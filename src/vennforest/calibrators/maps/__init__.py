@@ -1,0 +1,1 @@
+"""Maps from scores to probabilities, one a file."""

@@ -1,0 +1,158 @@
+"""Boström's correction: the most probable class is raised, the others shrink alike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vennforest._loaded import expect_number
+from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.logistic import logistic
+from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
+
+WAY_OUT = f" for Boström's correction ({ANY_SCORES})"
+
+GRID = 51
+"""A and B are integers from 0 to 50."""
+
+CELLS = 4096
+"""More distinct probabilities than this are replaced by as many evenly spaced ones."""
+
+EQUAL = 1e-12
+"""Mean Brier scores closer than this are equal."""
+
+
+class BostromScaling(Calibrator):
+    """Boström's correction: raise the largest probability of each example, shrink the others.
+
+    With the largest probability p_max of an example, its class (the winner) gets ``p + r (1 - p)``
+    and every other class ``p (1 - r)`` (Boström 2008, section 2.3.2), where
+    ``r = 1 / (1 + exp(B - A p_max))`` and A, B are the integers from 0 to 50 with the smallest
+    Brier score ``mean |p' - y|**2`` over vectors on the calibration set. Any number of classes.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    A_, B_ : int
+        The chosen parameters of r.
+
+    Raises
+    ------
+    ValueError
+        From ``fit`` and ``predict_proba``, if scores are not probabilities: outside [0, 1], or
+        rows of columns that do not sum to 1.
+
+    Notes
+    -----
+    The paper gives r a sigmoid "on the same form as used in Platt scaling", which would be
+    ``1 / (1 + exp(A p + B))`` and fall with p for every A > 0, while its argument asks for one
+    that does not fall. So the sign of A, and with it that of B, is corrected here.
+
+    One column of scores s stands for the vector (1 - s, s). Of equal largest probabilities the
+    first class is the winner. Of parameters with equal Brier scores (within 1e-12) the smallest A
+    is taken, then the smallest B. Rows still sum to 1, the winner stays the winner, so accuracy
+    is unchanged, and for two classes so is the area under the ROC curve.
+
+    ``|p' - y|**2`` is a quadratic in 1 - r whose coefficients depend on p and y alone, so they
+    are summed over equal p_max first, and beyond 4,096 distinct values moved to so many places
+    (``onto_grid``): the 2,601 pairs cost the same for any number of examples.
+
+    Examples
+    --------
+    >>> from vennforest.calibrators.maps.bostrom import BostromScaling
+    >>> model = BostromScaling().fit([0.1, 0.3, 0.6, 0.8], ["no", "no", "yes", "yes"])
+    >>> model.predict_proba([0.3, 0.7]).round(3)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    _learnt = ("A_", "B_")
+    _keeps_columns = True
+
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        p, winner = _vectors(scores)
+        rows = np.arange(len(p))
+        largest = p[rows, winner]
+        wrong = codes != winner
+        # With q = 1 - r, and w and y the unit vectors of the winner and of the label:
+        # |p' - y|^2 = q^2 |p - w|^2 + 2 q (p - w) . (w - y) + |w - y|^2.
+        others = p.copy()
+        others[rows, winner] = 0
+        square = (1 - largest) ** 2 + np.square(others).sum(axis=1)
+        linear = np.where(wrong, 2 * (largest - 1 - p[rows, codes]), 0.0)
+        w = np.ones(len(p)) if weight is None else weight
+        values, group = np.unique(largest, return_inverse=True)
+        square, linear = (np.bincount(group, w * part, len(values)) for part in (square, linear))
+        scores_of = brier_scores(values, square / w.sum(), linear / w.sum())
+        best = int(np.flatnonzero(scores_of.ravel() <= scores_of.min() + EQUAL)[0])
+        self.A_, self.B_ = divmod(best, GRID)
+
+    def check_loaded(self) -> None:
+        """Refuse parameters that are none of the grid.
+
+        Raises
+        ------
+        ValueError
+            If one is.
+        """
+        super().check_loaded()
+        expect_number(self.A_, "A_", 0, GRID - 1, integer=True)
+        expect_number(self.B_, "B_", 0, GRID - 1, integer=True)
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        p, winner = _vectors(scores)
+        rows = np.arange(len(p))
+        _, q, _ = logistic(self.A_ * p[rows, winner] - self.B_)
+        corrected = p * q[:, None]
+        corrected[rows, winner] = 1 - (1 - p[rows, winner]) * q
+        return corrected
+
+
+def _vectors(scores: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return probabilities (n, k), rows summing to 1, and each row's winner (n,)."""
+    p = check_probabilities(scores, WAY_OUT)
+    winner = p.argmax(axis=1)
+    return p / p.sum(axis=1, keepdims=True), winner
+
+
+def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> FloatArray:
+    """Return ``sum square * q**2 + linear * q`` for A (rows) and B (columns) from 0 to 50.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m,)
+        Largest probabilities, of which ``q = 1 / (1 + exp(A p - B))`` is a function.
+    square, linear : ndarray of shape (m,)
+        The coefficients at each.
+    """
+    if len(values) > CELLS:
+        values, square, linear = onto_grid(values, square, linear)
+    steps = np.arange(GRID)
+    shift = np.exp(-steps.astype(np.float64))[:, None]
+    scores = np.empty((GRID, GRID))
+    for A in steps:
+        q = 1 / (1 + np.exp(A * values) * shift)
+        scores[A] = (q * (q * square + linear)).sum(axis=1)
+    return scores
+
+
+def onto_grid(
+    values: FloatArray, square: FloatArray, linear: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Move coefficients to evenly spaced values, so that sums over smooth functions stay.
+
+    Each coefficient is shared among the eight places around it as in Lagrange's interpolation,
+    which leaves sums over polynomials of degree 7 as they were. For q and its square, which over
+    the eight places bend no more than a sigmoid does over 50 / 4096 * 8, the difference is less
+    than the rounding of the sums.
+    """
+    place = values * CELLS
+    left = np.clip(place.astype(np.intp) - 3, 0, CELLS - 7)
+    t = place - left
+    moved = np.zeros((2, CELLS + 1))
+    for j in range(8):
+        share = np.prod([(t - i) / (j - i) for i in range(8) if i != j], axis=0)
+        for total, coefficients in zip(moved, (square, linear), strict=True):
+            total += np.bincount(left + j, share * coefficients, CELLS + 1)
+    return np.arange(CELLS + 1) / CELLS, moved[0], moved[1]

@@ -1,0 +1,188 @@
+"""Isotonic calibration: the non-decreasing map that fits the labels best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from vennforest._loaded import expect, expect_array, expect_increasing
+from vennforest._validation import FloatArray, check_option
+from vennforest.calibrators.core.one_vs_rest import BinaryMap, Column, OneVsRestCalibrator
+
+Between = Literal["step", "nearest", "linear"]
+"""How the fit is read between calibration scores."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepMap:
+    """A step function: value j for scores above ``ends[j - 1]`` up to and including ``ends[j]``."""
+
+    ends: FloatArray  # (m - 1,) increasing
+    values: FloatArray  # (m,) non-decreasing
+
+    def check_loaded(self) -> None:
+        """Refuse anything but a non-decreasing function with values in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If it is none.
+        """
+        _check_values(self.values)
+        expect_array(self.ends, "ends", (len(self.values) - 1,))
+        expect_increasing(self.ends, "ends")
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities (n,) for scores (n,)."""
+        p: FloatArray = self.values[np.searchsorted(self.ends, scores, side="left")]
+        return p
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """Straight lines between the points of a fit, constant outside."""
+
+    knots: FloatArray  # (m,) increasing
+    values: FloatArray  # (m,) non-decreasing
+
+    def check_loaded(self) -> None:
+        """Refuse anything but a non-decreasing function with values in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If it is none.
+        """
+        _check_values(self.values)
+        expect_array(self.knots, "knots", (len(self.values),))
+        expect_increasing(self.knots, "knots")
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities (n,) for scores (n,)."""
+        if len(self.knots) == 1:
+            return np.full(len(scores), self.values[0])
+        s = np.clip(scores, self.knots[0], self.knots[-1])
+        right = np.searchsorted(self.knots, s, side="left").clip(min=1)
+        low, high = self.knots[right - 1], self.knots[right]
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            width = high - low
+            halved = (s / 2 - low / 2) / (high / 2 - low / 2)  # where the width overflows
+            share = np.where(np.isinf(width), halved, (s - low) / width)
+            p = self.values[right - 1] * (1 - share) + self.values[right] * share
+        inside: FloatArray = np.clip(p, self.values[right - 1], self.values[right])
+        return inside
+
+
+def _check_values(values: FloatArray) -> None:
+    """Refuse anything but probabilities that do not decrease."""
+    expect_array(values, "values", (None,), low=0, high=1)
+    expect(len(values), "values must hold one probability or more")
+    expect((values[1:] >= values[:-1]).all(), "values must not decrease")
+
+
+def fit_isotonic(
+    scores: FloatArray, positive: FloatArray, weight: FloatArray | None, between: Between
+) -> BinaryMap:
+    """Fit the isotonic map by pooling adjacent violators.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Any finite numbers; equal ones form one point.
+    positive : ndarray of shape (n,)
+        Labels, 0.0 or 1.0.
+    weight : ndarray of shape (n,) or None
+        How often each example is to count, above zero.
+    between : {"step", "nearest", "linear"}
+        See ``IsotonicCalibration``.
+    """
+    x, point = np.unique(scores, return_inverse=True)
+    total = np.bincount(point, weight, len(x)).astype(np.float64)
+    share = np.bincount(point, positive if weight is None else weight * positive, len(x)) / total
+    fitted = np.clip(isotonic_regression(share, weights=total).x, 0, 1)
+    rises = np.flatnonzero(fitted[1:] != fitted[:-1])
+    if between == "linear":
+        # A level stretch needs its two ends alone.
+        kept = np.unique(np.concatenate([[0], rises, rises + 1, [len(x) - 1]]))
+        return LinearMap(x[kept], fitted[kept])
+    ends = x[rises] if between == "step" else last_nearest(x[rises], x[rises + 1])
+    return StepMap(ends, fitted[np.append(rises, len(x) - 1)])
+
+
+def last_nearest(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return the largest float that is not nearer to ``high`` than to ``low``, exactly.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n,)
+        Finite numbers, ``low < high``.
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        total = low + high
+        large = np.isinf(total)  # then both are huge and of one sign, and halving is exact
+        low, high = np.where(large, low / 2, low), np.where(large, high / 2, high)
+        total = low + high
+        # Knuth's sum without error: low + high = total + error.
+        part = total - low
+        error = (low - (total - part)) + (high - part)
+        middle = np.where(large, total, total / 2)
+        # Where the middle is between two floats, the one below is the last nearest to low: a
+        # rounding up shows in the error, or, among the smallest floats, in the halving.
+        above = (error < 0) | (~large & (2 * middle > total))
+        ends: FloatArray = np.where(above, np.nextafter(middle, -np.inf), middle)
+    return ends
+
+
+class IsotonicCalibration(OneVsRestCalibrator):
+    """Isotonic calibration: the non-decreasing map from scores to probabilities that fits best.
+
+    Minimises ``sum w (y - m(s))**2`` over non-decreasing m (Niculescu-Mizil & Caruana 2005,
+    eq. 6) by pooling adjacent violators; equal scores are one point of the fit. Many classes: one
+    map a class against the rest, normalised; where every class gets 0, the raw scores.
+
+    Parameters
+    ----------
+    between : {"step", "nearest", "linear"}, default="step"
+        The value of a score f that is not a calibration score. ``"step"``: that of the smallest
+        calibration score above f, the rule ``m(f) = m_j for f_i < f <= f_j`` of Niculescu-Mizil
+        & Caruana (2005), Table 1, where f_i and f_j are neighbours. ``"nearest"``: that of the
+        nearest calibration score, of two equally near the smaller (the direct method of Vovk &
+        Petej 2014). ``"linear"``: on the straight line between the neighbours (as scikit-learn's
+        ``IsotonicRegression``). In each case the first value below the lowest calibration score
+        and the last value above the highest.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    maps_ : list of StepMap or LinearMap
+        One map for two classes, else one a class.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``, if ``between`` has none of these values.
+
+    Examples
+    --------
+    >>> from vennforest.calibrators.maps.isotonic import IsotonicCalibration
+    >>> model = IsotonicCalibration().fit([0.1, 0.3, 0.5, 0.7], [0, 1, 0, 1])
+    >>> model.predict_proba([0.1, 0.2, 0.6])[:, 1]
+    array([0. , 0.5, 1. ])
+    """
+
+    def __init__(self, between: Between = "step") -> None:
+        self.between = between
+
+    def _fit_columns(self, columns: Iterable[Column]) -> None:
+        check_option(self.between, Between, "between")
+        super()._fit_columns(columns)
+
+    def _fit_map(
+        self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
+    ) -> BinaryMap:
+        return fit_isotonic(scores, positive, weight, self.between)

@@ -1,0 +1,198 @@
+"""Matrix scaling: a multinomial regression on the logarithms of the scores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vennforest._loaded import expect
+from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.label_counts import count_labels
+from vennforest.calibrators.core.multinomial import (
+    SHARED,
+    Multinomial,
+    Structure,
+    diagonal_penalty,
+    fit_multinomial,
+)
+from vennforest.calibrators.core.penalised import Counts, Prior, fit_penalised
+from vennforest.calibrators.maps.log_scores import (
+    On,
+    Shrinkage,
+    ToProbabilities,
+    check_not_negative,
+)
+
+
+class MatrixScaling(Calibrator):
+    """Matrix scaling: ``softmax(W log(k s) + b)`` of scores s of k classes.
+
+    Minimises the log loss of the calibration set plus a penalty that draws the map towards leaving
+    the scores alone. With probabilities as scores this is Dirichlet calibration (Kull et al. 2019,
+    eq. 4), for decision values matrix or vector scaling (Guo, Pleiss, Sun & Weinberger 2017,
+    section 4.2).
+
+    Parameters
+    ----------
+    structure : {"shared", "diagonal", "full"}, default="diagonal"
+        Which slopes are free: one for all classes (temperature scaling with intercepts), one a
+        class (vector scaling), or one for each pair of classes.
+    ridge : float, default=1.0
+        Above 0. The penalty is half of it, times ``sum_j (w_jj - a)**2 + (a - 1)**2 / 10 +
+        k sum_(i != j) w_ij**2 + sum_j b_j**2``, with the shared slope a that makes it least: what
+        all classes share is nearly free, what sets them apart is not. As it is added to the sum
+        over examples, it weighs the less the more there are.
+    shrinkage : float, default=0.01
+        Non-negative. Scores are drawn to the shares pi of the classes first,
+        ``(s + c pi) / (1 + c)`` with this c, so that zeros, which forests give, have logarithms;
+        with 0 they are put halfway to the smallest calibration score instead (within 2.2e-16 and
+        0.01).
+    on : {"auto", "probabilities", "logits"}, default="auto"
+        What the scores are. ``"probabilities"``: in [0, 1], rows of columns summing to 1.
+        ``"logits"``: decision values, which temperature scaling makes probabilities first.
+        ``"auto"``: probabilities where the calibration scores can be such, else logits; new scores
+        are then taken for the same.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    coef_ : ndarray of shape (k, k)
+        W; row j holds the slopes of class j's logit.
+    intercept_ : ndarray of shape (k,)
+        b.
+    on_ : {"probabilities", "logits"}
+        What the calibration scores were taken for.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
+        if scores are to be probabilities and are none.
+
+    Notes
+    -----
+    The sum is strictly convex, so there is one minimum, which Newton steps find. It stays finite
+    where labels are separable or a class is missing: such a class keeps a small probability. Two
+    classes are fitted to counts at distinct scores, from 16,384 examples on to groups of
+    near-equal ones. As in beta calibration, the difference of their two logits has slopes that are
+    not below zero, so that a higher score never gets a lower probability.
+
+    References
+    ----------
+    Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML. Kull et
+    al. (2019), Beyond temperature scaling, NeurIPS.
+
+    Examples
+    --------
+    >>> from vennforest.calibrators.maps.matrix import MatrixScaling
+    >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]]
+    >>> model = MatrixScaling("full").fit(scores, ["a", "b", "c", "b"])
+    >>> model.predict_proba([[0.4, 0.4, 0.2]]).round(2)
+    array([[0.29, 0.61, 0.1 ]])
+    """
+
+    _learnt = ("_to_probabilities", "_shrinkage", "_map")
+
+    def __init__(
+        self,
+        structure: Structure = "diagonal",
+        ridge: float = 1.0,
+        shrinkage: float = 0.01,
+        on: On = "auto",
+    ) -> None:
+        self.structure = structure
+        self.ridge = ridge
+        self.shrinkage = shrinkage
+        self.on = on
+
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        check_option(self.structure, Structure, "structure")
+        ridge = check_not_negative(self.ridge, "ridge", zero=False)
+        c = check_not_negative(self.shrinkage, "shrinkage")
+        k = len(self.classes_)
+        self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
+        p = self._to_probabilities(scores)
+        self._shrinkage = Shrinkage.of(c, p, np.bincount(codes, weight, k).astype(np.float64))
+        if p.ndim == 1:
+            x, total, positive = count_labels(p, codes.astype(np.float64), weight)
+            counts = Counts(x, total - positive, positive)
+            self._map = fit_two_classes(self._shrinkage.logs(x), counts, self.structure, ridge)
+        else:
+            logs = self._shrinkage.logs(p)
+            self._map = fit_multinomial(logs, codes, weight, self.structure, ridge)
+        self._name_parameters()
+
+    def _name_parameters(self) -> None:
+        self.on_ = self._to_probabilities.on
+        self.coef_ = self._map.slopes.T.copy()
+        self.intercept_ = self._map.intercepts.copy()
+
+    def check_loaded(self) -> None:
+        """Refuse a map of other classes.
+
+        Raises
+        ------
+        ValueError
+            If it is.
+        """
+        super().check_loaded()
+        k = len(self.classes_)
+        expect(isinstance(self._to_probabilities, ToProbabilities), "_to_probabilities is none")
+        expect(isinstance(self._shrinkage, Shrinkage), "_shrinkage must be a Shrinkage")
+        expect(len(self._shrinkage.shares) == k, f"_shrinkage must be of {k} classes")
+        expect(isinstance(self._map, Multinomial), "_map must be a Multinomial")
+        expect(len(self._map.intercepts) == k, f"_map must be of {k} classes")
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        return self._map(self._shrinkage.logs(self._to_probabilities(scores)))
+
+
+@np.errstate(under="ignore")
+def fit_two_classes(
+    logs: FloatArray, counts: Counts, structure: Structure, ridge: float
+) -> Multinomial:
+    """Fit two classes as a logistic regression of the second against the first.
+
+    The difference of the two logits has slopes d1 and d0 of the two logarithms and one intercept;
+    among the matrices that give these the penalty takes the cheapest.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (m, 2)
+        Logarithms of distinct scores.
+    counts : Counts
+        How often either label was seen at each.
+    structure : {"shared", "diagonal", "full"}
+    ridge : float
+        Above zero.
+    """
+    # b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
+    b_penalty = ridge / 2
+    rising, falling = logs[:, 1], -logs[:, 0]
+    ones = np.ones(len(rising))
+    if structure == "shared":
+        features = np.array([rising + falling, ones])
+        penalty = np.diag([ridge * SHARED, b_penalty])
+    else:
+        features = np.array([falling, rising, ones])
+        penalty = np.zeros((3, 3))
+        penalty[2, 2] = b_penalty
+        penalty[:2, :2] = diagonal_penalty(2, ridge)
+        if structure == "full":
+            # The slope of the difference is 1 + d = (1 + x) - w with the other entry w, which
+            # costs 2 ridge w^2: what x is left with minimises x P x + 2 ridge (d - x)^2.
+            off = 2 * ridge * np.eye(2)
+            own = np.linalg.solve(penalty[:2, :2] + off, off)  # x = own @ d
+            rest = np.eye(2) - own
+            penalty[:2, :2] = own.T @ penalty[:2, :2] @ own + rest.T @ off @ rest
+    d = len(features) - 1
+    mean = np.append(np.ones(d), 0.0)
+    theta = fit_penalised(features, counts, Prior(mean, penalty, np.arange(d + 1) < d)).theta
+    slopes, b = theta[:-1], theta[-1]
+    W = np.diag(np.broadcast_to(slopes, 2))
+    if structure == "full":
+        x = own @ (slopes - 1)
+        w = x - (slopes - 1)
+        W = np.array([[1 + x[0], w[0]], [w[1], 1 + x[1]]])
+    return Multinomial(W, np.array([-b / 2, b / 2]))

@@ -1,0 +1,178 @@
+"""Temperature scaling: all log-odds divided by one number."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import brentq
+
+from vennforest._loaded import expect, expect_number
+from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.logistic import SMALLEST
+from vennforest.calibrators.core.probabilities import (
+    Interior,
+    are_probabilities,
+    check_probabilities,
+)
+
+On = Literal["auto", "probabilities", "logits"]
+"""What the scores are."""
+
+FARTHEST = 10.0
+"""The logarithm of the temperature stays this close to that of the logits' deviation."""
+
+
+class TemperatureScaling(Calibrator):
+    """Temperature scaling: divide logits by one temperature T, then softmax.
+
+    ``p = softmax(z / T)`` with the T that minimises the log loss of the calibration set (Guo,
+    Pleiss, Sun & Weinberger 2017, eq. 9). The most probable class stays what it was. Any number
+    of classes.
+
+    Parameters
+    ----------
+    on : {"auto", "probabilities", "logits"}, default="auto"
+        What the scores are. ``"probabilities"``: in [0, 1], rows of columns summing to 1; z are
+        their logarithms, with zeros and whatever is less than half the smallest calibration
+        score above 0 put there (within 2.2e-16 and 0.01). ``"logits"``: decision values, taken
+        as they are; one column z stands for (0, z). ``"auto"``: probabilities where the
+        calibration scores can be such, else logits; new scores are then taken for the same.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    temperature_ : float
+        T. Above 1 it makes estimates less extreme.
+    on_ : {"probabilities", "logits"}
+        What the calibration scores were taken for.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``, if ``on`` has none of these values; from ``fit`` and ``predict_proba``, if
+        scores are to be probabilities and are none.
+
+    Notes
+    -----
+    The loss is convex in 1 / T, so T is where its derivative is zero. Where that is nowhere
+    (every label is that of the largest logit, or the logits are worse than none) T is cut off at
+    exp(-10) or exp(10) times the logits' deviation from the largest of their row.
+
+    References
+    ----------
+    Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML.
+
+    Examples
+    --------
+    >>> from vennforest.calibrators.maps.temperature import TemperatureScaling
+    >>> model = TemperatureScaling().fit([0.01, 0.99, 0.9, 0.98], [1, 2, 1, 2])
+    >>> model.predict_proba([0.99]).round(2)
+    array([[0.11, 0.89]])
+    """
+
+    _learnt = ("on_", "_interior", "_unit", "_beta")
+    _keeps_columns = True
+
+    def __init__(self, on: On = "auto") -> None:
+        self.on = on
+
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        check_option(self.on, On, "on")
+        if self.on == "auto":
+            self.on_ = "probabilities" if are_probabilities(scores) else "logits"
+        else:
+            self.on_ = self.on
+        if self.on_ == "probabilities":
+            p = check_probabilities(scores, WAY_OUT)
+            # Two classes are clipped by the second's share, so that one column and two agree.
+            self._interior = Interior.of(p[:, 1] if p.shape[1] == 2 else p.ravel())
+        half = self._half_logits(scores)
+        largest = float(-half.min())
+        self._unit = float(np.ldexp(1.0, int(np.clip(np.frexp(largest)[1], -1021, 1023))))
+        with np.errstate(under="ignore"):
+            z = half / self._unit
+            deviation = float(np.sqrt(np.average(np.square(z).mean(axis=0), weights=weight)))
+            z /= deviation or 1.0
+            self._beta = _inverse_temperature(z, codes, weight) / (deviation or 1.0)
+        self._name_parameters()
+
+    def _name_parameters(self) -> None:
+        with np.errstate(over="ignore", under="ignore"):
+            self.temperature_ = float(2 * np.float64(self._unit) / self._beta)
+
+    def check_loaded(self) -> None:
+        """Refuse a temperature that is none.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite or not above zero, or the kind of scores is unknown.
+        """
+        super().check_loaded()
+        expect(self.on_ in ("probabilities", "logits"), "on_ must be probabilities or logits")
+        if self.on_ == "probabilities":
+            expect(isinstance(self._interior, Interior), "_interior must be an Interior")
+        expect_number(self._unit, "_unit", SMALLEST)
+        expect_number(self._beta, "_beta", SMALLEST)
+
+    @np.errstate(under="ignore", over="ignore")
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        p = np.exp(self._half_logits(scores) / self._unit * self._beta)
+        p /= p.sum(axis=0)
+        return np.ascontiguousarray(p.T)
+
+    def _half_logits(self, scores: FloatArray) -> FloatArray:
+        """Return half of each logit's distance from the largest of its row, (k, n), at most 0.
+
+        Halves, because the distance itself may overflow; one row per class, because sums over few
+        classes are then fast.
+        """
+        if self.on_ == "probabilities":
+            p = check_probabilities(scores, WAY_OUT)
+            if p.shape[1] == 2:
+                scores = self._interior.log_odds(p[:, 1])
+            else:
+                scores = np.log(np.maximum(p, self._interior.low))
+        if scores.ndim == 1:
+            logits = np.stack([np.zeros(len(scores)), scores])
+        else:
+            logits = np.ascontiguousarray(scores.T)
+        with np.errstate(under="ignore"):
+            half: FloatArray = logits / 2
+            half -= half.max(axis=0)
+        return half
+
+
+WAY_OUT = ' with on="probabilities" (on="logits" takes any)'
+
+
+def _inverse_temperature(z: FloatArray, codes: IntArray, weight: FloatArray | None) -> float:
+    """Return the beta that minimises the log loss of ``softmax(beta * z)``.
+
+    Parameters
+    ----------
+    z : ndarray of shape (k, n)
+        Not above 0, the largest of each column is 0, with a mean square of 1 (or all zero).
+    codes : ndarray of shape (n,)
+        Each column's class.
+    weight : ndarray of shape (n,) or None
+        How often each column is to count.
+    """
+    if not z.any():
+        return 1.0
+    of_label = z[codes, np.arange(len(codes))]
+    w = np.ones(len(codes)) if weight is None else weight / weight.max()
+
+    def slope(log_beta: float) -> float:
+        e = np.exp(np.exp(log_beta) * z)
+        expected = (e * z).sum(axis=0) / e.sum(axis=0)
+        return float((w * (expected - of_label)).sum())
+
+    if slope(-FARTHEST) >= 0:
+        return float(np.exp(-FARTHEST))
+    if slope(FARTHEST) <= 0:
+        return float(np.exp(FARTHEST))
+    return float(np.exp(brentq(slope, -FARTHEST, FARTHEST, xtol=1e-15, rtol=1e-15)))

@@ -1,0 +1,30 @@
+"""No calibration: the scores are the probabilities."""
+
+from __future__ import annotations
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
+
+WAY_OUT = f' for method="none" ({ANY_SCORES})'
+
+
+class Uncalibrated(Calibrator):
+    """The raw scores as probabilities, for comparison with what calibration makes of them.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+
+    Raises
+    ------
+    ValueError
+        From ``fit`` and ``predict_proba``, if scores are not probabilities.
+    """
+
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+        check_probabilities(scores, WAY_OUT)
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        return check_probabilities(scores, WAY_OUT)

@@ -1,0 +1,336 @@
+"""The event that is looked at: its levels of probability, its ranking, its thresholds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest.decisions import CostMatrix
+from vennforest.metrics import (
+    CalibrationLine,
+    DecisionCurve,
+    RankingCurves,
+    calibration_line,
+    decision_curve,
+    ranking_curves,
+    threshold_table,
+)
+from vennforest.report.predictions import BASELINE, MethodEstimates
+
+if TYPE_CHECKING:
+    from vennforest.report.evaluation import Evaluation
+
+
+RARE = 0.1
+"""Below this share of the positive class probabilities are looked at by powers of ten."""
+
+EVEN = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+STEPS = (0.0, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+@dataclass(frozen=True)
+class Level:
+    """Rows of like probability.
+
+    Attributes
+    ----------
+    n : int
+        How many they are.
+    p : float
+        Their mean probability of the event.
+    low, high : float or None
+        Their mean bounds, where there are some.
+    share : float
+        Share of them for which the event happened.
+    least, most : float
+        Wilson's 95 % confidence interval of that share, see `share_interval`.
+    begin, end : float
+        The probabilities it reaches from and to.
+    """
+
+    n: int
+    p: float
+    low: float | None
+    high: float | None
+    share: float
+    least: float
+    most: float
+    begin: float
+    end: float
+
+
+def share_interval(outcome: FloatArray, groups: IntArray | None = None) -> tuple[float, float]:
+    """Return the 95 % confidence interval (Wilson) of the share of events.
+
+    Parameters
+    ----------
+    outcome : ndarray of shape (n,)
+        1 where the event happened, else 0.
+    groups : ndarray of shape (n,), optional
+        Rows of one group are not independent. n is then divided by the design effect, the variance
+        of the share over groups divided by that of independent rows, at least 1, and by (t / z)²
+        for the few groups it is estimated from (Korn & Graubard 1998, Survey Methodology 24,
+        193-201). Where all rows agree the effect is taken for its largest, as if each group were
+        one row repeated; of one group nothing is known.
+    """
+    n, share = float(len(outcome)), float(outcome.mean())
+    z = float(norm.ppf(0.975))
+    if groups is not None:
+        member = np.unique(groups, return_inverse=True)[1]
+        sizes = np.bincount(member)
+        if len(sizes) == 1:
+            return 0.0, 1.0
+        rest = np.bincount(member, weights=outcome - share)
+        effect = float((sizes**2).sum()) / n
+        if 0 < share < 1:
+            over_groups = len(sizes) / (len(sizes) - 1) * float((rest**2).sum())
+            effect = max(1.0, over_groups / (n * share * (1 - share)))
+        n /= effect * (float(student.ppf(0.975, len(sizes) - 1)) / z) ** 2
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * float(np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)))
+    least = 0.0 if share == 0 else max(0.0, middle - half)
+    return least, 1.0 if share == 1 else min(1.0, middle + half)
+
+
+def share_of_positive(evaluation: Evaluation) -> float | None:
+    """Return the share of the positive class; None with more than two classes."""
+    if evaluation.positive is None:
+        return None
+    return float((evaluation.folds.codes == evaluation.positive).mean())
+
+
+def is_rare(evaluation: Evaluation) -> bool:
+    """Tell whether the positive class is so rare that even steps of probability show nothing."""
+    share = share_of_positive(evaluation)
+    return share is not None and share < RARE
+
+
+def event_of(
+    evaluation: Evaluation, estimates: MethodEstimates
+) -> tuple[FloatArray, FloatArray, FloatArray | None, FloatArray | None]:
+    """Return probability, outcome and bounds (None: none) of the event looked at, each (n,).
+
+    The positive class of two; with more classes that the predicted label is right.
+    """
+    codes = evaluation.folds.codes
+    at = evaluation.positive
+    bounds = estimates.bounds
+    if at is not None:
+        outcome = (codes == at).astype(np.float64)
+        if bounds is None:
+            return estimates.p[:, at], outcome, None, None
+        return estimates.p[:, at], outcome, bounds.lower[:, at], bounds.upper[:, at]
+    column = estimates.p.argmax(axis=1) if bounds is None else bounds.lower.argmax(axis=1)
+    outcome = (column == codes).astype(np.float64)
+    p = np.take_along_axis(estimates.p, column[:, None], axis=1)[:, 0]
+    if bounds is None:
+        return p, outcome, None, None
+    low, high = bounds.of_label()
+    return p, outcome, low, high
+
+
+def levels(evaluation: Evaluation, method: str) -> list[Level]:
+    """Return what was observed by level of a method's probability; empty levels are left out."""
+    p, outcome, low, high = event_of(evaluation, evaluation.folds.estimates[method])
+    groups = evaluation.folds.groups
+    return [
+        Level(
+            len(at),
+            float(p[at].mean()),
+            None if low is None else float(low[at].mean()),
+            None if high is None else float(high[at].mean()),
+            float(outcome[at].mean()),
+            *share_interval(outcome[at], None if groups is None else groups[at]),
+            *ends,
+        )
+        for at, ends in members(p, is_rare(evaluation))
+    ]
+
+
+def members(p: FloatArray, rare: bool) -> list[tuple[IntArray, tuple[float, float]]]:
+    """Return the rows of each level that has some, by probability, and the level's ends.
+
+    Levels are closed below.
+    """
+    edges = STEPS if rare else EVEN
+    number = np.searchsorted(edges[1:-1], p, side="right")
+    found = ((np.flatnonzero(number == i), ends) for i, ends in enumerate(pairwise(edges)))
+    return [(at, ends) for at, ends in found if len(at)]
+
+
+def level_of(evaluation: Evaluation, method: str, row: int) -> Level:
+    """Return the level of a row of the predictions."""
+    p = event_of(evaluation, evaluation.folds.estimates[method])[0]
+    groups = members(p, is_rare(evaluation))
+    return levels(evaluation, method)[next(i for i, (at, _) in enumerate(groups) if row in at)]
+
+
+USUAL = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+TIMES = (0.5, 1, 2, 5, 10, 20, 50)
+"""Thresholds of a rare class, in times of its share."""
+
+TOPS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
+
+
+def _of(evaluation: Evaluation, method: str) -> dict[str, Any]:
+    estimates = evaluation.folds.estimates[method]
+    return {
+        "y": evaluation.observed,
+        "p": estimates.p,
+        "classes": evaluation.folds.classes,
+        "pos_label": evaluation.label,
+    }
+
+
+def ranking_of(evaluation: Evaluation, method: str) -> RankingCurves:
+    """Return the curves of one method's ranking by the positive class."""
+    return ranking_curves(**_of(evaluation, method))
+
+
+def ranking_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Return the measures of ranking of every method, and those of no ranking at all."""
+    found = []
+    share = share_of_positive(evaluation)
+    tops = tops_of(evaluation)
+    for method in evaluation.measures:
+        curves = ranking_of(evaluation, method)
+        found.append(
+            {
+                "name": evaluation.names[method],
+                "recommended": method == evaluation.verdict.method,
+                "auc": evaluation.measures[method].auc,
+                "ap": curves.average_precision,
+                "gini": curves.gini,
+                "ks": curves.kolmogorov_smirnov,
+                "found": curves.found(tops).tolist(),
+            }
+        )
+    found.append(
+        {
+            "name": evaluation.names[BASELINE],
+            "recommended": False,
+            "auc": 0.5,
+            "ap": share,
+            "gini": 0.0,
+            "ks": 0.0,
+            "found": list(tops),
+        }
+    )
+    return found
+
+
+def tops_of(evaluation: Evaluation) -> list[float]:
+    """Return the shares of rows from the top that are at least five rows."""
+    return [top for top in TOPS if top * len(evaluation.folds.codes) >= 5]
+
+
+def lift_rows(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
+    """Return what is found in the top of the ranking, and how many times the average that is."""
+    curves = ranking_of(evaluation, method)
+    n = len(evaluation.folds.codes)
+    positives = curves.share * n
+    return [
+        {
+            "top": top,
+            "rows": top * n,
+            "found": found,
+            "events": found * positives,
+            "in_part": abs(found * positives - round(found * positives)) > 1e-6,
+            "share": found * positives / (top * n),
+            "lift": found / top,
+        }
+        for top, found in zip(
+            tops_of(evaluation), curves.found(tops_of(evaluation)).tolist(), strict=True
+        )
+    ]
+
+
+def cost_threshold(costs: CostMatrix | None, positive: int) -> float | None:
+    """Return the probability at which two decisions cost the same; None where there is none."""
+    if costs is None or costs.costs.shape != (2, 2):
+        return None
+    gap = costs.costs[:, 0] - costs.costs[:, 1]
+    at_positive, at_other = float(gap[positive]), float(gap[1 - positive])
+    if at_positive == at_other:
+        return None
+    p = at_other / (at_other - at_positive)
+    return p if 0 < p < 1 else None
+
+
+def thresholds_of(evaluation: Evaluation) -> list[float]:
+    """Return the thresholds to look at, increasing: the usual ones, or times of a rare share."""
+    share = share_of_positive(evaluation)
+    assert share is not None and evaluation.positive is not None
+    wanted = set(USUAL)
+    if share < RARE:
+        wanted = {_rounded(share * times) for times in TIMES} | {0.5}
+    tie = cost_threshold(evaluation.costs, evaluation.positive)
+    if tie is not None:
+        wanted = {t for t in wanted if abs(t - tie) > 1e-9} | {tie}
+    return sorted(t for t in wanted if 0 < t < 1)
+
+
+def _rounded(value: float) -> float:
+    """Return a number rounded to one significant digit."""
+    return round(value, -math.floor(math.log10(value)))
+
+
+def threshold_rows(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
+    """Return the rows of the table of thresholds."""
+    bounds = evaluation.folds.estimates[method].bounds
+    at = thresholds_of(evaluation)
+    table = threshold_table(thresholds=at, bounds=bounds, **_of(evaluation, method))
+    assert evaluation.positive is not None
+    tie = cost_threshold(evaluation.costs, evaluation.positive)
+    names = ("flagged", "sensitivity", "specificity", "positive_value", "negative_value")
+    counts = ("sure_yes", "positive_yes", "depends", "positive_depends", "sure_no", "positive_no")
+    return [
+        {
+            "threshold": t,
+            "of_costs": t == tie,
+            **{name: _known(getattr(table, name)[i]) for name in names},
+            **{name: int(getattr(table, name)[i]) for name in counts if bounds is not None},
+        }
+        for i, t in enumerate(at)
+    ]
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def curve_of(evaluation: Evaluation, method: str) -> DecisionCurve:
+    """Return the decision curve of one method, over thresholds that matter for the share."""
+    share = share_of_positive(evaluation)
+    assert share is not None
+    bounds = evaluation.folds.estimates[method].bounds
+    return decision_curve(thresholds=_range(share), bounds=bounds, **_of(evaluation, method))
+
+
+def _range(share: float) -> FloatArray:
+    most = 0.95 if share >= RARE else min(0.95, 20 * share)
+    return np.linspace(most / 100, most, 100)
+
+
+def line_of(evaluation: Evaluation, method: str) -> CalibrationLine:
+    """Return calibration intercept, slope and observed over expected of one method."""
+    return calibration_line(groups=evaluation.folds.groups, **_of(evaluation, method))
+
+
+def line_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Return these of every method."""
+    return [
+        {
+            "name": evaluation.names[method],
+            "recommended": method == evaluation.verdict.method,
+            "line": line_of(evaluation, method),
+        }
+        for method in evaluation.measures
+    ]

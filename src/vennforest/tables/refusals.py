@@ -1,0 +1,63 @@
+"""The errors that name a cell of scores, labels or weights, the same for every reader."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from vennforest._validation import InputError
+
+if TYPE_CHECKING:
+    from vennforest.counts import ScoreGrid
+
+
+def bad_score(name: str, value: Any, place: str, grid: ScoreGrid | None = None) -> InputError:
+    """Return the error for a score that is no finite number, or is outside the grid."""
+    if grid is None or not _is_finite(value):
+        return _bad(name, "finite scores", value, place)
+    return InputError(
+        f"column {name!r} must hold scores in [{grid.low:g}, {grid.high:g}], the range of the "
+        f"grid, got {_shown(value)} in {place}: count scores as they are (grid none), or choose a "
+        "grid with another range"
+    )
+
+
+def bad_weight(name: str, value: Any, place: str) -> InputError:
+    """Return the error for a weight that is no finite number, or negative."""
+    return _bad(name, "finite weights that are not negative", value, place)
+
+
+def no_label(name: str, place: str) -> InputError:
+    """Return the error for a row without a label."""
+    return InputError(f"column {name!r} must hold a label in every row, got none in {place}")
+
+
+def row_of(row: int, where: str) -> str:
+    """Return what to call a row, given by its number from 0: people count from 1."""
+    return f"row {row + 1:,} of {where}"
+
+
+def _bad(name: str, what: str, value: Any, place: str) -> InputError:
+    return InputError(f"column {name!r} must hold {what}, got {_shown(value)} in {place}")
+
+
+def _is_finite(value: Any) -> bool:
+    number = _number(value)
+    return number is not None and math.isfinite(number)
+
+
+def _shown(value: Any) -> str:
+    number = _number(value)
+    if number is not None and not math.isnan(number):
+        return f"{number:g}"
+    if number is not None or not isinstance(value, str):  # libraries have marks of their own
+        return "NaN or nothing"
+    cell = repr(value)
+    return cell if len(cell) <= 60 else cell[:59] + "…"
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None

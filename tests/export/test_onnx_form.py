@@ -1,0 +1,121 @@
+"""Models as ONNX graphs: run in onnxruntime, they answer what they answer in Python."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+for package in ("onnx", "onnxruntime", "skl2onnx"):
+    pytest.importorskip(package)
+
+from support.exported import ask, of_logits, of_probabilities  # noqa: E402
+from vennforest import CalibratedClassifier, PooledCalibration, Venn, VennAbers  # noqa: E402
+from vennforest._validation import InputError  # noqa: E402
+from vennforest.export import to_onnx  # noqa: E402
+
+X, Y = make_classification(900, 6, random_state=0, flip_y=0.2)
+NEW = X[500:]
+WITH_GROUPS = np.column_stack([np.arange(200) % 2, X[:200]])
+
+
+def run(model, name, values):
+    from onnxruntime import InferenceSession
+
+    session = InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [one.name for one in session.get_outputs()]
+    return dict(zip(names, session.run(None, {name: values}), strict=True))
+
+
+@pytest.mark.parametrize("calibrator", [*of_probabilities(), *of_logits()], ids=str)
+def test_a_calibrator_by_itself(calibrator):
+    new = ask(calibrator, 500)
+    found = run(to_onnx(calibrator), "score", new)
+    expected = calibrator.predict_proba(new)[:, 1]
+    np.testing.assert_allclose(found["p"], expected, rtol=0, atol=1e-14)
+    if hasattr(calibrator, "predict_multiprobability"):
+        bounds = calibrator.predict_multiprobability(new)
+        np.testing.assert_array_equal(found["p0"], bounds.p0)
+        np.testing.assert_array_equal(found["p1"], bounds.p1)
+        if calibrator.merge != "smooth":
+            np.testing.assert_array_equal(found["p"], expected)
+    refused = run(to_onnx(calibrator), "score", np.array([np.nan, np.inf, -np.inf]))
+    assert all(np.isnan(one).all() for one in refused.values())
+
+
+def forest(**options):
+    return RandomForestClassifier(40, random_state=0, **options)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [
+        (RandomForestClassifier(100, max_depth=6, random_state=0), {}),
+        (forest(max_depth=5), {"merge": "log"}),
+        (forest(max_depth=5), {"merge": "smooth"}),
+        (forest(max_depth=5), {"method": "isotonic"}),
+        (forest(), {"calibrate_on": "holdout", "method": "beta"}),
+        (ExtraTreesClassifier(40, bootstrap=True, random_state=0), {"method": "venn"}),
+        (LogisticRegression(), {"calibrate_on": "holdout"}),
+        (LogisticRegression(), {"calibrate_on": "cv", "ensemble": False}),
+        (make_pipeline(StandardScaler(), LogisticRegression()), {"calibrate_on": "holdout"}),
+        (FrozenEstimator(LogisticRegression().fit(X, Y)), {}),
+    ],
+    ids=str,
+)
+def test_a_classifier(estimator, options):
+    """Scores differ in the last digits of 32 bits; rarely one lies at the edge of an interval.
+
+    Not so rarely with trees grown to the end: their votes, which tie with calibration scores.
+    """
+    model = CalibratedClassifier(estimator, random_state=0, **options).fit(X[:500], Y[:500])
+    found = run(to_onnx(model), "X", NEW)
+    p = model.predict_proba(NEW)[:, 1]
+    expected = {"p": p}
+    if hasattr(model, "predict_multiprobability"):
+        bounds = model.predict_multiprobability(NEW)
+        expected |= {"p0": bounds.p0, "p1": bounds.p1}
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        assert (np.abs(found[name] - values) < 1e-6).mean() > 0.98, name
+    if "p0" in found:
+        assert (found["p0"] <= found["p"]).all()
+        assert (found["p"] <= found["p1"]).all()
+
+
+def test_what_cannot_be_a_graph_says_so():
+    def fails(message, estimator=None, of=(X[:200], Y[:200]), error=InputError, **options):
+        one = forest() if estimator is None else estimator
+        model = CalibratedClassifier(one, random_state=0, **options).fit(*of)
+        with pytest.raises(error, match=message):
+            to_onnx(model)
+
+    fails("two classes for ONNX, got 3", of=(X[:200], np.arange(200) % 3))
+    fails("must have more trees for ONNX", RandomForestClassifier(19, random_state=0))
+    fails("calibrate all rows alike for ONNX, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
+    fails("one estimator for ONNX, got 5", calibrate_on="cv")
+    fails("score new rows by all trees for ONNX", subforest="exchangeable")
+    fails('must have votes="soft" for ONNX', votes="hard")
+    shifted = CalibratedClassifier(forest(), calibrate_on="holdout", random_state=0)
+    with pytest.raises(InputError, match="must not have another prior"):
+        to_onnx(shifted.fit(X[:200], Y[:200]).with_prior({1: 0.9}))
+    with pytest.raises(InputError, match="model must be a table or a formula"):
+        to_onnx(Venn(np.rint).fit([0.1, 0.9], [0, 1]))
+    with pytest.raises(InputError, match="model must be of two classes for ONNX, got 3"):
+        to_onnx(VennAbers().fit(np.eye(3), [0, 1, 2]))
+    with pytest.raises(TypeError, match="model must be a CalibratedClassifier or calibrator"):
+        to_onnx(forest())
+    assert "p0" not in run(to_onnx(PooledCalibration().fit(X[:, 0], Y)), "score", X[:9, 0])
+
+
+class Unknown(LogisticRegression):
+    pass
+
+
+def test_an_estimator_that_has_no_converter():
+    model = CalibratedClassifier(Unknown(), calibrate_on="holdout").fit(X, Y)
+    with pytest.raises(InputError, match="must be one that skl2onnx converts, got Unknown"):
+        to_onnx(model)
