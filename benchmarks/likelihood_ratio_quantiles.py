@@ -33,13 +33,13 @@ def pool(y, value, size):
 
 @numba.njit(cache=False)
 def statistics(draws, half, slope, seed):
-    np.random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 (numba's own)
     out = np.empty(draws)
     y = np.empty(2 * half)
     value, size = np.empty(2 * half), np.empty(2 * half)
     for d in range(draws):
         for i in range(2 * half):
-            y[i] = slope * (i - half + 0.5) + np.random.standard_normal()
+            y[i] = slope * (i - half + 0.5) + np.random.standard_normal()  # noqa: NPY002
         # the sum of squared fits is what fits explain: min(., 0) and max(., 0) on either side
         blocks = pool(y, value, size)
         free = (size[:blocks] * value[:blocks] ** 2).sum()

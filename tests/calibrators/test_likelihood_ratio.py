@@ -1,9 +1,14 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-
 from tests.oracles import confidence as oracle
-from vennforest.calibrators.likelihood_ratio import LikelihoodRatio
+
+from vennforest.calibrators.confidence import confidence_intervals
+from vennforest.calibrators.likelihood_ratio import (
+    QUANTILES,
+    LikelihoodRatio,
+    limit_quantile,
+)
 
 
 def drawn(rng):
@@ -34,7 +39,7 @@ def asked(rng, scores):
     return np.concatenate([inside, near, ends, rng.random(2)])
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_intervals_and_ratios_are_the_definition(seed):
     rng = np.random.default_rng([271, seed])
     for _ in range(40):
@@ -48,9 +53,7 @@ def test_intervals_and_ratios_are_the_definition(seed):
         assert_allclose(np.column_stack([low, up]), expected, rtol=0, atol=1e-9)
         theta = rng.uniform(0.001, 0.999, len(new))
         found = table.ratio(table.places(new), theta)
-        expected = [
-            oracle.ratio(scores, y, weight, x, t) for x, t in zip(new, theta, strict=True)
-        ]
+        expected = [oracle.ratio(scores, y, weight, x, t) for x, t in zip(new, theta, strict=True)]
         assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -78,3 +81,60 @@ def test_reversed_scores_with_exchanged_labels_give_the_mirrored_interval():
     low, up = LikelihoodRatio.from_examples(scores, y).ends(new, 2.269)
     mirrored = LikelihoodRatio.from_examples(-scores, ~y).ends(-new, 2.269)
     assert_allclose(mirrored, [1 - up, 1 - low], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [1, 3, 50, 3000])
+def test_tables_rise_and_contain_the_limit_interval_at_their_scores(n):
+    rng = np.random.default_rng([274, n])
+    scores = rng.random(n)
+    ratio = LikelihoodRatio.from_examples(scores, rng.random(n) < scores)
+    table = ratio.table(0.9)
+    assert (np.diff(table.x) > 0).all()
+    low, up = ratio.ends(table.x, limit_quantile(0.9))
+    assert (table.lower <= low + 1e-12).all()
+    assert (table.upper >= up - 1e-12).all()
+    new = np.concatenate([rng.uniform(-0.5, 1.5, 20), scores[:5]])
+    low, up = table.read(new)
+    assert (low <= up).all()
+    assert (low[new < scores.min()] == 0).all()
+    assert (up[new > scores.max()] == 1).all()
+    # the same examples in another order, asked one at a time
+    order = rng.permutation(n)
+    again = LikelihoodRatio.from_examples(scores[order], ratio_labels(ratio, scores)[order])
+    assert_allclose(again.table(0.9).upper, table.upper, rtol=0, atol=0)
+
+
+def ratio_labels(ratio, scores):
+    at = np.searchsorted(ratio.x, scores)
+    return np.diff(ratio.Y)[at] == 1
+
+
+def test_quantiles_of_the_limit():
+    assert limit_quantile(0.95) == pytest.approx(2.269)
+    assert limit_quantile(0.9) == pytest.approx(1.602)
+    levels = np.linspace(0.01, 0.9999, 300)
+    found = [limit_quantile(level) for level in levels]
+    assert (np.diff(found) > 0).all()
+    assert max(found) > max(QUANTILES)
+
+
+CURVES = {
+    "identity": lambda s: s,
+    "flat": lambda s: np.full_like(s, 0.3),
+    "rare": lambda s: 0.05 * s,
+    "late": lambda s: np.where(s < 0.8, 0.1, 0.6),
+}
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_coverage_of_drawn_curves(name):
+    """150 draws of 150 examples, at 20 scores; the coverage of one draw varies by .15."""
+    f, rng = CURVES[name], np.random.default_rng(275)
+    new = np.linspace(0.05, 0.95, 20)
+    covered = []
+    for _ in range(150):
+        scores = rng.random(150)
+        y = rng.random(150) < f(scores)
+        found = confidence_intervals(scores, y, new, classes=[False, True])
+        covered.append((found.lower[:, 1] <= f(new)) & (f(new) <= found.upper[:, 1]))
+    assert np.mean(covered) > 0.88

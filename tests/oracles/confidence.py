@@ -15,7 +15,7 @@ def isotonic(scores, y, weight):
     """Return the isotonic regression at each example; equal scores are one point."""
     if not len(scores):
         return np.empty(0)
-    x, back = np.unique(scores, return_inverse=True)
+    _, back = np.unique(scores, return_inverse=True)
     total = np.bincount(back, weight)
     mean = np.bincount(back, weight * y) / total
     return isotonic_regression(mean, weights=total).x.clip(0, 1)[back]

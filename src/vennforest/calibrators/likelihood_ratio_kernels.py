@@ -156,9 +156,7 @@ def intervals(places, fit, W, Y, below, above, largest, quantile, out):
         high = low + places[number] % 2
         # Any theta between the fits on both sides of a gap has a ratio of 0.
         inside = fit[low]
-        out[number] = upper_end(
-            inside, low, high, W, Y, below, above, largest, quantile[number]
-        )
+        out[number] = upper_end(inside, low, high, W, Y, below, above, largest, quantile[number])
 
 
 @kernel

@@ -325,6 +325,7 @@ def confidence_of_parts(
         scores,
         level=level,
         classes=classes,
+        method="exact",
         simultaneous=simultaneous,
     )
     if factors is None:
