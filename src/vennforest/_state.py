@@ -42,6 +42,8 @@ class HasState(Protocol):
 STORED: dict[str, type] = {}
 """The types that model files may hold, by the names they are stored under."""
 
+_NAMES: dict[type, str] = {}
+
 
 def stored(name: str) -> Callable[[Type], Type]:
     """Register a class under the short name by which files refer to it.
@@ -60,6 +62,7 @@ def stored(name: str) -> Callable[[Type], Type]:
         if known is not None and known.__qualname__ != cls.__qualname__:
             raise ValueError(f"name must be new, got {name!r}, which {known.__qualname__} has")
         STORED[name] = cls
+        _NAMES[cls] = name
         return cls
 
     return register
@@ -67,7 +70,7 @@ def stored(name: str) -> Callable[[Type], Type]:
 
 def stored_name(cls: type) -> str | None:
     """Return the name under which a class itself is stored, None if it is not registered."""
-    return next((name for name, known in STORED.items() if known is cls), None)
+    return _NAMES.get(cls)
 
 
 def state_of(value: Any) -> Mapping[str, Any]:

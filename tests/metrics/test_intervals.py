@@ -1,7 +1,5 @@
 """Interval measures and the curves that plots draw."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -194,27 +192,3 @@ def test_reliability_curve_refuses_what_is_out_of_range():
         metrics.reliability_curve([0, 1], [0.1, 0.2], level=90)
     with pytest.raises(ValueError, match="n_resamples must not be negative, got -1"):
         metrics.reliability_curve([0, 1], [0.1, 0.2], n_resamples=-1)
-
-
-def test_learning_curve_by_hand():
-    values = [[3.0, 5.0, 4.0], [1.0, np.nan, 2.0], [7.0, np.nan, np.nan]]
-    curve = metrics.learning_curve([200, 100, 50], values)
-    close(curve.sizes, [50, 100, 200])
-    close(curve.mean, [7, 1.5, 4])
-    close(curve.high - curve.mean, [0, math.sqrt(0.5) / math.sqrt(2), 1 / math.sqrt(3)])
-    close(curve.mean - curve.low, curve.high - curve.mean)
-    spread = metrics.learning_curve([200, 100, 50], values, "standard-deviation")
-    close(spread.high - spread.mean, [0, math.sqrt(0.5), 1])
-    ends = metrics.learning_curve([200, 100, 50], values, "range")
-    close(ends.low, [7, 1, 3])
-    close(ends.high, [7, 2, 5])
-    close(metrics.learning_curve([1, 2], [3, 4]).mean, [3, 4])
-
-
-def test_learning_curve_refuses_what_does_not_fit():
-    with pytest.raises(ValueError, match=r"values must have a row for each of 2 sizes, got \(3, 1"):
-        metrics.learning_curve([1, 2], [1, 2, 3])
-    with pytest.raises(ValueError, match="values must hold a number for every size, got none at 2"):
-        metrics.learning_curve([1, 2], [[1.0], [np.nan]])
-    with pytest.raises(ValueError, match=r"spread must be one of .*, got 'iqr'"):
-        metrics.learning_curve([1, 2], [1, 2], "iqr")

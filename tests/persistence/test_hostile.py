@@ -38,7 +38,8 @@ from support.forging import (
 )
 from vennforest import CalibratedClassifier, TransductiveClassifier, VennAbers
 from vennforest._validation import InputError
-from vennforest.persistence.forests import LOADER, pack_trees, unpack_trees
+from vennforest.persistence.forests import pack_trees, unpack_trees
+from vennforest.persistence.skops_nodes import TREES as LOADER
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
 

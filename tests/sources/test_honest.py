@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
@@ -28,7 +27,6 @@ from sklearn.tree import DecisionTreeClassifier
 from vennforest import CalibratedClassifier
 from vennforest.sources import Folds, Holdout
 from vennforest.sources.draws import hash_rows
-from vennforest.sources.repeats import share_of_repeats
 
 
 class Sneaky(TransformerMixin, BaseEstimator):
@@ -355,38 +353,12 @@ def test_folds_over_one_forests_worth_of_trees(data):
 # --- repeated examples, hashes, labels ---------------------------------------------------------
 
 
-def test_repeated_examples_are_counted_and_warned_of_once():
+def test_copies_are_warned_of_once_by_fit():
     rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 60, (200, 1)).astype(float), rng.integers(0, 2, 200)
-    twins = {(a, b) for a, b in zip(X[:, 0], y, strict=True)}
-    alone = sum(((X[:, 0] == a) & (y == b)).sum() == 1 for a, b in twins)
-    assert share_of_repeats(X, y) == pytest.approx(1 - alone / 200)
-    with pytest.warns(
-        UserWarning, match=r"about \d+% of the examples occur more than once"
-    ) as caught:
-        CalibratedClassifier(forest(100), random_state=0).fit(X, y)
-    assert sum("occur more than once" in str(w.message) for w in caught) == 1
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": X[:, 0].astype(str), "b": 1})
-    assert share_of_repeats(frame, y) == pytest.approx(1 - alone / 200)
-    assert share_of_repeats(rng.normal(size=(200, 2)), y) == 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        CalibratedClassifier(GaussianNB(), random_state=0).fit(rng.normal(size=(200, 2)), y)
-
-
-def test_rows_that_cannot_be_compared_count_as_different(monkeypatch):
-    pandas = pytest.importorskip("pandas")
-    y = np.zeros(4, int)
-    assert share_of_repeats(pandas.DataFrame({"a": [[1]] * 4}), y) == 0
-    mixed = np.array([["a", 1]] * 4, dtype=object)
-    assert share_of_repeats(mixed, y) == 1
-    monkeypatch.setattr("vennforest.sources.repeats.MOST_MIXED", 4)
-    assert share_of_repeats(mixed, y) == 1
-    monkeypatch.setattr("vennforest.sources.repeats.MOST_MIXED", 3)
-    assert share_of_repeats(mixed, y) == 0
-    assert share_of_repeats(np.ones((4, 1)), y) == 1
-    assert share_of_repeats(sparse.csr_array([[0.0, 1], [0, 1], [1, 0], [0, 0]]), y) == 0.5
+    X, y = rng.normal(size=(100, 3)), rng.integers(0, 2, 100)
+    with pytest.warns(UserWarning, match=r"about \d+% of the examples have a copy") as caught:
+        CalibratedClassifier(forest(100), random_state=0).fit(np.vstack([X, X]), np.tile(y, 2))
+    assert sum("have a copy" in str(w.message) for w in caught) == 1
 
 
 def test_the_type_of_the_numbers_does_not_decide_the_draw(data):

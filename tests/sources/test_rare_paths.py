@@ -9,10 +9,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from support.forging import check_structure
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn_abers.sums import Sums
 from vennforest.forest import LeafIndex
-from vennforest.persistence.integrity import check_structure
 from vennforest.sources import HonestForest, joined
 from vennforest.sources.verification import BagsError
 

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from sklearn.datasets import make_classification  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 
-from vennforest import metrics  # noqa: E402
+from vennforest_experiments.comparison import learning_curve  # noqa: E402
 from vennforest_experiments.plots import LearningCurveDisplay  # noqa: E402
 
 LONG = "a method whose name is so long that no legend could ever hold all of it"
@@ -29,7 +29,7 @@ def test_learning_curves(log_sizes):
     display = LearningCurveDisplay.from_values(
         sizes, values, measure="Brier score", plot_options={"log_sizes": log_sizes, "title": "t"}
     )
-    curve = metrics.learning_curve(sizes, values["b"])
+    curve = learning_curve(sizes, values["b"])
     np.testing.assert_array_equal(display.lines_[1].get_ydata(), curve.mean)
     np.testing.assert_array_equal(display.lines_[1].get_xdata(), [50, 100, 200, 400])
     assert display.ax_.get_ylabel() == "Brier score"

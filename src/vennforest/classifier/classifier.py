@@ -48,8 +48,8 @@ from vennforest.sources import (
     with_seed,
 )
 from vennforest.sources.choice import choose
+from vennforest.sources.hazards import check_training_data
 from vennforest.sources.out_of_bag import StepsError
-from vennforest.sources.repeats import warn_of_repeats
 from vennforest.sources.verification import BagsError
 
 
@@ -374,8 +374,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         seed = int(random_state.randint(2**31 - 1))
         name, why = choose(self.calibrate_on, estimator, data, self.cv, self.subforest)
         self.calibrate_on_, self.calibrate_on_reason_ = name, why
-        if name not in ("frozen", "training"):
-            warn_of_repeats(data.X, data.codes)
+        check_training_data(estimator, data, name)
 
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         splits = np.random.RandomState(0) if self.random_state is None else random_state

@@ -28,9 +28,7 @@ from vennforest.metrics.confidence import (
 )
 from vennforest.metrics.corp import CorpDecomposition, corp_decomposition
 from vennforest.metrics.curves import (
-    LearningCurve,
     ReliabilityCurve,
-    learning_curve,
     reliability_curve,
 )
 from vennforest.metrics.intervals import (
@@ -62,7 +60,6 @@ __all__ = [
     "IntervalEstimate",
     "IntervalSummary",
     "IntervalTable",
-    "LearningCurve",
     "RankingCurves",
     "ReliabilityCurve",
     "SmoothCurve",
@@ -83,7 +80,6 @@ __all__ = [
     "interval_table",
     "kolmogorov_smirnov_test",
     "kuiper_test",
-    "learning_curve",
     "ranking_curves",
     "reliability_curve",
     "smooth_calibration_curve",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
@@ -23,9 +24,11 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
 from sklearn.tree._tree import Tree
 
-from vennforest._loaded import expect, expect_array, expect_labels, expect_number
+from vennforest._files import one_line
+from vennforest._state import check_array, check_labels, check_number, require, stored_name
 
 LEAF = -1
+PLAIN = (str, bytes, int, float, type(None), dict, list, tuple, set, np.ndarray, np.generic)
 STATES = {"MT19937": ("pos", 624), "Philox": ("buffer_pos", 4)}
 """Bit generators that read their memory where a number of their state says."""
 
@@ -33,27 +36,27 @@ STATES = {"MT19937": ("pos", 624), "Philox": ("buffer_pos", 4)}
 def check_tree(tree: Any) -> None:
     """Refuse a tree of scikit-learn whose nodes are no tree, or whose values are no numbers."""
     left, right, feature, n = tree.children_left, tree.children_right, tree.feature, tree.node_count
-    expect(n >= 1, "a tree must have a node")
-    expect(
+    require(n >= 1, "a tree must have a node")
+    require(
         len(left) == len(right) == len(feature) == len(tree.value) == n,
         "arrays must be of one tree",
     )
     inner = left != LEAF
     _check_children(left, right, inner)
-    expect((left[~inner] == LEAF).all() and (right[~inner] == LEAF).all(), "leaves have no child")
+    require((left[~inner] == LEAF).all() and (right[~inner] == LEAF).all(), "leaves have no child")
     _check_features(feature[inner], tree.n_features)
-    expect(not np.isnan(tree.threshold[inner]).any(), "thresholds must be numbers")
-    expect(np.isfinite(tree.value).all(), "values must be finite")
+    require(not np.isnan(tree.threshold[inner]).any(), "thresholds must be numbers")
+    require(np.isfinite(tree.value).all(), "values must be finite")
     depth = int(tree.compute_node_depths().max()) - 1
-    expect(tree.max_depth == depth, f"max_depth must be {depth}")
+    require(tree.max_depth == depth, f"max_depth must be {depth}")
 
 
 def _check_children(left: NDArray[Any], right: NDArray[Any], inner: NDArray[np.bool_]) -> None:
     """Refuse children before their parent, which rules out circles, or with two parents or none."""
     places = np.flatnonzero(inner)
     below = np.concatenate([left[inner], right[inner]]).astype(np.int64)
-    expect((below > np.tile(places, 2)).all(), "children must come after their parent")
-    expect(
+    require((below > np.tile(places, 2)).all(), "children must come after their parent")
+    require(
         np.array_equal(np.sort(below), np.arange(1, len(left))),
         "every node but the first must be the child of one other",
     )
@@ -61,7 +64,7 @@ def _check_children(left: NDArray[Any], right: NDArray[Any], inner: NDArray[np.b
 
 def _check_features(feature: NDArray[Any], n_features: Any) -> None:
     used = feature.astype(np.int64)
-    expect(((used >= 0) & (used < n_features)).all(), f"features must be in [0, {n_features})")
+    require(((used >= 0) & (used < n_features)).all(), f"features must be in [0, {n_features})")
 
 
 def check_decision_tree(model: Any) -> None:
@@ -69,19 +72,19 @@ def check_decision_tree(model: Any) -> None:
     if not hasattr(model, "tree_"):
         return
     tree = model.tree_
-    expect(isinstance(tree, Tree), "tree_ must be a Tree")
-    expect(tree.n_features == model.n_features_in_, f"n_features must be {model.n_features_in_}")
-    expect(tree.n_outputs == 1 == model.n_outputs_, "there must be one output")
+    require(isinstance(tree, Tree), "tree_ must be a Tree")
+    require(tree.n_features == model.n_features_in_, f"n_features must be {model.n_features_in_}")
+    require(tree.n_outputs == 1 == model.n_outputs_, "there must be one output")
     columns = 1
     if isinstance(model, DecisionTreeClassifier):
         columns = len(model.classes_)
-        expect(model.n_classes_ == columns, f"n_classes_ must be {columns}")
+        require(model.n_classes_ == columns, f"n_classes_ must be {columns}")
         value = tree.value
         # Shares of the leaf's weight; a forest fitted elsewhere may have rounded them otherwise.
-        expect(value.min() >= 0 and value.max() <= 1 + 1e-9, "shares must be in [0, 1]")
+        require(value.min() >= 0 and value.max() <= 1 + 1e-9, "shares must be in [0, 1]")
         total = value[tree.children_left == LEAF].sum(axis=2)
-        expect((np.abs(total - 1) < 1e-6).all(), "shares of a leaf must sum to 1")
-    expect(
+        require((np.abs(total - 1) < 1e-6).all(), "shares of a leaf must sum to 1")
+    require(
         tree.value.shape == (tree.node_count, 1, columns), f"values must be of {columns} classes"
     )
 
@@ -91,67 +94,69 @@ def check_forest(model: Any) -> None:
     if not hasattr(model, "estimators_"):
         return
     trees = model.estimators_
-    expect(isinstance(trees, list) and trees, "estimators_ must be a list of trees")
-    expect_number(model.n_estimators, "n_estimators", 1, integer=True)
-    expect_labels(model.classes_)
+    require(isinstance(trees, list) and trees, "estimators_ must be a list of trees")
+    check_number(model.n_estimators, "n_estimators", 1, integer=True)
+    check_labels(model.classes_)
     k = len(model.classes_)
-    expect(model.n_outputs_ == 1 and model.n_classes_ == k, f"n_classes_ must be {k}")
+    require(model.n_outputs_ == 1 and model.n_classes_ == k, f"n_classes_ must be {k}")
     _check_same_features(model)
     for tree in trees:
-        expect(isinstance(tree, DecisionTreeClassifier), "estimators_ must be trees")
-        expect(tree.n_features_in_ == model.n_features_in_, "trees must be of the same features")
+        require(isinstance(tree, DecisionTreeClassifier), "estimators_ must be trees")
+        check_tree(tree.tree_)  # a packed forest was made in one piece
+        check_decision_tree(tree)
+        require(tree.n_features_in_ == model.n_features_in_, "trees must be of the same features")
         # Trees of a forest are fitted to the numbers of the classes.
-        expect(np.array_equal(tree.classes_, np.arange(k)), "trees must be of the same classes")
+        require(np.array_equal(tree.classes_, np.arange(k)), "trees must be of the same classes")
 
 
 def _check_same_features(model: Any) -> None:
-    expect_number(model.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
+    check_number(model.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
     names = getattr(model, "feature_names_in_", None)
-    expect(names is None or len(names) == model.n_features_in_, "features must have a name each")
+    require(names is None or len(names) == model.n_features_in_, "features must have a name each")
 
 
 def check_bagging(model: Any) -> None:
     """Refuse members of features or classes that there are none of."""
     if not hasattr(model, "estimators_"):
         return
-    expect_labels(model.classes_)
+    check_labels(model.classes_)
     k, d = len(model.classes_), model.n_features_in_
     _check_same_features(model)
-    expect(model.n_classes_ == k, f"n_classes_ must be {k}")
+    require(model.n_classes_ == k, f"n_classes_ must be {k}")
     members, columns = model.estimators_, model.estimators_features_
-    expect(isinstance(members, list) and members, "estimators_ must be a list of classifiers")
-    expect(len(members) == len(columns), "estimators_features_ must be one for each")
+    require(isinstance(members, list) and members, "estimators_ must be a list of classifiers")
+    require(len(members) == len(columns), "estimators_features_ must be one for each")
     for member, features in zip(members, columns, strict=True):
-        expect_array(features, "estimators_features_", (None,), "i", 0, d - 1)
+        check_array(features, "estimators_features_", (None,), "i", 0, d - 1)
         own = getattr(member, "n_features_in_", len(features))
-        expect(own == len(features), "members must be of the features that they are given")
+        require(own == len(features), "members must be of the features that they are given")
         known = getattr(member, "classes_", np.arange(k))
-        expect_array(known, "classes_ of a member", (None,), "i", 0, k - 1)
+        check_array(known, "classes_ of a member", (None,), "i", 0, k - 1)
 
 
 def check_gradient_boosting(model: Any) -> None:
     """Refuse stages of other numbers of trees than there are columns to write to."""
     if not hasattr(model, "estimators_"):
         return
-    expect_labels(model.classes_)
+    check_labels(model.classes_)
     k, trees = len(model.classes_), model.estimators_
     columns = 1 if k == 2 else k
     _check_same_features(model)
-    expect(model.n_classes_ == k, f"n_classes_ must be {k}")
-    expect(
+    require(model.n_classes_ == k, f"n_classes_ must be {k}")
+    require(
         isinstance(trees, np.ndarray) and trees.ndim == 2 and trees.shape[1] == columns,
         f"estimators_ must have {columns} trees in every stage",
     )
-    expect(len(trees), "estimators_ must have a stage")
-    expect_number(model.learning_rate, "learning_rate")
-    expect(model.n_trees_per_iteration_ == columns, f"n_trees_per_iteration_ must be {columns}")
+    require(len(trees), "estimators_ must have a stage")
+    check_number(model.learning_rate, "learning_rate")
+    require(model.n_trees_per_iteration_ == columns, f"n_trees_per_iteration_ must be {columns}")
     for tree in trees.ravel():
-        expect(isinstance(tree, BaseDecisionTree), "estimators_ must be trees")
-        expect(tree.n_features_in_ == model.n_features_in_, "trees must be of the same features")
-        expect(tree.tree_.value.shape[1:] == (1, 1), "trees must have one value a leaf")
+        require(isinstance(tree, BaseDecisionTree), "estimators_ must be trees")
+        require(tree.n_features_in_ == model.n_features_in_, "trees must be of the same features")
+        require(tree.tree_.value.shape[1:] == (1, 1), "trees must have one value a leaf")
     row = np.zeros((1, model.n_features_in_), np.float32)
     first = model._raw_predict_init(row)
-    expect(
+    require(
         type(first) is np.ndarray and first.shape == (1, columns) and first.dtype == np.float64,
         f"init_ must give {columns} numbers a row",
     )
@@ -160,46 +165,48 @@ def check_gradient_boosting(model: Any) -> None:
 def check_predictor(predictor: Any) -> None:
     """Refuse a tree of histogram boosting whose nodes are no tree."""
     nodes = predictor.nodes
-    expect(len(nodes), "a tree must have a node")
+    require(len(nodes), "a tree must have a node")
     inner = ~nodes["is_leaf"].astype(bool)
     _check_children(nodes["left"], nodes["right"], inner)
     category = nodes["is_categorical"].astype(bool) & inner
-    expect(not np.isnan(nodes["num_threshold"][inner & ~category]).any(), "thresholds are numbers")
-    expect(np.isfinite(nodes["value"]).all(), "values must be finite")
+    require(not np.isnan(nodes["num_threshold"][inner & ~category]).any(), "thresholds are numbers")
+    require(np.isfinite(nodes["value"]).all(), "values must be finite")
     sets = nodes["bitset_idx"][category].astype(np.int64)
     for bits in (predictor.raw_left_cat_bitsets, predictor.binned_left_cat_bitsets):
-        expect(bits.dtype == np.uint32 and bits.ndim == 2 and bits.shape[1] == 8, "8 words a set")
-        expect((sets < len(bits)).all(), f"sets must be in [0, {len(bits)})")
+        require(bits.dtype == np.uint32 and bits.ndim == 2 and bits.shape[1] == 8, "8 words a set")
+        require((sets < len(bits)).all(), f"sets must be in [0, {len(bits)})")
 
 
 def check_histogram_boosting(model: Any) -> None:
     """Refuse trees of features, categories or classes that there are none of."""
     if not hasattr(model, "_predictors"):
         return
-    expect_labels(model.classes_)
+    check_labels(model.classes_)
     k = len(model.classes_)
     columns = 1 if k == 2 else k
     _check_same_features(model)
-    expect(model.n_trees_per_iteration_ == columns, f"n_trees_per_iteration_ must be {columns}")
-    expect_array(np.asarray(model._baseline_prediction), "_baseline_prediction", (1, columns))
+    require(model.n_trees_per_iteration_ == columns, f"n_trees_per_iteration_ must be {columns}")
+    check_array(np.asarray(model._baseline_prediction), "_baseline_prediction", (1, columns))
     bins = model._bin_mapper
     d = len(bins.is_categorical_)
-    expect(d == model.n_features_in_, f"is_categorical_ must be of {model.n_features_in_} features")
-    expect_array(bins.is_categorical_, "is_categorical_", (d,), "bu", 0, 1)
-    expect(len(bins.bin_thresholds_) == d, f"bin_thresholds_ must be of {d} features")
+    require(
+        d == model.n_features_in_, f"is_categorical_ must be of {model.n_features_in_} features"
+    )
+    check_array(bins.is_categorical_, "is_categorical_", (d,), "bu", 0, 1)
+    require(len(bins.bin_thresholds_) == d, f"bin_thresholds_ must be of {d} features")
     for at in np.flatnonzero(bins.is_categorical_):
         known = np.asarray(bins.bin_thresholds_[at])
-        expect(((known >= 0) & (known <= 255)).all(), "categories must be in [0, 255]")
+        require(((known >= 0) & (known <= 255)).all(), "categories must be in [0, 255]")
     for stage in model._predictors:
-        expect(len(stage) == columns, f"_predictors must have {columns} trees in every stage")
+        require(len(stage) == columns, f"_predictors must have {columns} trees in every stage")
         for predictor in stage:
-            expect(isinstance(predictor, TreePredictor), "_predictors must be trees")
+            require(isinstance(predictor, TreePredictor), "_predictors must be trees")
             nodes = predictor.nodes
             inner = ~nodes["is_leaf"].astype(bool)
             _check_features(nodes["feature_idx"][inner], d)
             category = nodes["is_categorical"].astype(bool) & inner
             of = nodes["feature_idx"][category].astype(np.int64)
-            expect(bins.is_categorical_[of].astype(bool).all(), "categories of numbers are none")
+            require(bins.is_categorical_[of].astype(bool).all(), "categories of numbers are none")
 
 
 def check_vectors(model: Any) -> None:
@@ -208,32 +215,32 @@ def check_vectors(model: Any) -> None:
         return
     k, d = len(model.classes_), model.n_features_in_
     counts, vectors = model._n_support, model.support_vectors_
-    expect_array(counts, "_n_support", (k,), "i", 0)
-    expect(counts.dtype == np.int32, "_n_support must be of type int32")
+    check_array(counts, "_n_support", (k,), "i", 0)
+    require(counts.dtype == np.int32, "_n_support must be of type int32")
     n = int(counts.sum(dtype=np.int64))
     width = model.shape_fit_[0] if model.kernel == "precomputed" else d
-    expect(vectors.shape == (n, width) or model.kernel == "precomputed", "vectors must be n by d")
-    expect_array(model.support_, "support_", (n,), "i", 0, max(int(model.shape_fit_[0]) - 1, 0))
-    expect(model.support_.dtype == np.int32, "support_ must be of type int32")
-    expect(model._dual_coef_.shape == (k - 1, n), "_dual_coef_ must be one less than the classes")
+    require(vectors.shape == (n, width) or model.kernel == "precomputed", "vectors must be n by d")
+    check_array(model.support_, "support_", (n,), "i", 0, max(int(model.shape_fit_[0]) - 1, 0))
+    require(model.support_.dtype == np.int32, "support_ must be of type int32")
+    require(model._dual_coef_.shape == (k - 1, n), "_dual_coef_ must be one less than the classes")
     pairs = k * (k - 1) // 2
-    expect(np.shape(model._intercept_) == (pairs,), f"_intercept_ must be of {pairs} pairs")
+    require(np.shape(model._intercept_) == (pairs,), f"_intercept_ must be of {pairs} pairs")
     for name in ("_probA", "_probB"):
-        expect(np.shape(getattr(model, name)) in ((0,), (pairs,)), f"{name} must be of pairs")
-    expect_number(model._gamma, "_gamma")
-    expect_number(model.degree, "degree", 0, 1000)
+        require(np.shape(getattr(model, name)) in ((0,), (pairs,)), f"{name} must be of pairs")
+    check_number(model._gamma, "_gamma")
+    check_number(model.degree, "degree", 0, 1000)
 
 
 def check_neighbours(model: Any) -> None:
     """Refuse neighbours of classes that there are none of."""
     if not hasattr(model, "_fit_X"):
         return
-    expect(isinstance(model.classes_, np.ndarray), "there must be one output")
+    require(isinstance(model.classes_, np.ndarray), "there must be one output")
     n = model._fit_X.shape[0]
-    expect(model.n_samples_fit_ == n, f"n_samples_fit_ must be {n}")
-    expect(model._fit_X.shape[1] == model.n_features_in_, "_fit_X must be of the same features")
-    expect_array(model._y, "_y", (n,), "i", 0, len(model.classes_) - 1)
-    expect_number(model.n_neighbors, "n_neighbors", 1, n, integer=True)
+    require(model.n_samples_fit_ == n, f"n_samples_fit_ must be {n}")
+    require(model._fit_X.shape[1] == model.n_features_in_, "_fit_X must be of the same features")
+    check_array(model._y, "_y", (n,), "i", 0, len(model.classes_) - 1)
+    check_number(model.n_neighbors, "n_neighbors", 1, n, integer=True)
 
 
 def check_sparse(matrix: Any) -> None:
@@ -242,7 +249,7 @@ def check_sparse(matrix: Any) -> None:
         matrix.check_format(full_check=True)
     elif matrix.format == "coo":
         for of, length in zip(matrix.coords, matrix.shape, strict=True):
-            expect_array(of, "coordinates", (len(matrix.data),), "i", 0, length - 1)
+            check_array(of, "coordinates", (len(matrix.data),), "i", 0, length - 1)
 
 
 def check_random_state(state: np.random.RandomState) -> None:
@@ -259,7 +266,7 @@ def _check_bits(state: Any) -> None:
     name, most = STATES.get(state["bit_generator"], ("", 0))
     if name:
         inside = state["state"] if name in state["state"] else state
-        expect_number(int(inside[name]), name, 0, most)
+        check_number(int(inside[name]), name, 0, most)
 
 
 MOST_FEATURES = 100_000
@@ -272,14 +279,14 @@ def check_answers(model: Any) -> None:
     Arrays that do not fit together would else be found when it predicts, by an error of numpy's.
     A classifier made of others may want rows of another kind, and is left alone.
     """
-    ruled = tuple(kind for kind, rule, _ in RULES if rule is not check_answers)
+    ruled = tuple(kind for kind, rule in RULES if rule is not check_answers)
     known = type(model).__module__.startswith("sklearn.") and not isinstance(model, _flat(ruled))
     fitted = hasattr(model, "classes_") and hasattr(model, "n_features_in_")
     if not known or not fitted:  # asked first: a forest has many trees, and parameters take long
         return
     if {"estimator", "estimators", "base_estimator"} & set(model.get_params(False)):
         return
-    expect_number(model.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
+    check_number(model.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
     if model.n_features_in_ > MOST_FEATURES or not hasattr(model, "predict_proba"):
         return
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -288,28 +295,68 @@ def check_answers(model: Any) -> None:
             p = model.predict_proba(np.zeros((1, model.n_features_in_)))
         except ValueError:  # no neighbours, say, or a row of another kind
             return
-    expect(np.shape(p) == (1, len(model.classes_)), "there must be a probability for each class")
+    require(np.shape(p) == (1, len(model.classes_)), "there must be a probability for each class")
 
 
 def _flat(kinds: tuple[Any, ...]) -> tuple[type, ...]:
     return tuple(one for kind in kinds for one in (kind if isinstance(kind, tuple) else (kind,)))
 
 
-Rule = tuple[Any, Callable[[Any], None], bool]
+Rule = tuple[Any, Callable[[Any], None]]
 
 RULES: tuple[Rule, ...] = (
-    (Tree, check_tree, False),
-    (TreePredictor, check_predictor, False),
-    (np.random.RandomState, check_random_state, False),
-    (np.random.Generator, check_generator, False),
-    ((spmatrix, sparray), check_sparse, False),
-    (BaseDecisionTree, check_decision_tree, False),
-    ((RandomForestClassifier, ExtraTreesClassifier), check_forest, True),
-    (BaggingClassifier, check_bagging, True),
-    (GradientBoostingClassifier, check_gradient_boosting, True),
-    (HistGradientBoostingClassifier, check_histogram_boosting, True),
-    ((SVC, NuSVC), check_vectors, True),
-    (KNeighborsClassifier, check_neighbours, True),
-    (ClassifierMixin, check_answers, True),
+    (Tree, check_tree),
+    (TreePredictor, check_predictor),
+    (np.random.RandomState, check_random_state),
+    (np.random.Generator, check_generator),
+    ((spmatrix, sparray), check_sparse),
+    (BaseDecisionTree, check_decision_tree),
+    ((RandomForestClassifier, ExtraTreesClassifier), check_forest),
+    (BaggingClassifier, check_bagging),
+    (GradientBoostingClassifier, check_gradient_boosting),
+    (HistGradientBoostingClassifier, check_histogram_boosting),
+    ((SVC, NuSVC), check_vectors),
+    (KNeighborsClassifier, check_neighbours),
+    (ClassifierMixin, check_answers),
 )
-"""The estimators with rules: their types, the rule, and whether it comes after all trees."""
+"""The types with rules."""
+
+
+def check_part(thing: Any) -> None:
+    """Refuse a part of a model that is none that ``fit`` could have left.
+
+    Its own parts have been checked before.
+
+    Raises
+    ------
+    ValueError
+        Naming its type.
+    """
+    if isinstance(thing, PLAIN):
+        return
+    if isinstance(thing, type) and thing.__module__.partition(".")[0] == "vennforest":
+        raise ValueError(f"the class {thing.__name__} stands where one of its objects must")
+    rules = [rule for kind, rule in RULES if isinstance(thing, kind)]
+    try:
+        for rule in rules:
+            rule(thing)
+        _check_old(thing)
+    except MemoryError:
+        raise
+    except Exception as error:  # a missing attribute, or one of another type
+        raise ValueError(
+            f"a {type(thing).__name__} in it is not a result of fit ({one_line(error)})"
+        ) from error
+
+
+def _check_old(thing: Any) -> None:
+    """Let a type that is not made by its constructor yet check itself."""
+    if not hasattr(thing, "check_loaded") or stored_name(type(thing)) is not None:
+        return
+    if is_dataclass(thing):
+        for field in fields(thing):
+            getattr(thing, field.name)
+    # An estimator may be but a parameter of another.
+    parameters = thing.get_params(False).keys() if isinstance(thing, BaseEstimator) else None
+    if parameters is None or not vars(thing).keys() <= parameters:
+        thing.check_loaded()

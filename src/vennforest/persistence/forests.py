@@ -8,8 +8,6 @@ as trees of scikit-learn are (``vennforest.persistence.estimators``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +16,10 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.tree._tree import Tree
 
-from vennforest._loaded import expect, expect_array, expect_labels, expect_number
+from vennforest._state import check_array, check_labels, check_number, require
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 TREES = (DecisionTreeClassifier, ExtraTreeClassifier)
-LOADER = "VennforestTreesNode"
 OWN = ("tree_", "random_state")
 """Attributes in which the trees of a forest differ."""
 
@@ -93,24 +90,24 @@ def unpack_trees(packed: PackedTrees) -> Any:
         by the rules for scikit-learn's trees, which are followed before anything asks the forest.
     """
     forest, tree, nodes, values, counts, depths, seeds = packed
-    expect(
+    require(
         type(forest) in FORESTS and not hasattr(forest, "estimators_"), "forest must be a forest"
     )
-    expect(type(tree) in TREES and not hasattr(tree, "tree_"), "tree must be a tree")
-    expect_labels(tree.classes_)
+    require(type(tree) in TREES and not hasattr(tree, "tree_"), "tree must be a tree")
+    check_labels(tree.classes_)
     k = len(tree.classes_)
-    expect_number(tree.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
-    expect_number(k, "the number of classes", 2, 2**20, integer=True)
-    expect(type(counts) is np.ndarray and len(counts), "there must be a tree")
+    check_number(tree.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
+    check_number(k, "the number of classes", 2, 2**20, integer=True)
+    require(type(counts) is np.ndarray and len(counts), "there must be a tree")
     n_trees = len(counts)
-    expect_array(counts, "counts", (n_trees,), "i", 1, MOST_NODES)
+    check_array(counts, "counts", (n_trees,), "i", 1, MOST_NODES)
     total = int(counts.sum())
-    expect(total < MOST_NODES, f"a forest must have less than {MOST_NODES} nodes")
-    expect_array(depths, "depths", (n_trees,), "i", 0, total)
-    expect_array(seeds, "seeds", (n_trees,), "i", 0, 2**32 - 1)
-    expect(type(nodes) is np.ndarray and nodes.shape == (total,), f"nodes must be {total}")
-    expect(nodes.dtype.names is not None, "nodes must be of scikit-learn's type")
-    expect_array(values, "values", (total, k))
+    require(total < MOST_NODES, f"a forest must have less than {MOST_NODES} nodes")
+    check_array(depths, "depths", (n_trees,), "i", 0, total)
+    check_array(seeds, "seeds", (n_trees,), "i", 0, 2**32 - 1)
+    require(type(nodes) is np.ndarray and nodes.shape == (total,), f"nodes must be {total}")
+    require(nodes.dtype.names is not None, "nodes must be of scikit-learn's type")
+    check_array(values, "values", (total, k))
     nodes, values = np.ascontiguousarray(nodes), np.ascontiguousarray(values)
     ends = np.cumsum(counts)
     n_classes = np.array([k], dtype=np.intp)
@@ -172,62 +169,3 @@ def _equal(one: Any, other: Any) -> bool:
         same = type(other) is np.ndarray and one.dtype == other.dtype
         return same and np.array_equal(one, other)
     return type(one) is type(other) and bool(one == other)
-
-
-@cache
-def skops_with_forests() -> type:
-    """Teach skops to write and read forests like this; return the context in which it writes so.
-
-    skops's own ``dump`` and ``load`` stay as they are: it writes like this in this context alone,
-    and its tables of types are made to be added to.
-    """
-    from skops.io._audit import NODE_TYPE_MAPPING, Node, get_tree
-    from skops.io._protocol import PROTOCOL
-    from skops.io._utils import SaveContext, _get_state, get_state
-
-    described = _get_state.dispatch(object)
-
-    @dataclass(frozen=True)
-    class Context(SaveContext):
-        """Holds what was packed, so that a forest is packed once however often it stands there."""
-
-        packed: dict[int, PackedTrees | None] = field(default_factory=dict)
-
-    def forest_state(forest: Any, context: Any) -> Any:
-        packed = None
-        if isinstance(context, Context):
-            if id(forest) not in context.packed:
-                context.packed[id(forest)] = pack_trees(forest)
-            packed = context.packed[id(forest)]
-        if packed is None:
-            return described(forest, context)
-        return {
-            "__class__": type(forest).__name__,
-            "__module__": type(forest).__module__,
-            "__loader__": LOADER,
-            "content": {name: get_state(part, context) for name, part in packed._asdict().items()},
-        }
-
-    class TreesNode(Node):
-        """Makes a forest of its description."""
-
-        def __init__(self, state: Any, load_context: Any, trusted: Any = None) -> None:
-            super().__init__(state, load_context, trusted)
-            content = state["content"]
-            self.children = {
-                name: get_tree(content[name], load_context, trusted=trusted)
-                for name in PackedTrees._fields
-            }
-            self.trusted = self._get_trusted(
-                trusted, [f"{kind.__module__}.{kind.__name__}" for kind in FORESTS]
-            )
-
-        def _construct(self) -> Any:
-            return unpack_trees(
-                PackedTrees(**{name: child.construct() for name, child in self.children.items()})
-            )
-
-    for kind in FORESTS:
-        _get_state.register(kind)(forest_state)
-    NODE_TYPE_MAPPING[LOADER, PROTOCOL] = TreesNode
-    return Context

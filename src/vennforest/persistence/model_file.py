@@ -6,14 +6,16 @@ import json
 import os
 import platform
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line, written_whole
+from vennforest._state import STORED
 from vennforest._validation import InputError
 from vennforest._version import __version__
 from vennforest._warn import warn
@@ -28,11 +30,16 @@ from vennforest.persistence.archive import (
     opened_archive,
 )
 from vennforest.persistence.description import describe
-from vennforest.persistence.forests import skops_with_forests
-from vennforest.persistence.integrity import check_structure
-from vennforest.persistence.nodes import check_nodes
-from vennforest.persistence.states import check_states, forget_folders, named_types, write_once
-from vennforest.persistence.trusted import import_skops, trusted_among
+from vennforest.persistence.nodes import construct
+from vennforest.persistence.skops_nodes import taught_skops
+from vennforest.persistence.states import (
+    check_states,
+    forget_folders,
+    named_types,
+    stored_types,
+    write_once,
+)
+from vennforest.persistence.trusted import import_skops, register_own, trusted_among
 from vennforest.transductive.classifier import TransductiveClassifier
 
 MODELS = (
@@ -142,35 +149,34 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
         for name in header.get("libraries", {}):
             _require(name, shown)
         try:
-            content = _construct(archive, shown, extra)
+            return _construct(archive, shown, extra)
         except (InputError, MemoryError):
             raise
         except Exception as error:  # whatever a damaged or forged file may lead to
             raise InputError(
                 f"{shown} is damaged: {one_line(error)}{_other_versions(header)}"
             ) from error
-    if not isinstance(content, MODELS):
-        raise InputError(f"{shown} must hold a model of vennforest, got {type(content).__name__}")
-    check_structure(content, shown)
-    return content
 
 
-def _construct(archive: zipfile.ZipFile, shown: str, extra: Sequence[str]) -> Any:
+def _construct(archive: zipfile.ZipFile, shown: str, extra: Sequence[str] | None) -> Any:
     """Make the object that the archive describes, once its types and sizes are seen to be right.
 
-    What ``skops.io.load`` does, with a look at the nodes between its steps.
+    What ``skops.io.load`` does, with a look at the nodes between its steps; ``extra`` None trusts
+    all types.
     """
     from skops.io._audit import get_tree
     from skops.io._protocol import PROTOCOL
     from skops.io._utils import read_schema
 
-    skops_with_forests()
+    taught_skops()
     schema, context = read_schema(archive)
     if not FIRST_PROTOCOL <= context.protocol <= PROTOCOL:
         raise InputError(f"{shown} is damaged: it is of protocol {context.protocol} of skops")
-    named = trusted_among(named_types(schema))
-    root = get_tree(schema, context, trusted=[*named, *extra])
-    unknown = sorted(root.get_unsafe_set() - {*named, *extra})
+    _check_registered(stored_types(schema), shown)
+    every = named_types(schema)
+    known = [*trusted_among(every), *extra] if extra is not None else list(every)
+    root = get_tree(schema, context, trusted=known)
+    unknown = sorted(root.get_unsafe_set() - set(known))
     if unknown:
         raise InputError(
             f"{shown} holds {_listed(unknown)}, which vennforest does not make by itself: "
@@ -178,8 +184,26 @@ def _construct(archive: zipfile.ZipFile, shown: str, extra: Sequence[str]) -> An
             f"vennforest.load(path, trusted={unknown!r}), or vennforest predict with --trust for "
             "each"
         )
-    check_nodes(root, shown)
-    return root.construct()
+    content = construct(root, shown)
+    if not isinstance(content, MODELS):
+        raise InputError(f"{shown} must hold a model of vennforest, got {type(content).__name__}")
+    return content
+
+
+def _check_registered(named: Iterable[tuple[str, str]], shown: str) -> None:
+    """Refuse stored types that nothing has registered, once our own modules have."""
+    for package, name in sorted(named):
+        if name in STORED:
+            continue
+        if package == "vennforest":
+            register_own()
+        if name not in STORED:
+            raise InputError(
+                f"{shown} holds {name!r}, which {package} registers: import {package} before "
+                "vennforest.load"
+                if package != "vennforest"
+                else f"{shown} is damaged: vennforest has no type {name!r}"
+            )
 
 
 def _other_versions(header: Mapping[str, Any]) -> str:
@@ -210,55 +234,63 @@ def write_model(
             "model must be grouped by a column to be saved, got one grouped by a function, which "
             "a file of data cannot hold: put its labels into a column of X"
         )
-    check_unchanged(model)
     _need_skops()
+    with written_whole(path) as part:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+            origins = _write(model, file)
+        check_readable(part)
+        with zipfile.ZipFile(part, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+            header = {**_header(model, origins), **(about or {})}
+            file.writestr(HEADER, json.dumps(header, indent=2, ensure_ascii=False))
+
+
+def _write(model: Any, file: zipfile.ZipFile) -> set[str]:
+    """Write what a model is made of; return the packages that its types come from."""
     from skops.io._utils import get_state
 
-    with (
-        written_whole(path) as part,
-        zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file,
-    ):
-        fast = _FastNames(file)
-        context = skops_with_forests()(zip_file=fast)
-        try:
-            state = get_state(model, context)
-        except OSError:  # of the file, not of the model
-            raise
-        except Exception as error:
-            raise TypeError(
-                "model must consist of what a file of data can hold, "
-                f"got something it cannot: {one_line(error)}"
-            ) from error
-        # What skops.io.dump writes, but for white space: that takes most of its time.
-        state["protocol"] = context.protocol
-        state["_skops_version"] = version("skops")
-        forget_folders(state)
-        write_once(state)
-        origins = set(check_states(state))
-        try:
-            file.writestr(SCHEMA, json.dumps(state))
-        except TypeError as error:
-            raise TypeError(
-                f"model must hold dictionaries with keys of text or numbers alone: {error}"
-            ) from error
-        header = {**_header(model, origins), **(about or {})}
-        file.writestr(HEADER, json.dumps(header, indent=2, ensure_ascii=False))
+    context = taught_skops()(zip_file=_FastNames(file))
+    try:
+        state = get_state(model, context)
+    except OSError:  # of the file, not of the model
+        raise
+    except Exception as error:
+        raise TypeError(
+            "model must consist of what a file of data can hold, "
+            f"got something it cannot: {one_line(error)}"
+        ) from error
+    # What skops.io.dump writes, but for white space: that takes most of its time.
+    state["protocol"] = context.protocol
+    state["_skops_version"] = version("skops")
+    forget_folders(state)
+    write_once(state)
+    origins = set(check_states(state))
+    try:
+        file.writestr(SCHEMA, json.dumps(state))
+    except TypeError as error:
+        raise TypeError(
+            f"model must hold dictionaries with keys of text or numbers alone: {error}"
+        ) from error
+    return origins
 
 
-def check_unchanged(model: Any) -> None:
-    """Refuse to save what would be refused on loading.
+def check_readable(path: Path) -> None:
+    """Refuse a file that ``load`` would refuse, by reading it.
 
     Raises
     ------
     InputError
-        If the model is not as ``fit`` left it.
+        If the model in it is not as ``fit`` left it.
     """
-    try:
-        model.check_loaded()
-    except Exception as error:  # a parameter of any type, an attribute that is gone
-        raise InputError(
-            f"model must be as fit left it to be saved, got one that was changed: {one_line(error)}"
-        ) from error
+    with opened_archive(path) as archive:
+        try:
+            _construct(archive, "model", None)
+        except MemoryError:
+            raise
+        except Exception as error:  # a parameter of any type, an attribute that is gone
+            raise InputError(
+                "model must be as fit left it to be saved, got one that was changed: "
+                f"{one_line(error)}"
+            ) from error
 
 
 class _FastNames:

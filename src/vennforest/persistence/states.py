@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vennforest.persistence.skops_nodes import STATE
 from vennforest.persistence.trusted import trusted_among
 
 ORDER = {"key_types": 0, "__reduce__": 2}
@@ -19,6 +20,15 @@ def named_types(schema: Any) -> set[str]:
         f"{node['__module__']}.{node['__class__']}"
         for node in _states(schema)
         if isinstance(node.get("__module__"), str) and isinstance(node.get("__class__"), str)
+    }
+
+
+def stored_types(schema: Any) -> set[tuple[str, str]]:
+    """Return the stored types that a schema names: the package that registers each, its name."""
+    return {
+        (str(node.get("__module__")), str(node.get("__class__")))
+        for node in _states(schema)
+        if node.get("__loader__") == STATE
     }
 
 

@@ -14,6 +14,7 @@ import sklearn.utils
 from sklearn.base import BaseEstimator
 
 from vennforest import _own_process
+from vennforest._state import stored_name
 
 ROOMS = (
     "calibrators",
@@ -118,6 +119,12 @@ def trusted_among(names: Iterable[str]) -> list[str]:
     ]
 
 
+def register_own() -> None:
+    """Import every module of ours whose types stand in files, so that they are registered."""
+    for module in ("groups", "tables.columns", "tables.vectorize"):
+        importlib.import_module(f"vennforest.{module}")
+
+
 def import_skops() -> None:
     """Import skops; in a process that runs a command alone without its lists of what it trusts.
 
@@ -188,4 +195,9 @@ def _is_own(name: str) -> bool:
         found = getattr(importlib.import_module(module), own, None)
     except ImportError:
         return False
-    return isinstance(found, type) and found.__module__ == module and hasattr(found, "check_loaded")
+    return (
+        isinstance(found, type)
+        and found.__module__ == module
+        and hasattr(found, "check_loaded")
+        and stored_name(found) is None
+    )

@@ -22,6 +22,7 @@ from sklearn.model_selection import (
 from vennforest._validation import IntArray
 from vennforest._warn import warn
 from vennforest.sources.base import Fold, ModelScorer, TrainingData, model_scores
+from vennforest.sources.hazards import check_folds
 from vennforest.sources.pipelines import last_step
 
 FEW = 8
@@ -268,6 +269,7 @@ def _fold_parts(
 ) -> list[Fold]:
     pairs = [(_counting(train, data), _counting(test, data)) for train, test in splits]
     pairs = [(train, test) for train, test in pairs if len(test)]
+    check_folds(pairs, ensemble)
     tested = np.concatenate([test for _, test in pairs]) if pairs else np.empty(0, np.intp)
     if not len(tested):
         raise ValueError("cv must leave examples out, got no test indices")
@@ -289,6 +291,11 @@ def _fold_parts(
     models = joblib.Parallel(n_jobs=n_jobs)(
         joblib.delayed(_fit_rows)(estimator, data, rows) for rows in trained_on
     )
+    if len(models) > 1 and models[0] is models[1]:
+        raise ValueError(
+            'estimator must be copied by clone for calibrate_on="cv", got one whose clone is '
+            "itself: every fold would be scored by a model that has seen all rows"
+        )
     parts = [
         _part(model, data.rows(test))
         for model, (_, test) in zip(models[: len(pairs)], pairs, strict=True)

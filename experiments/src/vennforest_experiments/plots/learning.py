@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest.metrics import LearningCurve, learning_curve
 from vennforest.plots._style import figure_of, named, new_axes, plain, short, style
+from vennforest_experiments.comparison import LearningCurve, learning_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ class LearningCurveDisplay:
     Parameters
     ----------
     curves : dict of str to LearningCurve
-        What ``vennforest.metrics.learning_curve`` returns, by name of the method.
+        What ``vennforest_experiments.comparison.learning_curve`` returns, by name of the method.
     measure : str
         Name of the measure, for the axis.
     size : str
@@ -90,7 +90,7 @@ class LearningCurveDisplay:
         plot_options : dict, optional
             Passed to ``plot``.
         **options
-            Passed to ``vennforest.metrics.learning_curve``.
+            Passed to ``vennforest_experiments.comparison.learning_curve``.
 
         Returns
         -------

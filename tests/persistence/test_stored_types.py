@@ -1,0 +1,129 @@
+"""Registered types in files: by their short names, made by their constructors, from anywhere."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+import vennforest
+from support.forging import parts_of, rewritten, states
+from vennforest import _state
+from vennforest._errors import InputError
+from vennforest._state import array, stored
+from vennforest.calibrators import Calibrator
+
+
+@stored("test-shares")
+@attrs.frozen(eq=False)
+class Shares:
+    """The share of each class."""
+
+    p: np.ndarray = attrs.field(validator=array(None, low=0, high=1))
+
+
+@stored("test-always-shares")
+class AlwaysShares(Calibrator):
+    """Gives every score the shares of the classes."""
+
+    _keeps_columns = False
+
+    def _fit(self, scores, codes, weight):
+        found = Shares(np.bincount(codes, weight, minlength=len(self.classes_)) / len(codes))
+        self.fitted_ = (found, found)
+
+    def _predict_proba(self, scores):
+        return np.tile(self.fitted_[0].p, (len(scores), 1))
+
+    def to_state(self):
+        return {"classes": self.classes_, "fitted": self.fitted_}
+
+    @classmethod
+    def from_state(cls, classes, fitted):
+        _state.check_labels(classes)
+        made = cls()
+        made.classes_, made.fitted_, made._n_given, made._row_of = classes, fitted, 0, None
+        return made
+
+
+def schema_of(model):
+    """Return the description that a file of a model holds."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.skops"
+        vennforest.save(model, path)
+        return parts_of(path)[0]
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "model.skops"
+    vennforest.save(AlwaysShares().fit([0.1, 0.2, 0.3, 0.4], [0, 1, 1, 1]), path)
+    return path
+
+
+def test_a_registered_type_needs_no_trust(path):
+    model = vennforest.load(path)
+    assert type(model) is AlwaysShares
+    np.testing.assert_array_equal(model.predict_proba([0.5]), [[0.25, 0.75]])
+
+
+def test_what_stands_twice_is_written_and_made_once(path):
+    model = vennforest.load(path)
+    assert model.fitted_[0] is model.fitted_[1]
+    schema = schema_of(model)
+    assert sum(one["__loader__"] == "VennforestStateNode" for one in states(schema)) == 2
+    assert sum(one["__loader__"] == "CachedNode" for one in states(schema)) == 1
+
+
+def test_files_name_the_package_of_a_type_and_no_module():
+    schema = schema_of(AlwaysShares().fit([0.1, 0.2], [0, 1]))
+    named = {(one["__module__"], one["__class__"]) for one in states(schema)}
+    assert (AlwaysShares.__module__.partition(".")[0], "test-always-shares") in named
+
+
+def test_a_state_that_the_constructor_refuses_is_damage(path):
+    def forge(schema, header, parts):
+        for one in states(schema):
+            if one["__class__"] == "test-shares" and "content" in one:
+                one["content"] = {"q": one["content"]["p"]}
+
+    rewritten(path, forge)
+    with pytest.raises(InputError, match="is damaged: a Shares in it is not a result of fit"):
+        vennforest.load(path)
+
+
+def test_what_load_would_refuse_is_not_saved(tmp_path):
+    model = AlwaysShares().fit([0.1, 0.2, 0.3, 0.4], [0, 1, 1, 1])
+    model.fitted_[0].p[0] = np.nan
+    with pytest.raises(InputError, match=r"must be as fit left it.*p must be finite"):
+        vennforest.save(model, tmp_path / "model.skops")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_type_that_nobody_registered_is_named_with_its_package(path, monkeypatch):
+    package = AlwaysShares.__module__.partition(".")[0]
+    monkeypatch.delitem(_state.STORED, "test-shares")
+    with pytest.raises(InputError, match=f"holds 'test-shares', which {package} registers: import"):
+        vennforest.load(path)
+
+
+def test_a_name_is_taken_once():
+    with pytest.raises(ValueError, match="name must be new, got 'test-shares', which Shares has"):
+
+        @stored("test-shares")
+        class Other:
+            pass
+
+
+def test_a_fresh_process_knows_every_type_of_ours(tmp_path):
+    pytest.importorskip("skrub")
+    from models import make
+
+    fit = {name: fit for name, fit, _ in make.models()}
+    for name in ("table", "monitor-scores-2", "oob-by-two"):
+        vennforest.save(fit[name](), tmp_path / name)
+        code = f"import vennforest; vennforest.load({str(tmp_path / name)!r})"
+        subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
