@@ -68,7 +68,7 @@ class ConfidenceIntervals:
 
     def widen(self, p: FloatArray) -> ConfidenceIntervals:
         """Return intervals that contain the probabilities (n, k) too."""
-        outside = ((p < self.lower) | (p > self.upper)).any(axis=1)
+        outside: NDArray[np.bool_] = ((p < self.lower) | (p > self.upper)).any(axis=1)
         known = outside if self.widened is None else outside | self.widened
         return replace(
             self,
@@ -268,7 +268,9 @@ class ClassExamples(NamedTuple):
         x, number = np.unique(scores, return_inverse=True)
         weight = np.ones(len(scores)) if weight is None else weight
         m = len(x)
-        return cls(x, np.bincount(number, weight, m), np.bincount(number, weight * positive, m))
+        # Of no examples at all bincount returns integers.
+        total = np.bincount(number, weight, m).astype(np.float64)
+        return cls(x, total, np.bincount(number, weight * positive, m).astype(np.float64))
 
 
 def confidence_intervals(

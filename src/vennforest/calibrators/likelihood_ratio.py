@@ -316,7 +316,8 @@ def _smooth(fit: FloatArray, weight: FloatArray, ranks: FloatArray) -> FloatArra
     knots = np.linspace(0, 1, 101)
     near = weight * np.exp(-0.5 * ((knots[:, None] - ranks) / (BANDWIDTH * n**-0.2)) ** 2)
     least = min(0.5, 0.5 / n)
-    return np.interp(ranks, knots, near @ fit / near.sum(axis=1)).clip(least, 1 - least)
+    smooth: FloatArray = np.interp(ranks, knots, near @ fit / near.sum(axis=1))
+    return smooth.clip(least, 1 - least)
 
 
 def _simulated_quantile(
