@@ -68,7 +68,7 @@ class ConfidenceIntervals:
 
     def widen(self, p: FloatArray) -> ConfidenceIntervals:
         """Return intervals that contain the probabilities (n, k) too."""
-        outside: NDArray[np.bool_] = ((p < self.lower) | (p > self.upper)).any(axis=1)
+        outside = np.asarray(((p < self.lower) | (p > self.upper)).any(axis=1))
         known = outside if self.widened is None else outside | self.widened
         return replace(
             self,
