@@ -75,7 +75,6 @@ def test_two_classes(calibrator):
         rows = calibrator.fit(scores, y).predict_proba(new)
         counts = calibrator.fit_counts(counted(scores, y))
         assert_allclose(counts.predict_proba(new), rows, rtol=0, atol=1e-12)
-        calibrator.check_loaded()
         weight = rng.integers(0, 4, n)
         weight[:2] = 1
         rows = calibrator.fit(scores, y, sample_weight=weight).predict_proba(new)
@@ -126,7 +125,6 @@ def test_score_vectors_serve_every_calibrator(name):
     assert len(counts) < 50
     found = calibrator.fit_counts(counts).predict_proba(p)
     assert_allclose(found, rows, rtol=0, atol=1e-11 if name == "pooled" else 1e-12)
-    calibrator.check_loaded()
 
 
 @pytest.mark.parametrize("calibrator", ONE_VS_REST, ids=str)

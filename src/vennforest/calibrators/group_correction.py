@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
 import numpy as np
 
-from vennforest._loaded import expect
+from vennforest._state import require, stored
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.core.fitted import Learnt
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.maps.matrix import MatrixScaling
 
@@ -58,6 +60,19 @@ def choose_ridge(
     return RIDGES[int(best[-1])]
 
 
+@stored("corrected-map")
+@attrs.frozen(eq=False)
+class CorrectedMap(Learnt):
+    """What a group's labels add to the overall map."""
+
+    correction: MatrixScaling = attrs.field(validator=attrs.validators.instance_of(MatrixScaling))
+
+    def check_classes(self, k: int) -> None:
+        """Refuse a correction of other classes."""
+        require(len(self.correction.classes_) == k, f"correction must be of {k} classes")
+
+
+@stored("group-correction")
 class GroupCorrection(Calibrator):
     """The overall map, corrected by a slope and intercepts that one group's labels ask for.
 
@@ -73,36 +88,23 @@ class GroupCorrection(Calibrator):
         Above 0; see `choose_ridge`.
     """
 
-    _correction: MatrixScaling
+    _learns = CorrectedMap
 
     def __init__(self, base: Calibrator, ridge: float = 10.0) -> None:
         self.base = base
         self.ridge = ridge
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        self._correction = correction(self.ridge).fit(
-            self.base.predict_proba(scores),
-            codes,
-            sample_weight=weight,
-            classes=range(len(self.classes_)),
-        )
+    def _fit(
+        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> CorrectedMap:
+        p = self.base.predict_proba(scores)
+        fitted = correction(self.ridge).fit(p, codes, sample_weight=weight, classes=range(k))
+        return CorrectedMap(fitted)
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        return self._correction.predict_proba(self.base.predict_proba(scores))
+        fitted: CorrectedMap = self._learnt
+        return fitted.correction.predict_proba(self.base.predict_proba(scores))
 
-    def check_loaded(self) -> None:
-        """Refuse maps of other classes.
-
-        Raises
-        ------
-        ValueError
-            If they are.
-        """
-        super().check_loaded()
-        expect(isinstance(self.base, Calibrator), "base must be a calibrator")
-        expect(len(self.base.classes_) == len(self.classes_), "base must be of the same classes")
-        expect(isinstance(self._correction, MatrixScaling), "_correction must be MatrixScaling")
-        expect(
-            len(self._correction.classes_) == len(self.classes_),
-            "_correction must be of the same classes",
-        )
+    def _check_parameters(self) -> None:
+        require(isinstance(self.base, Calibrator), "base must be a calibrator")
+        require(len(self.base.classes_) == len(self.classes_), "base must be of the same classes")

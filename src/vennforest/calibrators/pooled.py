@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
+import attrs
 import numpy as np
 from sklearn.base import clone
 
-from vennforest._loaded import expect, expect_number
+from vennforest._state import check_number, require, stored
 from vennforest._validation import FloatArray, InputError, IntArray, check_count
+from vennforest.calibrators.core.fitted import Learnt
 from vennforest.calibrators.core.folds import Cells
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.maps.log_scores import On, ToProbabilities
@@ -61,13 +63,43 @@ def best_shrinkage(cells: Cells, k: int) -> float:
     losses = []
     for c in SHRINKAGES:
         model = _fit_member(MatrixScaling("shared", shrinkage=c), cells, k)
-        own = model.predict_proba(cells.scores)[rows, cells.codes]
+        own = ask_member(model, cells.scores)[rows, cells.codes]
         losses.append(-float(cells.weight @ np.log(np.maximum(own, np.finfo(float).tiny))))
     # Of those that rounding alone sets apart (a slope of 0) the largest.
     alike = np.array(losses) <= min(losses) + 1e-9 * float(cells.weight.sum())
     return SHRINKAGES[int(np.flatnonzero(alike)[-1])]
 
 
+@stored("pool")
+@attrs.frozen(eq=False)
+class Pool(Learnt):
+    """Fitted members and their weights, which see probabilities."""
+
+    to_probabilities: ToProbabilities = attrs.field(
+        validator=attrs.validators.instance_of(ToProbabilities)
+    )
+    members: dict[str, Any]
+    weights: dict[str, float]
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse weights that are no shares."""
+        require(
+            isinstance(self.members, dict) and isinstance(self.weights, dict),
+            "members and weights must be dictionaries",
+        )
+        require(self.members and self.weights.keys() == self.members.keys(), "a weight for each")
+        for weight in self.weights.values():
+            check_number(weight, "weights", 0, 1)
+        require(abs(sum(self.weights.values()) - 1) < 1e-9, "weights must sum to 1")
+
+    def check_classes(self, k: int) -> None:
+        """Refuse members of other classes."""
+        self.to_probabilities.check_classes(k)
+        for member in self.members.values():
+            require(len(member.classes_) == k, f"members must be of {k} classes")
+
+
+@stored("pooled-calibration")
 class PooledCalibration(Calibrator):
     """A pool: the weighted mean of what several calibrators say.
 
@@ -124,7 +156,8 @@ class PooledCalibration(Calibrator):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import attrs
+    import numpy as np
     >>> from vennforest.calibrators.pooled import PooledCalibration
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.random(500)
@@ -135,9 +168,7 @@ class PooledCalibration(Calibrator):
     {'shared': 0.2, 'full': 0.2, 'full, heavy ridge': 0.2, 'platt': 0.2, 'spline': 0.2}
     """
 
-    _learnt = ("_to_probabilities", "members_", "weights_")
-    members_: dict[str, Calibrator]
-    weights_: dict[str, float]
+    _learns = Pool
 
     def __init__(
         self,
@@ -149,47 +180,54 @@ class PooledCalibration(Calibrator):
         self.n_folds = n_folds
         self.on = on
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int) -> Pool:
         check_count(self.n_folds, "n_folds", 2)
         members = name_members(self.members)
-        k = len(self.classes_)
-        self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
-        self._name_parameters()
-        cells = Cells.of(self._to_probabilities(scores), codes, weight)
+        to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
+        cells = Cells.of(to_probabilities(scores), codes, weight)
         members = members or default_members(cells, k)
         counts, p = held_out(list(members.values()), cells, k, int(self.n_folds))
-        self.weights_ = dict(zip(members, pool_weights(counts, p).tolist(), strict=True))
-        self.members_ = {name: _fit_member(one, cells, k) for name, one in members.items()}
+        weights = dict(zip(members, pool_weights(counts, p).tolist(), strict=True))
+        fitted = {name: _fit_member(one, cells, k) for name, one in members.items()}
+        return Pool(to_probabilities, fitted, weights)
 
-    def _name_parameters(self) -> None:
-        self.on_ = self._to_probabilities.on
+    @property
+    def members_(self) -> dict[str, Calibrator]:
+        """The fitted members, by name."""
+        members: dict[str, Calibrator] = self._learnt.members
+        return members
 
-    def check_loaded(self) -> None:
-        """Refuse weights that are no shares, or members of other classes.
+    @property
+    def weights_(self) -> dict[str, float]:
+        """The weight of each member."""
+        weights: dict[str, float] = self._learnt.weights
+        return weights
 
-        Raises
-        ------
-        ValueError
-            If the check fails.
-        """
-        super().check_loaded()
-        k = len(self.classes_)
-        expect(isinstance(self._to_probabilities, ToProbabilities), "_to_probabilities is none")
-        expect(self.members_ and self.weights_.keys() == self.members_.keys(), "a weight for each")
-        for weight in self.weights_.values():
-            expect_number(weight, "weights_", 0, 1)
-        expect(abs(sum(self.weights_.values()) - 1) < 1e-9, "weights_ must sum to 1")
+    @property
+    def on_(self) -> Literal["probabilities", "logits"]:
+        """What the calibration scores were taken for."""
+        found: Pool = self._learnt
+        return found.to_probabilities.on
+
+    def _check_parameters(self) -> None:
         for member in self.members_.values():
-            expect(isinstance(member, Calibrator), "members_ must be calibrators")
-            expect(len(member.classes_) == k, f"members_ must be of {k} classes")
+            require(isinstance(member, Calibrator), "members must be calibrators")
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        p = self._to_probabilities(scores)
+        found: Pool = self._learnt
+        p = found.to_probabilities(scores)
         total = np.zeros((len(scores), len(self.classes_)))
-        for name, weight in self.weights_.items():
-            total += weight * self.members_[name].predict_proba(p)
+        for name, weight in found.weights.items():
+            total += weight * ask_member(found.members[name], p)
         total /= total.sum(axis=1, keepdims=True)
         return total
+
+
+def ask_member(member: Any, p: FloatArray) -> FloatArray:
+    """Return what a member says of probabilities (n,) or (n, k), which are checked already."""
+    own: FloatArray
+    own = member._predict_proba(p) if isinstance(member, Calibrator) else member.predict_proba(p)
+    return own
 
 
 def name_members(members: object) -> dict[str, Calibrator]:
@@ -222,8 +260,10 @@ def name_members(members: object) -> dict[str, Calibrator]:
     return named
 
 
-def _fit_member(member: Calibrator, cells: Cells, k: int) -> Calibrator:
-    copy: Calibrator = clone(member)
+def _fit_member(member: Any, cells: Cells, k: int) -> Any:
+    copy = clone(member)
+    if isinstance(copy, Calibrator):
+        return copy._fit_checked(cells.scores, cells.codes, cells.weight, k)
     return copy.fit(cells.scores, cells.codes, sample_weight=cells.weight, classes=np.arange(k))
 
 
@@ -247,7 +287,7 @@ def held_out(
         said.append(
             np.array(
                 [
-                    _fit_member(one, rest, k).predict_proba(own.scores)[rows, own.codes]
+                    ask_member(_fit_member(one, rest, k), own.scores)[rows, own.codes]
                     for one in members
                 ]
             )

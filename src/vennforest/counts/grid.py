@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal
 
+import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from vennforest._loaded import expect, expect_number
+from vennforest._state import stored
 from vennforest._validation import FloatArray, InputError, check_count, check_option, check_scores
 
 On = Literal["score", "logit"]
@@ -24,7 +24,8 @@ MOST_CELLS = 1 << 24
 """Of so many cells each one's middle still lies in it after rounding, also on log-odds."""
 
 
-@dataclass(frozen=True)
+@stored("score-grid")
+@attrs.frozen
 class ScoreGrid:
     """A fixed grid: every score becomes the middle of its cell.
 
@@ -66,7 +67,7 @@ class ScoreGrid:
     low: float = 0.0
     high: float = 1.0
 
-    def __post_init__(self) -> None:
+    def __attrs_post_init__(self) -> None:
         """Refuse anything but a grid."""
         check_count(self.cells, "cells")
         if self.cells > MOST_CELLS:
@@ -95,20 +96,6 @@ class ScoreGrid:
             raise InputError(
                 f'low and high must be 0 and 1 with on="logit", got {self.low} and {self.high}'
             )
-
-    def check_loaded(self) -> None:
-        """Refuse anything but a grid.
-
-        Raises
-        ------
-        ValueError
-            If it is none.
-        """
-        expect(self.on in ("score", "logit"), "on must be score or logit")
-        expect_number(self.cells, "cells", 1, MOST_CELLS, integer=True)
-        expect_number(self.low, "low")
-        expect_number(self.high, "high")
-        self.__post_init__()
 
     def cell_of(self, scores: ArrayLike) -> NDArray[np.int64]:
         """Return the number of each score's cell, from 0, in the shape of the scores.

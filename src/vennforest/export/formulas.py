@@ -21,7 +21,7 @@ from vennforest.calibrators.maps.matrix import MatrixScaling
 from vennforest.calibrators.maps.platt import PlattMap
 from vennforest.calibrators.maps.quadratic import LogOddsCalibrator
 from vennforest.calibrators.maps.slopes import SlopeMap
-from vennforest.calibrators.maps.temperature import TemperatureScaling
+from vennforest.calibrators.maps.temperature import Temperature, TemperatureScaling
 from vennforest.calibrators.maps.uncalibrated import Uncalibrated
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.calibrators.venn import Venn
@@ -119,7 +119,7 @@ def answer(calibrator: Calibrator, x: Term) -> dict[str, Term]:
     ValueError
         If it is neither a table nor a formula, such as one with a user's function.
     """
-    grid: ScoreGrid | None = calibrator.__dict__.get("_grid")
+    grid: ScoreGrid | None = calibrator._fitted.grid
     middle = x if grid is None else _middle(grid, x)
     try:
         table = table_of(calibrator)
@@ -146,7 +146,7 @@ def _with_smooth(calibrator: Calibrator, found: dict[str, Term], x: Term) -> dic
     """Add the smooth estimate, clipped into the bounds, where p is not in the table."""
     if "p" in found:
         return found
-    own: Any = calibrator._smoother if isinstance(calibrator, Venn) else calibrator
+    own: Any = calibrator._learnt.smoother if isinstance(calibrator, Venn) else calibrator
     smooth = own.smooth_.maps[0]
     if smooth.interior is not None:
         x = x.clip(0.0, 1.0)
@@ -186,7 +186,7 @@ def _(one: OneVsRestCalibrator, x: Term) -> Term:
 
 @formula.register
 def _(one: LogOddsCalibrator, x: Term) -> Term:
-    return formula(one.maps_[0], formula(one._to_probabilities, x))
+    return formula(one.maps_[0], formula(one._learnt.to_probabilities, x))
 
 
 @formula.register
@@ -242,23 +242,24 @@ def _(one: SlopeMap, x: Term) -> Term:
 
 @formula.register
 def _(one: TemperatureScaling, x: Term) -> Term:
-    z = _log_odds(one._interior, x) if one.on_ == "probabilities" else x
+    found: Temperature = one._learnt
+    z = x if found.interior is None else _log_odds(found.interior, x)
     # Half of the logit is what is scaled, see the class.
-    return (z / (2 * one._unit) * one._beta).logistic()
+    return (z / (2 * found.unit) * found.beta).logistic()
 
 
 @formula.register
 def _(one: MatrixScaling, x: Term) -> Term:
-    p = formula(one._to_probabilities, x)
-    first, second = (log + float(np.log(2.0)) for log in _drawn_logs(one._shrinkage, p))
-    W, b = one._map.slopes, one._map.intercepts
+    p = formula(one._learnt.to_probabilities, x)
+    first, second = (log + float(np.log(2.0)) for log in _drawn_logs(one._learnt.shrinkage, p))
+    W, b = one._learnt.softmax.slopes, one._learnt.softmax.intercepts
     f = float(W[0, 1] - W[0, 0]) * first + float(W[1, 1] - W[1, 0]) * second
     return (f + float(b[1] - b[0])).logistic()
 
 
 @formula.register
 def _(one: PooledCalibration, x: Term) -> Term:
-    p = formula(one._to_probabilities, x)
+    p = formula(one._learnt.to_probabilities, x)
     parts = [weight * formula(one.members_[name], p) for name, weight in one.weights_.items()]
     return reduce(Term.__add__, parts) / sum(one.weights_.values())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Callable
@@ -11,24 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._loaded import expect, expect_array
+from vennforest._state import STORED, check_array, from_state, require, state_of, stored_name
 from vennforest._validation import InputError
 from vennforest._version import __version__
+from vennforest.calibrators.core.fitted import Fitted
 from vennforest.calibrators.core.interface import Calibrator
-from vennforest.calibrators.core.logistic import Standard
-from vennforest.calibrators.core.multinomial import Multinomial
-from vennforest.calibrators.core.probabilities import Interior
-from vennforest.calibrators.maps.beta import BetaMap
-from vennforest.calibrators.maps.isotonic import LinearMap, StepMap
-from vennforest.calibrators.maps.log_scores import Shrinkage, ToProbabilities
 from vennforest.calibrators.maps.platt import PlattMap
-from vennforest.calibrators.maps.slopes import SlopeMap
-from vennforest.calibrators.registry import METHODS
-from vennforest.calibrators.venn import Venn, taxonomies
+from vennforest.calibrators.venn import Venn
 from vennforest.calibrators.venn_abers import VennAbers
-from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
-from vennforest.calibrators.venn_abers.step_table import StepTable
-from vennforest.counts import ScoreGrid
 from vennforest.export.step_tables import accepted, table_of
 
 FORMAT, VERSION = "vennforest-calibrator", 1
@@ -36,32 +25,6 @@ FORMAT, VERSION = "vennforest-calibrator", 1
 
 DEEPEST = 20
 """Levels of objects within objects; a pool of pools has nine."""
-
-CALIBRATORS: dict[str, type[Calibrator]] = {
-    method.calibrator.__name__: method.calibrator for method in METHODS.values()
-}
-
-RECORDS: dict[str, type[Any]] = {
-    one.__name__: one
-    for one in (
-        BetaMap,
-        Interior,
-        LinearMap,
-        Multinomial,
-        PlattMap,
-        ScoreGrid,
-        Shrinkage,
-        SlopeMap,
-        SmoothEstimate,
-        Standard,
-        StepMap,
-        ToProbabilities,
-    )
-}
-
-TAXONOMIES: dict[str, type[Any]] = {
-    type(make()).__name__: type(make()) for make in taxonomies.NAMED.values()
-}
 
 LABELS: dict[str, Callable[[list[Any]], NDArray[Any]]] = {
     "text": lambda values: np.array(values, dtype=str),
@@ -72,8 +35,6 @@ LABELS: dict[str, Callable[[list[Any]], NDArray[Any]]] = {
 """Kinds of labels."""
 
 KINDS = {"text": str, "integer": int, "number": float, "boolean": bool}
-
-TABLE_ARRAYS = ("x", "W", "Y", "W_low", "Y_low")
 
 
 def to_json(calibrator: Calibrator) -> str:
@@ -128,24 +89,28 @@ def from_json(text: str | bytes) -> Calibrator:
 def _read(document: dict[str, Any]) -> Calibrator:
     keys = {"format", "version", "vennforest", "classes", "labels", "calibrator", "reading"}
     own = document.keys() - {"about"}  # what a command notes of where it comes from
-    expect(own == keys, f"the document must have {sorted(keys)}")
+    require(own == keys, f"the document must have {sorted(keys)}")
     about = document.get("about", {})
-    expect(isinstance(about, dict), "about must be an object")
+    require(isinstance(about, dict), "about must be an object")
     columns = about.get("scores", [])
-    expect(isinstance(columns, list) and all(map(_is_text, columns)), "scores must be names")
-    expect(type(document["version"]) is int and document["version"] == VERSION, "version must be 1")
+    require(isinstance(columns, list) and all(map(_is_text, columns)), "scores must be names")
+    require(
+        type(document["version"]) is int and document["version"] == VERSION, "version must be 1"
+    )
     kind, labels = document["labels"], document["classes"]
-    expect(kind in LABELS, f"labels must be one of {list(LABELS)}")
-    expect(
+    require(kind in LABELS, f"labels must be one of {list(LABELS)}")
+    require(
         isinstance(labels, list) and all(type(one) is KINDS[kind] for one in labels),
         f"classes must all be of kind {kind}",
     )
     classes = LABELS[kind](labels)
-    expect(len(classes) >= 2, "classes must be two or more")
-    calibrator = _decode(document["calibrator"], classes, 0)
-    expect(isinstance(calibrator, Calibrator), "calibrator must be one")
+    require(len(classes) >= 2, "classes must be two or more")
+    calibrator = _decode(document["calibrator"], classes)
+    require(isinstance(calibrator, Calibrator), "calibrator must be one")
     # What other programs read must be what this one answers.
-    expect(_alike(_reading(calibrator), document["reading"]), "reading must follow from calibrator")
+    require(
+        _alike(_reading(calibrator), document["reading"]), "reading must follow from calibrator"
+    )
     assert isinstance(calibrator, Calibrator)
     return calibrator
 
@@ -179,7 +144,7 @@ def _reading(calibrator: Calibrator) -> dict[str, Any] | None:
         table = table_of(calibrator)
     except ValueError:
         table = None
-    own: Any = calibrator._smoother if isinstance(calibrator, Venn) else calibrator
+    own: Any = calibrator._learnt.smoother if isinstance(calibrator, Venn) else calibrator
     maps: Any = getattr(calibrator, "maps_", None)
     if isinstance(own, VennAbers) and own.smooth_ is not None:
         maps = own.smooth_.maps
@@ -190,7 +155,7 @@ def _reading(calibrator: Calibrator) -> dict[str, Any] | None:
             for name, one in zip(table._fields, table, strict=True)
         }
     sigmoid = None
-    if maps and isinstance(one := maps[0], PlattMap) and calibrator.__dict__.get("_grid") is None:
+    if maps and isinstance(one := maps[0], PlattMap) and calibrator._fitted.grid is None:
         sigmoid = {
             "unit": one.standard.unit,
             "centre": one.standard.centre,
@@ -224,7 +189,6 @@ def _alike(own: Any, given: Any) -> bool:
 
 def _encode(value: Any) -> Any:
     """Return a part as JSON: numbers, text, lists, and objects that name their kind."""
-    name = type(value).__name__
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, np.bool_ | np.integer | np.floating | float):
@@ -236,119 +200,64 @@ def _encode(value: Any) -> Any:
         return {"kind": "list", "of": [_encode(one) for one in value]}
     if isinstance(value, dict):
         return {"kind": "dict", "of": {str(key): _encode(one) for key, one in value.items()}}
-    if isinstance(value, StepTable):
-        return {"kind": name, **{key: _encode(getattr(value, key)) for key in TABLE_ARRAYS}}
-    if type(value) is RECORDS.get(name):
-        fields = {one.name: _encode(getattr(value, one.name)) for one in dataclasses.fields(value)}
-        return {"kind": name, **fields}
-    if type(value) is TAXONOMIES.get(name):
-        state = {key: _encode(one) for key, one in vars(value).items()}
-        return {"kind": name, "of": state}
-    if type(value) is CALIBRATORS.get(name):
-        parameters = {k: _encode(v) for k, v in value.get_params(deep=False).items()}
-        fitted = None
-        if "classes_" in vars(value):
-            fitted = {key: _encode(getattr(value, key, None)) for key in value._learnt}
-        grid = _encode(vars(value).get("_grid"))
-        return {"kind": name, "parameters": parameters, "fitted": fitted, "grid": grid}
-    raise ValueError(
-        f"calibrator must consist of numbers and text to be written as JSON, got {value!r}: "
-        "use vennforest.save"
-    )
+    kind = stored_name(type(value))
+    if kind is None or not _is_part(type(value)):
+        raise ValueError(
+            "calibrator must consist of numbers and text to be written as JSON, "
+            f"got {value!r}: use vennforest.save"
+        )
+    state = dict(state_of(value))
+    if isinstance(value, Fitted):
+        state = {"learnt": value.learnt.written(), "grid": value.grid}
+    return {"kind": kind, **{key: _encode(one) for key, one in state.items()}}
 
 
-LARGEST = float(np.finfo(np.float64).max)
-
-
-def _decode(value: Any, classes: NDArray[Any], depth: int) -> Any:
-    """Return the part that JSON describes, checked."""
-    expect(depth < DEEPEST, "parts must not be nested deeper")
+def _decode(value: Any, classes: NDArray[Any], depth: int = 0) -> Any:
+    """Return the part that JSON describes; its constructor checks it."""
+    require(depth < DEEPEST, "parts must not be nested deeper")
     if isinstance(value, float):
-        expect(np.isfinite(value), "numbers must be finite")
+        require(np.isfinite(value), "numbers must be finite")
     if not isinstance(value, dict | list):
         return value
     if isinstance(value, list):
         return _array(value)
     kind = value.get("kind")
-    expect(isinstance(kind, str), "every object must name its kind")
-    assert isinstance(kind, str)
+    require(isinstance(kind, str), "every object must name its kind")
     rest = {key: one for key, one in value.items() if key != "kind"}
     if kind in ("list", "dict"):
         of = rest["of"]
-        expect(rest.keys() == {"of"} and type(of).__name__ == kind, f"a {kind} must be one")
+        require(rest.keys() == {"of"} and type(of).__name__ == kind, f"a {kind} must be one")
         if kind == "list":
             return [_decode(one, classes, depth + 1) for one in of]
         return {key: _decode(one, classes, depth + 1) for key, one in of.items()}
-    if kind in CALIBRATORS:
-        return _decode_calibrator(kind, rest, classes, depth)
-    if kind in TAXONOMIES:
-        state = {key: _decode(one, classes, depth + 1) for key, one in rest["of"].items()}
-        taxonomy = TAXONOMIES[kind]()
-        known = {*vars(taxonomy), *TAXONOMY_STATE}
-        expect(rest.keys() == {"of"} and state.keys() <= known, f"{kind} has other parts")
-        vars(taxonomy).update(state)
-        if "n_categories_" in state:
-            taxonomy.check_loaded()
-        return taxonomy
-    parts = {key: _decode(one, classes, depth + 1) for key, one in rest.items()}
-    if kind == "StepTable":
-        expect(parts.keys() == set(TABLE_ARRAYS), "a StepTable has other parts")
-        table = StepTable.__new__(StepTable)
-        table.__setstate__({**parts, "examples": None})
-        return table
-    expect(kind in RECORDS, f"there is no {kind}")
-    own = RECORDS[kind]
-    expect(parts.keys() == {one.name for one in dataclasses.fields(own)}, f"{kind} has other parts")
-    if own is SmoothEstimate:
-        parts["maps"] = tuple(parts["maps"])
-    record = own(**parts)
-    record.check_loaded()
-    return record
+    own = STORED.get(str(kind))
+    if own is None or not _is_part(own):
+        raise ValueError(f"there is no {kind}")
+    # Parts of a calibrator know classes by number.
+    inner = np.arange(len(classes)) if issubclass(own, Calibrator) and depth else classes
+    parts = {key: _decode(one, inner, depth + 1) for key, one in rest.items()}
+    if own is Fitted:
+        require(parts.keys() == {"learnt", "grid"}, f"a {kind} has other parts")
+        return Fitted(inner, **parts)
+    return from_state(own, parts)
 
 
-TAXONOMY_STATE = (
-    "n_categories_",
-    "_n_classes",
-    "edges_",
-    "_coordinate",
-    "_below",
-    "_above",
-    "_cell",
-    "_cut_at",
-)
-"""What fitted taxonomies keep besides their parameters."""
+def _is_part(kind: type) -> bool:
+    """Tell whether calibrators may consist of a type: one of theirs, or of another package."""
+    package, _, rest = kind.__module__.partition(".")
+    return package != "vennforest" or rest.split(".")[0] in ("calibrators", "counts")
+
+
+LARGEST = float(np.finfo(np.float64).max)
 
 
 def _array(values: list[Any]) -> NDArray[Any]:
     flat = [one for row in values for one in row] if values and type(values[0]) is list else values
     kinds = {type(one) for one in flat}
-    expect(kinds <= {int} or kinds <= {float}, "an array must hold numbers of one kind")
+    require(kinds <= {int} or kinds <= {float}, "an array must hold numbers of one kind")
     array = np.array(values, dtype=np.int64 if kinds == {int} else np.float64)
-    expect_array(array, "an array", (None,) * array.ndim, "fi")
+    check_array(array, "an array", (None,) * array.ndim, "fi")
     return array
-
-
-def _decode_calibrator(
-    kind: str, parts: dict[str, Any], classes: NDArray[Any], depth: int
-) -> Calibrator:
-    expect(parts.keys() == {"parameters", "fitted", "grid"}, f"{kind} has other parts")
-    parameters = {k: _decode(v, classes, depth + 1) for k, v in parts["parameters"].items()}
-    own = CALIBRATORS[kind]
-    expect(parameters.keys() == own().get_params(deep=False).keys(), f"{kind} has other parameters")
-    calibrator = own(**parameters)
-    if parts["fitted"] is None:
-        return calibrator
-    fitted = parts["fitted"]
-    expect(fitted.keys() == set(own._learnt), f"{kind} has learnt something else")
-    found = {key: _decode(one, classes, depth + 1) for key, one in fitted.items()}
-    # Parts of a calibrator know classes by number.
-    calibrator.classes_ = classes if depth == 0 else np.arange(len(classes))
-    calibrator._n_given, calibrator._row_of = 0, None
-    if (grid := _decode(parts["grid"], classes, depth + 1)) is not None:
-        calibrator._grid = grid
-    calibrator._take(found)
-    calibrator.check_loaded()
-    return calibrator
 
 
 def _is_text(value: Any) -> bool:

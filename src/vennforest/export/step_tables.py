@@ -48,7 +48,7 @@ def table_of(calibrator: Calibrator) -> CalibrationTable:
             f"a table must be of a calibrator that is constant between scores, got {calibrator}: "
             "use to_json or to_sql"
         )
-    grid: ScoreGrid | None = calibrator.__dict__.get("_grid")
+    grid: ScoreGrid | None = calibrator._fitted.grid
     lowest, _ = accepted(calibrator)
     if grid is not None:
         begins = _on_grid(begins, grid)
@@ -71,7 +71,7 @@ def table_of(calibrator: Calibrator) -> CalibrationTable:
 
 def accepted(calibrator: Calibrator) -> tuple[float, float]:
     """Return the smallest and the largest score that a calibrator of two classes takes."""
-    grid: ScoreGrid | None = calibrator.__dict__.get("_grid")
+    grid: ScoreGrid | None = calibrator._fitted.grid
     if grid is not None:
         return grid.low, grid.high
     return (0.0, 1.0) if _needs_probabilities(calibrator) else (LOWEST, -LOWEST)

@@ -65,8 +65,11 @@ class BoundedCalibrator(Calibrator):
         """
         raise ValueError(f'merge must not be "smooth": {type(self).__name__} has no such estimates')
 
-    def _fit_merge(self) -> None:
+    def _check_merge(self) -> None:
         check_option(self.merge, Merge, "merge")
+
+    def _check_parameters(self) -> None:
+        self._check_merge()
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         return merged(self, self.predict_multiprobability(scores), scores)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from vennforest._loaded import expect, expect_array, expect_labels, expect_number
+from vennforest._state import require
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -22,7 +22,8 @@ from vennforest._validation import (
 )
 from vennforest.calibrators.core.examples import JoinedScores, LeftOut, joined_scores, left_out_rows
 from vennforest.calibrators.core.exports import CalibrationTable, Dialect, exports
-from vennforest.counts import ScoreCounts, ScoreGrid
+from vennforest.calibrators.core.fitted import Fitted, Learnt
+from vennforest.counts import ScoreCounts
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -34,13 +35,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         The labels, sorted; a column of probabilities each.
     """
 
-    classes_: NDArray[Any]
-    _learnt: ClassVar[tuple[str, ...]] = ()
-    """The attributes that ``fit`` learns, from which all others follow: what JSON holds."""
+    _learns: ClassVar[type[Learnt]] = Learnt
+    """The class of what ``_fit`` returns."""
     _keeps_columns = False
     """Whether two columns of two classes reach ``_fit`` as they came."""
-    _n_given: int
-    _row_of: IntArray | None
+    _fitted: Fitted
 
     if not TYPE_CHECKING:
 
@@ -92,15 +91,26 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             )
         weight = check_weights(sample_weight, len(scores))
         scores = _columns(scores, len(labels), self._keeps_columns)
-        self._n_given, self._row_of = len(scores), None
+        n_given, row_of = len(scores), None
         if weight is not None and (weight == 0).any():
             kept = weight > 0
-            self._row_of = np.where(kept, np.cumsum(kept) - 1, -1)
+            row_of = np.where(kept, np.cumsum(kept) - 1, -1)
             scores, codes, weight = scores[kept], codes[kept], weight[kept]
             weight = check_weights(weight, len(weight))
-        self.classes_ = labels
-        self.__dict__.pop("_grid", None)
-        self._fit(scores, codes, weight)
+        learnt = self._fit(scores, codes, weight, len(labels))
+        self._fitted = Fitted(labels, learnt, n_given, row_of)
+        return self
+
+    def _fit_checked(
+        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> Self:
+        """Fit to what another calibrator's ``_fit`` was given; classes are numbers from 0 to k - 1.
+
+        Single examples are forgotten, as after ``fit_counts``.
+        """
+        if weight is not None and (weight == 1).all():
+            weight = None
+        self._fitted = Fitted(np.arange(k), self._fit(scores, codes, weight, k))
         return self
 
     def fit_counts(self, counts: ScoreCounts) -> Self:
@@ -134,15 +144,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             )
         if not len(counts):
             raise ValueError("counts must hold at least one example, got none")
-        self._n_given, self._row_of = 0, None
-        self.classes_ = counts.classes
-        self.__dict__.pop("_grid", None)
-        if counts.grid is not None:
-            self._grid = counts.grid
-        self._fit_counts(counts)
+        self._fitted = Fitted(counts.classes, self._fit_counts(counts), grid=counts.grid)
         return self
 
-    def _fit_counts(self, counts: ScoreCounts) -> None:
+    def _fit_counts(self, counts: ScoreCounts) -> Learnt:
         """Fit to counts, as to weighted examples."""
         if len(counts.tables) > 1:
             raise ValueError(
@@ -150,23 +155,67 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 f"{type(self).__name__}, which looks at all scores of an example together: "
                 "use ScoreCounts.from_scores(..., vectors=True)"
             )
-        self._fit(*counts.examples())
+        return self._fit(*counts.examples(), len(counts.classes))
 
     @abstractmethod
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        """Fit to scores (n,) (two classes) or (n, k), class codes, and weights above zero."""
+    def _fit(
+        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> Learnt:
+        """Return what scores (n,) (two classes) or (n, k) and codes of k classes teach.
+
+        Weights are above zero.
+        """
 
     @abstractmethod
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n, k) for scores (n,) (two classes) or (n, k)."""
 
-    def _take(self, found: dict[str, Any]) -> None:
-        """Take what was learnt from a document, None where there is nothing."""
-        self.__dict__.update({name: one for name, one in found.items() if one is not None})
-        self._name_parameters()
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, sorted, of shape (k,)."""
+        return self._fitted.classes
 
-    def _name_parameters(self) -> None:
-        """Set the attributes that follow from what was learnt."""
+    @property
+    def _learnt(self) -> Any:
+        """What ``_fit`` returned."""
+        return self._fitted.learnt
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the calibrator: the arguments of ``from_state``."""
+        return {
+            "parameters": self.get_params(deep=False),
+            "fitted": self.__dict__.get("_fitted"),
+        }
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], fitted: Fitted | None) -> Self:
+        """Return the calibrator that ``to_state`` describes.
+
+        Parameters
+        ----------
+        parameters : dict
+            The arguments of the constructor.
+        fitted : Fitted or None
+            None for one that is not fitted.
+
+        Raises
+        ------
+        ValueError
+            If the fitted state is that of another kind of calibrator, or does not fit the
+            parameters.
+        """
+        made = cls(**parameters)
+        if fitted is not None:
+            require(isinstance(fitted, Fitted), "fitted must be a Fitted")
+            require(
+                isinstance(fitted.learnt, cls._learns), f"learnt must be {cls._learns.__name__}"
+            )
+            made._fitted = fitted
+            made._check_parameters()
+        return made
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that predictions use and the fitted state has nothing for."""
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
         """Return calibrated probabilities of every class.
@@ -317,35 +366,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "classes_")
         return exports().to_sql(self, dialect, table, score, steps)
 
-    def check_loaded(self) -> None:
-        """Refuse a state that ``fit`` could not have left, as one read from a file may be.
+    @property
+    def _n_given(self) -> int:
+        """How many examples ``fit`` was given; 0 where it was counts."""
+        return self._fitted.n_given
 
-        A calibrator that keeps more than this extends it.
-
-        Raises
-        ------
-        ValueError
-            If classes are not sorted labels, or examples are numbered beyond those given.
-        """
-        expect_labels(self.classes_)
-        expect_number(self._n_given, "_n_given", 0, integer=True)
-        grid = self.__dict__.get("_grid")
-        expect(grid is None or isinstance(grid, ScoreGrid), "_grid must be a ScoreGrid")
-        if self._row_of is not None:
-            expect_array(self._row_of, "_row_of", (self._n_given,), "i", -1, self._n_given - 1)
-
-    def _check_rows(self, n: int) -> None:
-        """Refuse examples, as given to ``fit``, that are none of the n that reached ``_fit``."""
-        if self._from_counts:
-            return
-        if self._row_of is None:
-            expect(self._n_given == n, f"_n_given must be {n}, the number of examples")
-        else:
-            kept = self._row_of[self._row_of >= 0]
-            expect(
-                len(kept) == n and (kept == np.arange(n)).all(),
-                f"_row_of must number {n} examples in their order",
-            )
+    @property
+    def _row_of(self) -> IntArray | None:
+        """The row of each example that reached ``_fit``: see `Fitted`."""
+        return self._fitted.row_of
 
     @property
     def _from_counts(self) -> bool:
@@ -353,10 +382,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self._n_given == 0
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
-        if "classes_" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
+        if "_fitted" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
-        grid: ScoreGrid | None = self.__dict__.get("_grid")
-        if grid is None:
+        if (grid := self._fitted.grid) is None:
             return _columns(check_scores(scores), len(self.classes_), self._keeps_columns)
         return grid(_columns(check_scores(scores), len(self.classes_), False))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
+import attrs
 import numpy as np
 
-from vennforest._loaded import expect_number
+from vennforest._state import number, stored
 from vennforest._validation import FloatArray
 
 MAX_STEPS = 300
@@ -27,8 +27,12 @@ PERFECT = 1e-10
 SMALLEST = float(np.nextafter(0, 1))
 """The smallest number above zero."""
 
+LARGEST_SLOPE = 1e100
+"""Largest coefficient of a map: products with logarithms, and sums of them, stay finite."""
 
-@dataclass(frozen=True)
+
+@stored("standard")
+@attrs.frozen
 class Standard:
     """A shift and a scale under which a column of numbers has mean 0 and deviation 1.
 
@@ -36,9 +40,9 @@ class Standard:
     exact and nothing overflows, however large or small the numbers are.
     """
 
-    unit: float
-    centre: float
-    spread: float
+    unit: float = attrs.field(validator=number(SMALLEST))
+    centre: float = attrs.field(validator=number())
+    spread: float = attrs.field(validator=number(SMALLEST))
 
     @classmethod
     @np.errstate(under="ignore")
@@ -55,18 +59,6 @@ class Standard:
         middle = float(np.average(away, weights=weight)) if shift else 0.0
         spread = float(np.sqrt(np.average(np.square(away - middle), weights=weight)))
         return cls(unit, first + middle, spread or 1.0)
-
-    def check_loaded(self) -> None:
-        """Refuse a scale by which nothing can be divided.
-
-        Raises
-        ------
-        ValueError
-            If a number is not finite, or the unit or the spread is not above zero.
-        """
-        expect_number(self.unit, "unit", SMALLEST)
-        expect_number(self.centre, "centre")
-        expect_number(self.spread, "spread", SMALLEST)
 
     def __call__(self, column: FloatArray) -> FloatArray:
         """Return numbers (n,) on the standard scale, cut off far beyond any use."""

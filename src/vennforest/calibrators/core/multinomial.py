@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import attrs
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from vennforest._loaded import expect_array
+from vennforest._state import array, require, stored
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.core.logistic import LARGEST_SLOPE
 
 Structure = Literal["shared", "diagonal", "full"]
 """Which slopes are free."""
@@ -27,7 +28,8 @@ INNER_STEPS = 200
 """Conjugate gradients within one Newton step."""
 
 
-@dataclass(frozen=True, eq=False)
+@stored("multinomial")
+@attrs.frozen(eq=False)
 class Multinomial:
     """A fitted map ``softmax(logs @ slopes + intercepts)``.
 
@@ -37,20 +39,17 @@ class Multinomial:
     intercepts : ndarray of shape (k,)
     """
 
-    slopes: FloatArray
-    intercepts: FloatArray
+    slopes: FloatArray = attrs.field(
+        validator=array(None, None, low=-LARGEST_SLOPE, high=LARGEST_SLOPE)
+    )
+    intercepts: FloatArray = attrs.field(
+        validator=array(None, low=-LARGEST_SLOPE, high=LARGEST_SLOPE)
+    )
 
-    def check_loaded(self) -> None:
-        """Refuse slopes and intercepts of different classes.
-
-        Raises
-        ------
-        ValueError
-            If they are, or are not finite numbers.
-        """
+    def __attrs_post_init__(self) -> None:
+        """Refuse slopes and intercepts of different classes."""
         k = len(self.intercepts)
-        expect_array(self.intercepts, "intercepts", (k,))
-        expect_array(self.slopes, "slopes", (k, k))
+        require(self.slopes.shape == (k, k), f"slopes must have shape {(k, k)}")
 
     def __call__(self, logs: FloatArray) -> FloatArray:
         """Return probabilities (n, k) for logarithms (n, k)."""

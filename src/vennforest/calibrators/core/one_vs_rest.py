@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Protocol
 
+import attrs
 import numpy as np
 
 from vennforest._blocks import blocks
-from vennforest._loaded import expect
+from vennforest._state import require, stored
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.core.fitted import Learnt, as_tuple
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.counts import ScoreCounts
 
@@ -33,6 +35,25 @@ class BinaryMap(Protocol):
         ...
 
 
+@stored("maps")
+@attrs.frozen(eq=False)
+class Maps(Learnt):
+    """The map of the second class's score (two classes), or one map a class."""
+
+    maps: tuple[Any, ...] = attrs.field(converter=as_tuple)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what is no map."""
+        sound = (callable(one) and not isinstance(one, type) for one in self.maps)
+        require(all(sound), "maps must hold maps")
+
+    def check_classes(self, k: int) -> None:
+        """Refuse another number of maps than there are columns of scores."""
+        require(
+            len(self.maps) == (1 if k == 2 else k), "maps must be one for each column of scores"
+        )
+
+
 class OneVsRestCalibrator(Calibrator):
     """A calibrator for two classes; for more, one map per class against the rest, normalised.
 
@@ -41,12 +62,24 @@ class OneVsRestCalibrator(Calibrator):
 
     Attributes
     ----------
-    maps_ : list of BinaryMap
+    maps_ : tuple of BinaryMap
         One map of the second class's score (two classes), or one map per class.
     """
 
-    _learnt: ClassVar[tuple[str, ...]] = ("maps_",)
-    maps_: Sequence[BinaryMap]
+    _learns: ClassVar[type[Maps]] = Maps
+    _map_type: ClassVar[type | tuple[type, ...]] = object
+    """The class of its maps."""
+
+    @property
+    def maps_(self) -> tuple[Any, ...]:
+        """The fitted maps: one for two classes, else one a class."""
+        maps: tuple[Any, ...] = self._learnt.maps
+        return maps
+
+    def _check_parameters(self) -> None:
+        kind = self._map_type
+        sound = all(isinstance(one, kind) for one in self._learnt.maps)
+        require(sound, f"maps must be of {kind}")
 
     @abstractmethod
     def _fit_map(
@@ -54,48 +87,29 @@ class OneVsRestCalibrator(Calibrator):
     ) -> BinaryMap:
         """Fit to scores (n,), labels (n,) in {0.0, 1.0}, and weights (n,) above zero."""
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int) -> Maps:
         if scores.ndim == 1:
-            self._fit_columns([(scores, codes.astype(np.float64), weight)])
-        else:
-            self._fit_columns(
-                (np.ascontiguousarray(scores[:, j]), (codes == j).astype(np.float64), weight)
-                for j in range(scores.shape[1])
-            )
-
-    def _fit_counts(self, counts: ScoreCounts) -> None:
-        if counts.vectors:
-            super()._fit_counts(counts)
-        else:
-            self._fit_columns(against_rest(counts))
-
-    def _fit_columns(self, columns: Iterable[Column]) -> None:
-        """Fit the map of each column: scores, labels and weights."""
-        self.maps_ = [self._fit_map(*column) for column in columns]
-
-    def check_loaded(self) -> None:
-        """Refuse another number of maps than there are columns of scores, or none that is a map.
-
-        Raises
-        ------
-        ValueError
-            If the check fails.
-        """
-        super().check_loaded()
-        k = len(self.classes_)
-        expect(
-            isinstance(self.maps_, list) and len(self.maps_) == (1 if k == 2 else k),
-            "maps_ must be a list with a map for each column of scores",
+            return self._fit_columns([(scores, codes.astype(np.float64), weight)])
+        return self._fit_columns(
+            (np.ascontiguousarray(scores[:, j]), (codes == j).astype(np.float64), weight)
+            for j in range(k)
         )
-        sound = (callable(one) and not isinstance(one, type) for one in self.maps_)
-        expect(all(sound), "maps_ must hold maps")
+
+    def _fit_counts(self, counts: ScoreCounts) -> Learnt:
+        if counts.vectors:
+            return super()._fit_counts(counts)
+        return self._fit_columns(against_rest(counts))
+
+    def _fit_columns(self, columns: Iterable[Column]) -> Maps:
+        """Fit the map of each column: scores, labels and weights."""
+        return Maps([self._fit_map(*column) for column in columns])
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         if scores.ndim == 1:
-            p = self.maps_[0](scores)
+            p = self._learnt.maps[0](scores)
             return np.column_stack([1 - p, p])
         p = np.column_stack(
-            [one(np.ascontiguousarray(scores[:, j])) for j, one in enumerate(self.maps_)]
+            [one(np.ascontiguousarray(scores[:, j])) for j, one in enumerate(self._learnt.maps)]
         )
         return normalise(p, scores)
 

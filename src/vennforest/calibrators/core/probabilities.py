@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
+import attrs
 import numpy as np
 
-from vennforest._loaded import expect, expect_number
+from vennforest._state import number, require, stored
 from vennforest._validation import FloatArray
 
 NEAREST, FARTHEST = float(np.finfo(np.float64).eps), 0.01
@@ -63,7 +63,8 @@ def check_probabilities(scores: FloatArray, way_out: str = "") -> FloatArray:
     return shares
 
 
-@dataclass(frozen=True)
+@stored("interior")
+@attrs.frozen
 class Interior:
     """An interval within (0, 1) into which scores are clipped before logarithms are taken.
 
@@ -79,8 +80,12 @@ class Interior:
         The ends.
     """
 
-    low: float
-    high: float
+    low: float = attrs.field(validator=number(0, 1))
+    high: float = attrs.field(validator=number(0, 1))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse ends that are 0 or 1, or exchanged."""
+        require(0 < self.low <= self.high < 1, "low and high must be in (0, 1), in this order")
 
     @classmethod
     def of(cls, scores: FloatArray, way_out: str = "") -> Self:
@@ -93,18 +98,6 @@ class Interior:
         """
         check_unit_interval(scores, way_out)
         return cls(_margin(scores), 1 - _margin(1 - scores))
-
-    def check_loaded(self) -> None:
-        """Refuse anything but an interval within (0, 1).
-
-        Raises
-        ------
-        ValueError
-            If an end is 0 or 1 or beyond, or the ends are exchanged.
-        """
-        expect_number(self.low, "low", 0, 1)
-        expect_number(self.high, "high", 0, 1)
-        expect(0 < self.low <= self.high < 1, "low and high must be in (0, 1), in this order")
 
     def clip(self, scores: FloatArray) -> FloatArray:
         """Return scores (n,) clipped into the interval."""

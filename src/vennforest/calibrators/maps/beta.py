@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+import attrs
 import numpy as np
 
-from vennforest._loaded import expect, expect_number
+from vennforest._state import number, stored
 from vennforest._validation import FloatArray, check_option
-from vennforest.calibrators.core.logistic import Standard, fit_logistic, logistic
-from vennforest.calibrators.core.one_vs_rest import Column, OneVsRestCalibrator
+from vennforest.calibrators.core.logistic import LARGEST_SLOPE, Standard, fit_logistic, logistic
+from vennforest.calibrators.core.one_vs_rest import Column, Maps, OneVsRestCalibrator
 from vennforest.calibrators.core.probabilities import ANY_SCORES, Interior, check_unit_interval
 from vennforest.calibrators.maps.platt import Targets, make_targets
 
@@ -21,7 +21,8 @@ Parameters = Literal["abm", "am", "ab"]
 """Which of the map's parameters are free."""
 
 
-@dataclass(frozen=True)
+@stored("beta-map")
+@attrs.frozen(eq=False)
 class BetaMap:
     """A fitted map ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))``.
 
@@ -35,23 +36,10 @@ class BetaMap:
         Where scores are clipped first.
     """
 
-    a: float
-    b: float
-    c: float
-    interior: Interior
-
-    def check_loaded(self) -> None:
-        """Refuse a map that decreases or is not finite.
-
-        Raises
-        ------
-        ValueError
-            If a or b is below zero, or a parameter is not a finite number.
-        """
-        expect_number(self.a, "a", 0)
-        expect_number(self.b, "b", 0)
-        expect_number(self.c, "c")
-        expect(isinstance(self.interior, Interior), "interior must be an Interior")
+    a: float = attrs.field(validator=number(0, LARGEST_SLOPE))
+    b: float = attrs.field(validator=number(0, LARGEST_SLOPE))
+    c: float = attrs.field(validator=number(-LARGEST_SLOPE, LARGEST_SLOPE))
+    interior: Interior = attrs.field(validator=attrs.validators.instance_of(Interior))
 
     @np.errstate(under="ignore")
     def __call__(self, scores: FloatArray) -> FloatArray:
@@ -144,6 +132,7 @@ def _not_negative(
     return min(ways, key=lambda way: way[2])
 
 
+@stored("beta-calibration")
 class BetaCalibration(OneVsRestCalibrator):
     """Beta calibration: ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))`` of scores s in [0, 1].
 
@@ -167,7 +156,7 @@ class BetaCalibration(OneVsRestCalibrator):
     ----------
     classes_ : ndarray of shape (k,)
         The labels, sorted.
-    maps_ : list of BetaMap
+    maps_ : tuple of BetaMap
         One map for two classes, else one a class.
     a_, b_, c_ : ndarray of shape (1,) or (k,)
         The parameters of every map.
@@ -199,22 +188,31 @@ class BetaCalibration(OneVsRestCalibrator):
     array([0.28, 0.79])
     """
 
-    maps_: list[BetaMap]
+    _map_type = BetaMap
 
     def __init__(self, parameters: Parameters = "abm", targets: Targets = "smoothed") -> None:
         self.parameters = parameters
         self.targets = targets
 
-    def _fit_columns(self, columns: Iterable[Column]) -> None:
+    def _fit_columns(self, columns: Iterable[Column]) -> Maps:
         check_option(self.parameters, Parameters, "parameters")
         check_option(self.targets, Targets, "targets")
-        super()._fit_columns(columns)
-        self._name_parameters()
+        return super()._fit_columns(columns)
 
-    def _name_parameters(self) -> None:
-        self.a_ = np.array([one.a for one in self.maps_])
-        self.b_ = np.array([one.b for one in self.maps_])
-        self.c_ = np.array([one.c for one in self.maps_])
+    @property
+    def a_(self) -> FloatArray:
+        """A of every map."""
+        return np.array([one.a for one in self.maps_])
+
+    @property
+    def b_(self) -> FloatArray:
+        """B of every map."""
+        return np.array([one.b for one in self.maps_])
+
+    @property
+    def c_(self) -> FloatArray:
+        """C of every map."""
+        return np.array([one.c for one in self.maps_])
 
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None

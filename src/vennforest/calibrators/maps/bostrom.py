@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 
-from vennforest._loaded import expect_number
+from vennforest._state import number, stored
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.core.fitted import Learnt
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.logistic import logistic
 from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
@@ -22,6 +24,16 @@ EQUAL = 1e-12
 """Mean Brier scores closer than this are equal."""
 
 
+@stored("bostrom")
+@attrs.frozen(eq=False)
+class Sigmoid(Learnt):
+    """A and B of ``r = 1 / (1 + exp(B - A p_max))``."""
+
+    A: int = attrs.field(validator=number(0, GRID - 1, integer=True))
+    B: int = attrs.field(validator=number(0, GRID - 1, integer=True))
+
+
+@stored("bostrom-scaling")
 class BostromScaling(Calibrator):
     """Boström's correction: raise the largest probability of each example, shrink the others.
 
@@ -67,10 +79,12 @@ class BostromScaling(Calibrator):
            [0., 1.]])
     """
 
-    _learnt = ("A_", "B_")
+    _learns = Sigmoid
     _keeps_columns = True
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+    def _fit(
+        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> Sigmoid:
         p, winner = _vectors(scores)
         rows = np.arange(len(p))
         largest = p[rows, winner]
@@ -86,19 +100,19 @@ class BostromScaling(Calibrator):
         square, linear = (np.bincount(group, w * part, len(values)) for part in (square, linear))
         scores_of = brier_scores(values, square / w.sum(), linear / w.sum())
         best = int(np.flatnonzero(scores_of.ravel() <= scores_of.min() + EQUAL)[0])
-        self.A_, self.B_ = divmod(best, GRID)
+        return Sigmoid(*divmod(best, GRID))
 
-    def check_loaded(self) -> None:
-        """Refuse parameters that are none of the grid.
+    @property
+    def A_(self) -> int:  # noqa: N802
+        """A."""
+        A: int = self._learnt.A
+        return A
 
-        Raises
-        ------
-        ValueError
-            If one is.
-        """
-        super().check_loaded()
-        expect_number(self.A_, "A_", 0, GRID - 1, integer=True)
-        expect_number(self.B_, "B_", 0, GRID - 1, integer=True)
+    @property
+    def B_(self) -> int:  # noqa: N802
+        """B."""
+        B: int = self._learnt.B
+        return B
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         p, winner = _vectors(scores)

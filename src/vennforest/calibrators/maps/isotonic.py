@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
+import attrs
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from vennforest._loaded import expect, expect_array, expect_increasing
+from vennforest._state import array, check_increasing, require, stored
 from vennforest._validation import FloatArray, check_option
-from vennforest.calibrators.core.one_vs_rest import BinaryMap, Column, OneVsRestCalibrator
+from vennforest.calibrators.core.one_vs_rest import BinaryMap, Column, Maps, OneVsRestCalibrator
 
 Between = Literal["step", "nearest", "linear"]
 """How the fit is read between calibration scores."""
 
 
-@dataclass(frozen=True, eq=False)
+@stored("step-map")
+@attrs.frozen(eq=False)
 class StepMap:
     """A step function: value j for scores above ``ends[j - 1]`` up to and including ``ends[j]``."""
 
-    ends: FloatArray  # (m - 1,) increasing
-    values: FloatArray  # (m,) non-decreasing
+    ends: FloatArray = attrs.field(validator=array(None))  # (m - 1,) increasing
+    values: FloatArray = attrs.field(validator=array(None, low=0, high=1))  # (m,) non-decreasing
 
-    def check_loaded(self) -> None:
-        """Refuse anything but a non-decreasing function with values in [0, 1].
-
-        Raises
-        ------
-        ValueError
-            If it is none.
-        """
-        _check_values(self.values)
-        expect_array(self.ends, "ends", (len(self.values) - 1,))
-        expect_increasing(self.ends, "ends")
+    def __attrs_post_init__(self) -> None:
+        """Refuse anything but a non-decreasing function."""
+        _check_steps(self.ends, "ends", len(self.values) - 1, self.values)
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,)."""
@@ -42,24 +35,17 @@ class StepMap:
         return p
 
 
-@dataclass(frozen=True, eq=False)
+@stored("linear-map")
+@attrs.frozen(eq=False)
 class LinearMap:
     """Straight lines between the points of a fit, constant outside."""
 
-    knots: FloatArray  # (m,) increasing
-    values: FloatArray  # (m,) non-decreasing
+    knots: FloatArray = attrs.field(validator=array(None))  # (m,) increasing
+    values: FloatArray = attrs.field(validator=array(None, low=0, high=1))  # (m,) non-decreasing
 
-    def check_loaded(self) -> None:
-        """Refuse anything but a non-decreasing function with values in [0, 1].
-
-        Raises
-        ------
-        ValueError
-            If it is none.
-        """
-        _check_values(self.values)
-        expect_array(self.knots, "knots", (len(self.values),))
-        expect_increasing(self.knots, "knots")
+    def __attrs_post_init__(self) -> None:
+        """Refuse anything but a non-decreasing function."""
+        _check_steps(self.knots, "knots", len(self.values), self.values)
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,)."""
@@ -77,11 +63,12 @@ class LinearMap:
         return inside
 
 
-def _check_values(values: FloatArray) -> None:
-    """Refuse anything but probabilities that do not decrease."""
-    expect_array(values, "values", (None,), low=0, high=1)
-    expect(len(values), "values must hold one probability or more")
-    expect((values[1:] >= values[:-1]).all(), "values must not decrease")
+def _check_steps(places: FloatArray, name: str, n: int, values: FloatArray) -> None:
+    """Refuse anything but n increasing places, and values that do not decrease."""
+    require(len(values), "values must hold one probability or more")
+    require((values[1:] >= values[:-1]).all(), "values must not decrease")
+    require(len(places) == n, f"{name} must be {n}")
+    check_increasing(places, name)
 
 
 def fit_isotonic(
@@ -137,6 +124,7 @@ def last_nearest(low: FloatArray, high: FloatArray) -> FloatArray:
     return ends
 
 
+@stored("isotonic-calibration")
 class IsotonicCalibration(OneVsRestCalibrator):
     """Isotonic calibration: the non-decreasing map from scores to probabilities that fits best.
 
@@ -159,7 +147,7 @@ class IsotonicCalibration(OneVsRestCalibrator):
     ----------
     classes_ : ndarray of shape (k,)
         The labels, sorted.
-    maps_ : list of StepMap or LinearMap
+    maps_ : tuple of StepMap or LinearMap
         One map for two classes, else one a class.
 
     Raises
@@ -175,12 +163,14 @@ class IsotonicCalibration(OneVsRestCalibrator):
     array([0. , 0.5, 1. ])
     """
 
+    _map_type = (StepMap, LinearMap)
+
     def __init__(self, between: Between = "step") -> None:
         self.between = between
 
-    def _fit_columns(self, columns: Iterable[Column]) -> None:
+    def _fit_columns(self, columns: Iterable[Column]) -> Maps:
         check_option(self.between, Between, "between")
-        super()._fit_columns(columns)
+        return super()._fit_columns(columns)
 
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Real
 from typing import Literal, Self
 
+import attrs
 import numpy as np
+from attrs.validators import instance_of, optional
 
-from vennforest._loaded import expect, expect_array, expect_number
+from vennforest._state import array, number, require, stored
 from vennforest._validation import FloatArray, InputError, IntArray, check_option
+from vennforest.calibrators.core.logistic import LARGEST_SLOPE
 from vennforest.calibrators.core.probabilities import (
     Interior,
     are_probabilities,
@@ -22,6 +24,10 @@ On = Literal["auto", "probabilities", "logits"]
 """What the scores are."""
 
 WAY_OUT = ' with on="probabilities" (on="logits" takes any)'
+
+
+LEAST_DRAWN = 1e-200
+"""Smallest share of a class that is added to a probability, so that its logarithm is finite."""
 
 
 def check_not_negative(value: object, name: str, zero: bool = True) -> float:
@@ -59,7 +65,8 @@ def choose_on(on: On, scores: FloatArray) -> Literal["probabilities", "logits"]:
     return "probabilities"
 
 
-@dataclass(frozen=True)
+@stored("to-probabilities")
+@attrs.frozen(eq=False)
 class ToProbabilities:
     """Turns decision values into probabilities by temperature scaling; probabilities stay.
 
@@ -71,7 +78,9 @@ class ToProbabilities:
         Fitted to the calibration scores; None where these are probabilities.
     """
 
-    temperature: TemperatureScaling | None
+    temperature: TemperatureScaling | None = attrs.field(
+        validator=optional(instance_of(TemperatureScaling))
+    )
 
     @classmethod
     def fit(
@@ -83,16 +92,16 @@ class ToProbabilities:
         model = TemperatureScaling(on="logits")
         return cls(model.fit(scores, codes, sample_weight=weight, classes=np.arange(k)))
 
-    def check_loaded(self) -> None:
-        """Refuse what scales with anything else than temperature scaling.
+    def check_classes(self, k: int) -> None:
+        """Refuse a temperature of another number of classes than k.
 
         Raises
         ------
         ValueError
-            If it does.
+            If it is.
         """
         one = self.temperature
-        expect(one is None or isinstance(one, TemperatureScaling), "temperature must scale")
+        require(one is None or len(one.classes_) == k, f"temperature must be of {k} classes")
 
     @property
     def on(self) -> Literal["probabilities", "logits"]:
@@ -108,7 +117,7 @@ class ToProbabilities:
             If they were to be probabilities and are none.
         """
         if self.temperature is not None:
-            p = self.temperature.predict_proba(scores)
+            p = self.temperature._predict_proba(scores)
             return p if scores.ndim == 2 else np.ascontiguousarray(p[:, 1])
         if scores.ndim == 2:
             return check_probabilities(scores, WAY_OUT)
@@ -116,7 +125,8 @@ class ToProbabilities:
         return scores
 
 
-@dataclass(frozen=True, eq=False)
+@stored("shrinkage")
+@attrs.frozen(eq=False)
 class Shrinkage:
     """Shrinks probabilities towards the shares of the classes: ``(s + c pi) / (1 + c)``.
 
@@ -133,29 +143,24 @@ class Shrinkage:
         Where scores are clipped before logarithms are taken if c is 0.
     """
 
-    c: float
-    shares: FloatArray
-    interior: Interior
+    c: float = attrs.field(validator=number(0, LARGEST_SLOPE))
+    shares: FloatArray = attrs.field(validator=array(None, low=0, high=1))
+    interior: Interior = attrs.field(validator=instance_of(Interior))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse shares that do not sum to 1, and a strength under which a logarithm is of 0."""
+        require(len(self.shares) >= 2, "shares must be of two classes or more")
+        require(abs(self.shares.sum() - 1) < 1e-9, "shares must sum to 1")
+        require(
+            self.c == 0 or self.c * self.shares.min() >= LEAST_DRAWN,
+            f"shrinkage must be 0 or at least {LEAST_DRAWN / self.shares.min():.0e}, got {self.c}",
+        )
 
     @classmethod
     def of(cls, c: float, p: FloatArray, counts: FloatArray) -> Self:
         """Return the shrinkage for calibration probabilities p (n,) or (n, k), labels counted."""
         shares = (counts + 1) / (counts.sum() + len(counts))
         return cls(c, shares, Interior.of(p.ravel()))
-
-    def check_loaded(self) -> None:
-        """Refuse shares that are none, or a strength below zero.
-
-        Raises
-        ------
-        ValueError
-            If the check fails.
-        """
-        expect_number(self.c, "c", 0)
-        expect_array(self.shares, "shares", (None,), low=0, high=1)
-        expect(len(self.shares) >= 2, "shares must be of two classes or more")
-        expect(abs(self.shares.sum() - 1) < 1e-9, "shares must sum to 1")
-        expect(isinstance(self.interior, Interior), "interior must be an Interior")
 
     def logs(self, p: FloatArray) -> FloatArray:
         """Return ``log(k p)``, (n, k), of probabilities (n,) or (n, k): 0 where all are equal."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Literal
 
-from vennforest._loaded import expect
+import attrs
+import numpy as np
+from attrs.validators import instance_of
+
+from vennforest._state import require, stored
 from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest.calibrators.core.fitted import Learnt
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.label_counts import count_labels
 from vennforest.calibrators.core.multinomial import (
@@ -24,6 +29,23 @@ from vennforest.calibrators.maps.log_scores import (
 )
 
 
+@stored("matrix-map")
+@attrs.frozen(eq=False)
+class MatrixMap(Learnt):
+    """Scores become probabilities, these logarithms, and these the probabilities of a softmax."""
+
+    to_probabilities: ToProbabilities = attrs.field(validator=instance_of(ToProbabilities))
+    shrinkage: Shrinkage = attrs.field(validator=instance_of(Shrinkage))
+    softmax: Multinomial = attrs.field(validator=instance_of(Multinomial))
+
+    def check_classes(self, k: int) -> None:
+        """Refuse parts of other classes."""
+        self.to_probabilities.check_classes(k)
+        require(len(self.shrinkage.shares) == k, f"shrinkage must be of {k} classes")
+        require(len(self.softmax.intercepts) == k, f"softmax must be of {k} classes")
+
+
+@stored("matrix-scaling")
 class MatrixScaling(Calibrator):
     """Matrix scaling: ``softmax(W log(k s) + b)`` of scores s of k classes.
 
@@ -92,7 +114,7 @@ class MatrixScaling(Calibrator):
     array([[0.29, 0.61, 0.1 ]])
     """
 
-    _learnt = ("_to_probabilities", "_shrinkage", "_map")
+    _learns = MatrixMap
 
     def __init__(
         self,
@@ -106,46 +128,44 @@ class MatrixScaling(Calibrator):
         self.shrinkage = shrinkage
         self.on = on
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+    def _fit(
+        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> MatrixMap:
         check_option(self.structure, Structure, "structure")
         ridge = check_not_negative(self.ridge, "ridge", zero=False)
         c = check_not_negative(self.shrinkage, "shrinkage")
-        k = len(self.classes_)
-        self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
-        p = self._to_probabilities(scores)
-        self._shrinkage = Shrinkage.of(c, p, np.bincount(codes, weight, k).astype(np.float64))
+        to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
+        p = to_probabilities(scores)
+        shrinkage = Shrinkage.of(c, p, np.bincount(codes, weight, k).astype(np.float64))
         if p.ndim == 1:
             x, total, positive = count_labels(p, codes.astype(np.float64), weight)
             counts = Counts(x, total - positive, positive)
-            self._map = fit_two_classes(self._shrinkage.logs(x), counts, self.structure, ridge)
+            fitted = fit_two_classes(shrinkage.logs(x), counts, self.structure, ridge)
         else:
-            logs = self._shrinkage.logs(p)
-            self._map = fit_multinomial(logs, codes, weight, self.structure, ridge)
-        self._name_parameters()
+            fitted = fit_multinomial(shrinkage.logs(p), codes, weight, self.structure, ridge)
+        return MatrixMap(to_probabilities, shrinkage, fitted)
 
-    def _name_parameters(self) -> None:
-        self.on_ = self._to_probabilities.on
-        self.coef_ = self._map.slopes.T.copy()
-        self.intercept_ = self._map.intercepts.copy()
+    @property
+    def on_(self) -> Literal["probabilities", "logits"]:
+        """What the calibration scores were taken for."""
+        found: MatrixMap = self._learnt
+        return found.to_probabilities.on
 
-    def check_loaded(self) -> None:
-        """Refuse a map of other classes.
+    @property
+    def coef_(self) -> FloatArray:
+        """W; row j holds the slopes of class j's logit."""
+        slopes: FloatArray = self._learnt.softmax.slopes.T.copy()
+        return slopes
 
-        Raises
-        ------
-        ValueError
-            If it is.
-        """
-        super().check_loaded()
-        k = len(self.classes_)
-        expect(isinstance(self._to_probabilities, ToProbabilities), "_to_probabilities is none")
-        expect(isinstance(self._shrinkage, Shrinkage), "_shrinkage must be a Shrinkage")
-        expect(len(self._shrinkage.shares) == k, f"_shrinkage must be of {k} classes")
-        expect(isinstance(self._map, Multinomial), "_map must be a Multinomial")
-        expect(len(self._map.intercepts) == k, f"_map must be of {k} classes")
+    @property
+    def intercept_(self) -> FloatArray:
+        """B."""
+        intercepts: FloatArray = self._learnt.softmax.intercepts.copy()
+        return intercepts
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        return self._map(self._shrinkage.logs(self._to_probabilities(scores)))
+        found: MatrixMap = self._learnt
+        return found.softmax(found.shrinkage.logs(found.to_probabilities(scores)))
 
 
 @np.errstate(under="ignore")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
+import attrs
 import numpy as np
+from attrs.validators import instance_of, optional
 
 from vennforest._blocks import in_blocks
-from vennforest._loaded import expect, expect_number
+from vennforest._state import number, stored
 from vennforest._validation import FloatArray, check_option
 from vennforest.calibrators.core.logistic import Standard, fit_logistic, logistic
-from vennforest.calibrators.core.one_vs_rest import Column, OneVsRestCalibrator
+from vennforest.calibrators.core.one_vs_rest import Column, Maps, OneVsRestCalibrator
 from vennforest.calibrators.core.probabilities import Interior, check_unit_interval
 
 Targets = Literal["smoothed", "hard"]
@@ -27,7 +28,8 @@ MANY, FEW = 2048, 256
 WAY_OUT = ' with on="logit" (on="score" takes any)'
 
 
-@dataclass(frozen=True)
+@stored("sigmoid")
+@attrs.frozen(eq=False)
 class PlattMap:
     """A fitted sigmoid from scores to probabilities.
 
@@ -41,26 +43,10 @@ class PlattMap:
         Where scores are clipped before their log-odds are taken; None: the scores themselves.
     """
 
-    standard: Standard
-    slope: float
-    intercept: float
-    interior: Interior | None = None
-
-    def check_loaded(self) -> None:
-        """Refuse a sigmoid whose parameters are not finite numbers.
-
-        Raises
-        ------
-        ValueError
-            If they are not, or scale and interior are none.
-        """
-        expect(isinstance(self.standard, Standard), "standard must be a Standard")
-        expect_number(self.slope, "slope")
-        expect_number(self.intercept, "intercept")
-        expect(
-            self.interior is None or isinstance(self.interior, Interior),
-            "interior must be an Interior or None",
-        )
+    standard: Standard = attrs.field(validator=instance_of(Standard))
+    slope: float = attrs.field(validator=number())
+    intercept: float = attrs.field(validator=number())
+    interior: Interior | None = attrs.field(default=None, validator=optional(instance_of(Interior)))
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,).
@@ -190,6 +176,7 @@ def make_targets(positive: FloatArray, weight: FloatArray, targets: Targets) -> 
     return np.where(positive > 0, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
 
 
+@stored("platt-scaling")
 class PlattScaling(OneVsRestCalibrator):
     """Platt scaling: a sigmoid of the score, fitted by maximum likelihood.
 
@@ -211,7 +198,7 @@ class PlattScaling(OneVsRestCalibrator):
     ----------
     classes_ : ndarray of shape (k,)
         The labels, sorted.
-    maps_ : list of PlattMap
+    maps_ : tuple of PlattMap
         One map for two classes, else one a class.
     A_, B_ : ndarray of shape (1,) or (k,)
         A and B of every map, for scores (or log-odds) as they came.
@@ -242,21 +229,26 @@ class PlattScaling(OneVsRestCalibrator):
            [0.15, 0.85]])
     """
 
-    maps_: list[PlattMap]
+    _map_type = PlattMap
 
     def __init__(self, targets: Targets = "smoothed", on: On = "score") -> None:
         self.targets = targets
         self.on = on
 
-    def _fit_columns(self, columns: Iterable[Column]) -> None:
+    def _fit_columns(self, columns: Iterable[Column]) -> Maps:
         check_option(self.targets, Targets, "targets")
         check_option(self.on, On, "on")
-        super()._fit_columns(columns)
-        self._name_parameters()
+        return super()._fit_columns(columns)
 
-    def _name_parameters(self) -> None:
-        self.A_ = np.array([one.A for one in self.maps_])
-        self.B_ = np.array([one.B for one in self.maps_])
+    @property
+    def A_(self) -> FloatArray:  # noqa: N802
+        """A of every map."""
+        return np.array([one.A for one in self.maps_])
+
+    @property
+    def B_(self) -> FloatArray:  # noqa: N802
+        """B of every map."""
+        return np.array([one.B for one in self.maps_])
 
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None

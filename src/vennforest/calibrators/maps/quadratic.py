@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Literal
 
+import attrs
 import numpy as np
 
-from vennforest._loaded import expect
+from vennforest._state import stored
 from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest.calibrators.core.fitted import Learnt
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.label_counts import count_labels
-from vennforest.calibrators.core.one_vs_rest import Column, OneVsRestCalibrator, against_rest
+from vennforest.calibrators.core.one_vs_rest import Column, Maps, OneVsRestCalibrator, against_rest
 from vennforest.calibrators.core.penalised import Counts
 from vennforest.calibrators.core.probabilities import are_probabilities
 from vennforest.calibrators.maps.log_scores import (
@@ -26,24 +28,40 @@ from vennforest.calibrators.maps.slopes import SlopeMap, SlopeProblem
 from vennforest.counts import ScoreCounts
 
 
+@stored("log-odds-maps")
+@attrs.frozen(eq=False, kw_only=True)
+class LogOddsMaps(Maps):
+    """Scores become probabilities, and the log-odds of these are what the maps see."""
+
+    to_probabilities: ToProbabilities = attrs.field(
+        validator=attrs.validators.instance_of(ToProbabilities)
+    )
+
+    def check_classes(self, k: int) -> None:
+        """Refuse parts of other classes."""
+        super().check_classes(k)
+        self.to_probabilities.check_classes(k)
+
+
 class LogOddsCalibrator(OneVsRestCalibrator):
     """Base of calibrators that map the log-odds of a score; many classes one against the rest."""
 
-    _learnt: ClassVar[tuple[str, ...]] = ("_to_probabilities", "maps_")
+    _learns = LogOddsMaps
+    _map_type = SlopeMap
     ridge: float
     shrinkage: float
     on: On
-    maps_: list[SlopeMap]
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        k = len(self.classes_)
-        self._to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
-        super()._fit(self._to_probabilities(scores), codes, weight)
+    def _fit(
+        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> LogOddsMaps:
+        to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
+        fitted = super()._fit(to_probabilities(scores), codes, weight, k)
+        return LogOddsMaps(maps=fitted.maps, to_probabilities=to_probabilities)
 
-    def _fit_counts(self, counts: ScoreCounts) -> None:
+    def _fit_counts(self, counts: ScoreCounts) -> Learnt:
         if len(counts.tables) == 1:
-            Calibrator._fit_counts(self, counts)
-            return
+            return Calibrator._fit_counts(self, counts)
         # Of probabilities one column tells nothing of the others but that they make 1 together.
         k = len(counts.classes)
         columns = list(against_rest(counts))
@@ -53,32 +71,22 @@ class LogOddsCalibrator(OneVsRestCalibrator):
                 "keep score vectors: use ScoreCounts.from_scores(..., vectors=True)"
             )
         choose_on(self.on, columns[0][0])
-        self._to_probabilities = ToProbabilities(None)
-        self._fit_columns(columns)
+        maps = self._fit_columns(columns).maps
+        return LogOddsMaps(maps=maps, to_probabilities=ToProbabilities(None))
 
-    def _fit_columns(self, columns: Iterable[Column]) -> None:
-        self._ridge = check_not_negative(self.ridge, "ridge", zero=False)
-        self._c = check_not_negative(self.shrinkage, "shrinkage")
-        super()._fit_columns(columns)
-        self._name_parameters()
+    def _fit_columns(self, columns: Iterable[Column]) -> Maps:
+        check_not_negative(self.ridge, "ridge", zero=False)
+        check_not_negative(self.shrinkage, "shrinkage")
+        return super()._fit_columns(columns)
 
-    def _name_parameters(self) -> None:
-        self.on_ = self._to_probabilities.on
-
-    def check_loaded(self) -> None:
-        """Refuse maps of anything else than log-odds.
-
-        Raises
-        ------
-        ValueError
-            If one is.
-        """
-        super().check_loaded()
-        expect(isinstance(self._to_probabilities, ToProbabilities), "_to_probabilities is none")
-        expect(all(isinstance(one, SlopeMap) for one in self.maps_), "maps_ must be SlopeMaps")
+    @property
+    def on_(self) -> Literal["probabilities", "logits"]:
+        """What the calibration scores were taken for."""
+        found: LogOddsMaps = self._learnt
+        return found.to_probabilities.on
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        return super()._predict_proba(self._to_probabilities(scores))
+        return super()._predict_proba(self._learnt.to_probabilities(scores))
 
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
@@ -86,7 +94,7 @@ class LogOddsCalibrator(OneVsRestCalibrator):
         x, total, ones = count_labels(scores, positive, weight)
         counts = Counts(x, total - ones, ones)
         labels = np.array([counts.negative.sum(), counts.positive.sum()])
-        shrinkage = Shrinkage.of(self._c, scores, labels)
+        shrinkage = Shrinkage.of(float(self.shrinkage), scores, labels)
         return self._fit_slopes(shrinkage, shrinkage.log_odds(x), counts)
 
     @abstractmethod
@@ -94,6 +102,7 @@ class LogOddsCalibrator(OneVsRestCalibrator):
         """Fit to counts at log-odds z (m,), which stand beside ``counts.x``."""
 
 
+@stored("quadratic-scaling")
 class QuadraticScaling(LogOddsCalibrator):
     """Quadratic scaling: ``1 / (1 + exp(-(a0 + a1 z + a2 z**2)))`` of the log-odds z of the score.
 
@@ -120,7 +129,7 @@ class QuadraticScaling(LogOddsCalibrator):
     ----------
     classes_ : ndarray of shape (k,)
         The labels, sorted.
-    maps_ : list of SlopeMap
+    maps_ : tuple of SlopeMap
         One map for two classes, else one a class.
     a_ : ndarray of shape (1, 3) or (k, 3)
         a0, a1 and a2 of every map, which hold between the ends.
@@ -153,19 +162,20 @@ class QuadraticScaling(LogOddsCalibrator):
         self.shrinkage = shrinkage
         self.on = on
 
-    def _fit_columns(self, columns: Iterable[Column]) -> None:
+    def _fit_columns(self, columns: Iterable[Column]) -> Maps:
         if not isinstance(self.monotone, bool | np.bool_):
             raise InputError(f"monotone must be a boolean, got {self.monotone!r}")
-        super()._fit_columns(columns)
+        return super()._fit_columns(columns)
 
-    def _name_parameters(self) -> None:
-        super()._name_parameters()
-        self.a_ = np.array([_coefficients(one) for one in self.maps_])
+    @property
+    def a_(self) -> FloatArray:
+        """a0, a1 and a2 of every map."""
+        return np.array([_coefficients(one) for one in self.maps_])
 
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:
         knots = np.unique([z.min(), z.max()])
         # A slope that runs straight from one end to the other is that of a parabola.
-        fit = SlopeProblem.of(z, knots, counts, self._ridge, bool(self.monotone)).fit(0.0)
+        fit = SlopeProblem.of(z, knots, counts, float(self.ridge), bool(self.monotone)).fit(0.0)
         return SlopeMap(shrinkage, knots, fit.theta[:-1], float(fit.theta[-1]))
 
 

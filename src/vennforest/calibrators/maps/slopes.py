@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import attrs
 import numpy as np
 
-from vennforest._loaded import expect, expect_array, expect_increasing, expect_number
+from vennforest._state import array, check_increasing, number, require, stored
 from vennforest._validation import FloatArray
-from vennforest.calibrators.core.logistic import logistic
+from vennforest.calibrators.core.logistic import LARGEST_SLOPE, logistic
 from vennforest.calibrators.core.penalised import Counts, PenalisedFit, Prior, fit_penalised
 from vennforest.calibrators.maps.log_scores import Shrinkage
 
+FARTHEST, NEAREST = 1e6, 1e-30
+"""Largest log-odds of a knot, and smallest distance of two knots."""
 
-@dataclass(frozen=True, eq=False)
+
+@stored("slope-map")
+@attrs.frozen(eq=False)
 class SlopeMap:
     """A fitted map ``1 / (1 + exp(-f(z)))`` of the log-odds z of a score.
 
@@ -27,27 +32,22 @@ class SlopeMap:
         The slope of f at each, straight lines between and level beyond.
     intercept : float
         f of the log-odds 0.
+    roughness : float
+        The penalty of the bend under which it was fitted.
     """
 
-    shrinkage: Shrinkage
-    knots: FloatArray
-    slopes: FloatArray
-    intercept: float
+    shrinkage: Shrinkage = attrs.field(validator=attrs.validators.instance_of(Shrinkage))
+    knots: FloatArray = attrs.field(validator=array(None, low=-FARTHEST, high=FARTHEST))
+    slopes: FloatArray = attrs.field(validator=array(None, low=-LARGEST_SLOPE, high=LARGEST_SLOPE))
+    intercept: float = attrs.field(validator=number(-LARGEST_SLOPE, LARGEST_SLOPE))
+    roughness: float = attrs.field(default=0.0, validator=number(0))
 
-    def check_loaded(self) -> None:
-        """Refuse slopes at other knots, or knots that do not ascend.
-
-        Raises
-        ------
-        ValueError
-            If the check fails, or a number is not finite.
-        """
-        expect(isinstance(self.shrinkage, Shrinkage), "shrinkage must be a Shrinkage")
-        expect_array(self.knots, "knots", (None,))
-        expect(len(self.knots), "knots must hold one or more")
-        expect_increasing(self.knots, "knots")
-        expect_array(self.slopes, "slopes", (len(self.knots),))
-        expect_number(self.intercept, "intercept")
+    def __attrs_post_init__(self) -> None:
+        """Refuse slopes at other knots, and knots that do not ascend or nearly touch."""
+        require(len(self.knots), "knots must hold one or more")
+        check_increasing(self.knots, "knots")
+        require((np.diff(self.knots) >= NEAREST).all(), f"knots must be {NEAREST} apart")
+        require(len(self.slopes) == len(self.knots), "slopes must be one for each knot")
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,) in [0, 1]."""

@@ -7,8 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from vennforest._state import stored
 from vennforest._validation import FloatArray, InputError, check_count
-from vennforest.calibrators.core.one_vs_rest import Column
+from vennforest.calibrators.core.one_vs_rest import Column, Maps
 from vennforest.calibrators.core.penalised import Counts, PenalisedFit
 from vennforest.calibrators.maps.log_scores import On, Shrinkage, check_not_negative
 from vennforest.calibrators.maps.quadratic import LogOddsCalibrator
@@ -21,6 +22,7 @@ NARROW = 1e-9
 """Relative range of the log-odds up to which all of them count as one."""
 
 
+@stored("spline-calibration")
 class SplineCalibration(LogOddsCalibrator):
     """Spline calibration: ``1 / (1 + exp(-f(z)))`` with a smooth f that never decreases.
 
@@ -50,7 +52,7 @@ class SplineCalibration(LogOddsCalibrator):
     ----------
     classes_ : ndarray of shape (k,)
         The labels, sorted.
-    maps_ : list of SlopeMap
+    maps_ : tuple of SlopeMap
         One map for two classes, else one a class.
     roughness_ : ndarray of shape (1,) or (k,)
         The penalty of every map.
@@ -76,8 +78,6 @@ class SplineCalibration(LogOddsCalibrator):
     array([0.14, 0.92])
     """
 
-    _learnt = ("_to_probabilities", "maps_", "roughness_")
-
     def __init__(
         self,
         n_knots: int = 8,
@@ -92,33 +92,39 @@ class SplineCalibration(LogOddsCalibrator):
         self.shrinkage = shrinkage
         self.on = on
 
-    def _fit_columns(self, columns: Iterable[Column]) -> None:
+    def _fit_columns(self, columns: Iterable[Column]) -> Maps:
         check_count(self.n_knots, "n_knots", 2)
-        self._tried: Sequence[float] = ROUGHNESS
-        if isinstance(self.roughness, str):
-            if self.roughness != "auto":
-                raise InputError(f'roughness must be a number or "auto", got {self.roughness!r}')
-        else:
-            self._tried = [check_not_negative(self.roughness, "roughness", zero=False)]
-        self._chosen: list[float] = []
-        super()._fit_columns(columns)
-        self.roughness_ = np.array(self._chosen)
+        self._tried()
+        return super()._fit_columns(columns)
+
+    def _tried(self) -> Sequence[float]:
+        """Return the penalties of the bend to choose among."""
+        if not isinstance(self.roughness, str):
+            return [check_not_negative(self.roughness, "roughness", zero=False)]
+        if self.roughness != "auto":
+            raise InputError(f'roughness must be a number or "auto", got {self.roughness!r}')
+        return ROUGHNESS
+
+    @property
+    def roughness_(self) -> FloatArray:
+        """The penalty of every map."""
+        return np.array([one.roughness for one in self.maps_])
 
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:
         knots = _knots(z, counts.negative + counts.positive, self.n_knots)
-        problem = SlopeProblem.of(z, knots, counts, self._ridge)
+        problem = SlopeProblem.of(z, knots, counts, float(self.ridge))
+        tried = self._tried()
         best: tuple[float, float, PenalisedFit] | None = None
         start = None
-        for roughness in self._tried:
+        for roughness in tried:
             fit = problem.fit(roughness, start)
             start = fit.theta
-            loss = fit.left_out_loss(problem.features, counts) if len(self._tried) > 1 else 0.0
+            loss = fit.left_out_loss(problem.features, counts) if len(tried) > 1 else 0.0
             if best is None or loss < best[0]:
                 best = loss, roughness, fit
         assert best is not None
-        self._chosen.append(best[1])
         theta = best[2].theta
-        return SlopeMap(shrinkage, knots, theta[:-1], float(theta[-1]))
+        return SlopeMap(shrinkage, knots, theta[:-1], float(theta[-1]), best[1])
 
 
 def _knots(z: FloatArray, weight: FloatArray, n_knots: int) -> FloatArray:

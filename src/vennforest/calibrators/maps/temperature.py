@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+import attrs
 import numpy as np
 from scipy.optimize import brentq
 
-from vennforest._loaded import expect, expect_number
+from vennforest._state import number, stored
 from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest.calibrators.core.fitted import Learnt
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.calibrators.core.probabilities import (
@@ -24,6 +26,27 @@ FARTHEST = 10.0
 """The logarithm of the temperature stays this close to that of the logits' deviation."""
 
 
+@stored("temperature")
+@attrs.frozen(eq=False)
+class Temperature(Learnt):
+    """What halves of logits are divided by, and the inverse temperature that they then have.
+
+    Attributes
+    ----------
+    interior : Interior or None
+        Where probabilities are clipped before logarithms are taken; None: scores are logits.
+    unit, beta : float
+        Above zero; halves of logits are divided by the one and multiplied by the other.
+    """
+
+    interior: Interior | None = attrs.field(
+        validator=attrs.validators.optional(attrs.validators.instance_of(Interior))
+    )
+    unit: float = attrs.field(validator=number(SMALLEST))
+    beta: float = attrs.field(validator=number(SMALLEST))
+
+
+@stored("temperature-scaling")
 class TemperatureScaling(Calibrator):
     """Temperature scaling: divide logits by one temperature T, then softmax.
 
@@ -73,80 +96,73 @@ class TemperatureScaling(Calibrator):
     array([[0.11, 0.89]])
     """
 
-    _learnt = ("on_", "_interior", "_unit", "_beta")
+    _learns = Temperature
     _keeps_columns = True
 
     def __init__(self, on: On = "auto") -> None:
         self.on = on
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+    def _fit(
+        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> Temperature:
         check_option(self.on, On, "on")
-        if self.on == "auto":
-            self.on_ = "probabilities" if are_probabilities(scores) else "logits"
-        else:
-            self.on_ = self.on
-        if self.on_ == "probabilities":
+        interior = None
+        if self.on == "probabilities" or (self.on == "auto" and are_probabilities(scores)):
             p = check_probabilities(scores, WAY_OUT)
             # Two classes are clipped by the second's share, so that one column and two agree.
-            self._interior = Interior.of(p[:, 1] if p.shape[1] == 2 else p.ravel())
-        half = self._half_logits(scores)
+            interior = Interior.of(p[:, 1] if p.shape[1] == 2 else p.ravel())
+        half = _half_logits(scores, interior)
         largest = float(-half.min())
-        self._unit = float(np.ldexp(1.0, int(np.clip(np.frexp(largest)[1], -1021, 1023))))
+        unit = float(np.ldexp(1.0, int(np.clip(np.frexp(largest)[1], -1021, 1023))))
         with np.errstate(under="ignore"):
-            z = half / self._unit
+            z = half / unit
             deviation = float(np.sqrt(np.average(np.square(z).mean(axis=0), weights=weight)))
             z /= deviation or 1.0
-            self._beta = _inverse_temperature(z, codes, weight) / (deviation or 1.0)
-        self._name_parameters()
+            beta = _inverse_temperature(z, codes, weight) / (deviation or 1.0)
+        return Temperature(interior, unit, beta)
 
-    def _name_parameters(self) -> None:
+    @property
+    def on_(self) -> Literal["probabilities", "logits"]:
+        """What the calibration scores were taken for."""
+        return "logits" if self._learnt.interior is None else "probabilities"
+
+    @property
+    def temperature_(self) -> float:
+        """T."""
         with np.errstate(over="ignore", under="ignore"):
-            self.temperature_ = float(2 * np.float64(self._unit) / self._beta)
-
-    def check_loaded(self) -> None:
-        """Refuse a temperature that is none.
-
-        Raises
-        ------
-        ValueError
-            If a number is not finite or not above zero, or the kind of scores is unknown.
-        """
-        super().check_loaded()
-        expect(self.on_ in ("probabilities", "logits"), "on_ must be probabilities or logits")
-        if self.on_ == "probabilities":
-            expect(isinstance(self._interior, Interior), "_interior must be an Interior")
-        expect_number(self._unit, "_unit", SMALLEST)
-        expect_number(self._beta, "_beta", SMALLEST)
+            return float(2 * np.float64(self._learnt.unit) / self._learnt.beta)
 
     @np.errstate(under="ignore", over="ignore")
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        p = np.exp(self._half_logits(scores) / self._unit * self._beta)
+        found = self._learnt
+        p = np.exp(_half_logits(scores, found.interior) / found.unit * found.beta)
         p /= p.sum(axis=0)
         return np.ascontiguousarray(p.T)
 
-    def _half_logits(self, scores: FloatArray) -> FloatArray:
-        """Return half of each logit's distance from the largest of its row, (k, n), at most 0.
-
-        Halves, because the distance itself may overflow; one row per class, because sums over few
-        classes are then fast.
-        """
-        if self.on_ == "probabilities":
-            p = check_probabilities(scores, WAY_OUT)
-            if p.shape[1] == 2:
-                scores = self._interior.log_odds(p[:, 1])
-            else:
-                scores = np.log(np.maximum(p, self._interior.low))
-        if scores.ndim == 1:
-            logits = np.stack([np.zeros(len(scores)), scores])
-        else:
-            logits = np.ascontiguousarray(scores.T)
-        with np.errstate(under="ignore"):
-            half: FloatArray = logits / 2
-            half -= half.max(axis=0)
-        return half
-
 
 WAY_OUT = ' with on="probabilities" (on="logits" takes any)'
+
+
+def _half_logits(scores: FloatArray, interior: Interior | None) -> FloatArray:
+    """Return half of each logit's distance from the largest of its row, (k, n), at most 0.
+
+    Halves, because the distance itself may overflow; one row per class, because sums over few
+    classes are then fast.
+    """
+    if interior is not None:
+        p = check_probabilities(scores, WAY_OUT)
+        if p.shape[1] == 2:
+            scores = interior.log_odds(p[:, 1])
+        else:
+            scores = np.log(np.maximum(p, interior.low))
+    if scores.ndim == 1:
+        logits = np.stack([np.zeros(len(scores)), scores])
+    else:
+        logits = np.ascontiguousarray(scores.T)
+    with np.errstate(under="ignore"):
+        half: FloatArray = logits / 2
+        half -= half.max(axis=0)
+    return half
 
 
 def _inverse_temperature(z: FloatArray, codes: IntArray, weight: FloatArray | None) -> float:

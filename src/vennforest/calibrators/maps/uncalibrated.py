@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from vennforest._state import stored
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.core.fitted import Nothing
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
 
 WAY_OUT = f' for method="none" ({ANY_SCORES})'
 
 
+@stored("uncalibrated")
 class Uncalibrated(Calibrator):
     """The raw scores as probabilities, for comparison with what calibration makes of them.
 
@@ -23,8 +26,13 @@ class Uncalibrated(Calibrator):
         From ``fit`` and ``predict_proba``, if scores are not probabilities.
     """
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+    _learns = Nothing
+
+    def _fit(
+        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> Nothing:
         check_probabilities(scores, WAY_OUT)
+        return Nothing()
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         return check_probabilities(scores, WAY_OUT)

@@ -3,26 +3,110 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
+import attrs
 import numpy as np
+from attrs.validators import instance_of, optional
 from numpy.typing import ArrayLike
 
-from vennforest._loaded import expect, expect_array
-from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest._state import array, check_array, require, stored
+from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.bounded import BoundedCalibrator
 from vennforest.calibrators.core.examples import LeftOut
+from vennforest.calibrators.core.fitted import Learnt
 from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.calibrators.venn.taxonomies import resolve
 from vennforest.calibrators.venn.taxonomy import Taxonomy
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 from vennforest.multiprobability import Merge, Multiprobability
 
+LARGEST_COUNT = 1e300
+"""Largest weight in a category: sums of them stay finite."""
+
 MOST_EMPTY = 100_000
 """Categories that a taxonomy may have, however few examples there are."""
 
 
+@stored("venn")
+@attrs.frozen(eq=False, slots=False)
+class Categories(Learnt):
+    """The taxonomy, and the weight of each label in each of its categories.
+
+    Attributes
+    ----------
+    taxonomy : Taxonomy
+        Fitted.
+    counts : ndarray of shape (n_categories, k)
+    cell : ndarray of shape (n,) or None
+        Which (category, label) each calibration example counts in, as one number; None where
+        single examples are not known.
+    weight : ndarray of shape (n,) or None
+        Above zero; None: 1 each.
+    smoother : VennAbers or None
+        What gives the smooth estimates.
+    """
+
+    taxonomy: Taxonomy = attrs.field(validator=instance_of(Taxonomy))  # type: ignore[type-abstract]
+    counts: FloatArray = attrs.field(validator=array(None, None, low=0, high=LARGEST_COUNT))
+    cell: IntArray | None = None
+    weight: FloatArray | None = attrs.field(
+        default=None, validator=optional(array(None, low=SMALLEST))
+    )
+    smoother: VennAbers | None = attrs.field(
+        default=None, validator=optional(instance_of(VennAbers))
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse counts that are not those of the examples or of the taxonomy."""
+        m, k = self.counts.shape
+        require(self.taxonomy.n_categories_ == m, f"counts must be of {m} categories")
+        if self.cell is None:
+            require(self.weight is None, "weight must be None without cell")
+            return
+        n = len(self.cell)
+        require(m <= max(MOST_EMPTY, n * k), f"n_categories_ must not be above {n * k}")
+        check_array(self.cell, "cell", (n,), "i", 0, m * k - 1)
+        require(self.weight is None or len(self.weight) == n, f"weight must have shape ({n},)")
+        counts = np.bincount(self.cell, weights=self.weight, minlength=m * k).reshape(-1, k)
+        require(np.array_equal(counts, self.counts), "counts must be those of the examples")
+
+    def check_classes(self, k: int) -> None:
+        """Refuse a taxonomy, counts or smooth estimates of other classes."""
+        self.taxonomy.check_classes(k)
+        require(self.counts.shape[1] == k, f"counts must be of {k} classes")
+        smoother = self.smoother
+        require(smoother is None or len(smoother.classes_) == k, f"smoother must be of {k} classes")
+
+    @property
+    def n_examples(self) -> int | None:
+        """How many calibration examples are known."""
+        return None if self.cell is None else len(self.cell)
+
+    @cached_property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """L and U of every category, and of one that no example is in (number -1)."""
+        k = self.counts.shape[1]
+        lower, upper = _bounds(self.counts)
+        return np.vstack([lower, np.zeros(k)]), np.vstack([upper, np.ones(k)])
+
+    @cached_property
+    def others(self) -> FloatArray:
+        """The weight of the others in each example's cell, (n,)."""
+        assert self.cell is not None and self.weight is not None
+        order = np.argsort(self.cell, kind="stable")
+        others = np.empty(len(self.weight))
+        others[order] = _sums_of_others(self.cell[order], self.weight[order])
+        return others
+
+    def written(self) -> Self:
+        """Return the same without examples."""
+        return attrs.evolve(self, cell=None, weight=None)
+
+
+@stored("venn-predictor")
 class Venn(BoundedCalibrator):
     """Inductive Venn predictor: lower and upper probabilities from counts of labels by category.
 
@@ -62,7 +146,9 @@ class Venn(BoundedCalibrator):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import attrs
+    import numpy as np
+    from attrs.validators import instance_of, optional
     >>> scores, y = np.array([0.1, 0.3, 0.4, 0.8, 0.9]), np.array([0, 0, 1, 1, 1])
     >>> m = Venn().fit(scores, y).predict_multiprobability([0.2, 0.7])
     >>> m.lower
@@ -73,9 +159,7 @@ class Venn(BoundedCalibrator):
            [0.33333333, 1.        ]])
     """
 
-    _learnt = ("taxonomy_", "counts_", "_smoother")
-    taxonomy_: Taxonomy
-    counts_: FloatArray
+    _learns = Categories
 
     def __init__(
         self,
@@ -85,76 +169,49 @@ class Venn(BoundedCalibrator):
         self.taxonomy = taxonomy
         self.merge = merge
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        self._fit_merge()
-        k = len(self.classes_)
-        self.taxonomy_ = resolve(self.taxonomy).fit(scores, k, weight)
-        # Which (category, label) each calibration example counts in, as one number.
-        self._cell = self.taxonomy_(scores) * k + codes
-        self._weight = weight
-        n_cells = self.taxonomy_.n_categories_ * k
-        counts = np.bincount(self._cell, weights=weight, minlength=n_cells)
-        self.counts_ = counts.astype(np.float64).reshape(-1, k)
-        self._name_parameters()
-        self._smoother: VennAbers | None = None
+    def _fit(
+        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> Categories:
+        self._check_merge()
+        taxonomy = resolve(self.taxonomy).fit(scores, k, weight)
+        cell = taxonomy(scores) * k + codes
+        n_cells = taxonomy.n_categories_ * k
+        counts = np.bincount(cell, weights=weight, minlength=n_cells)
+        smoother = None
         if self.merge == "smooth":
-            labels = self.classes_
-            self._smoother = VennAbers("smooth").fit(
-                scores, labels[codes], sample_weight=weight, classes=labels
-            )
-
-    def _take(self, found: dict[str, Any]) -> None:
-        self.taxonomy_, self.counts_ = found["taxonomy_"], found["counts_"]
-        self._smoother = found["_smoother"]
-        self._cell = np.flatnonzero(self.counts_)
-        self._weight = self.counts_.ravel()[self._cell]
-        self._name_parameters()
-
-    def _name_parameters(self) -> None:
-        k, weight = len(self.classes_), self._weight
-        if weight is not None:
-            order = np.argsort(self._cell, kind="stable")
-            self._others = np.empty(len(weight))
-            self._others[order] = _sums_of_others(self._cell[order], weight[order])
-        lower, upper = _bounds(self.counts_)
-        # The last row is read for categories that no calibration example is in (number -1).
-        self._lower = np.vstack([lower, np.zeros(k)])
-        self._upper = np.vstack([upper, np.ones(k)])
-
-    def check_loaded(self) -> None:
-        """Refuse counts, and bounds, that are not those of the calibration examples.
-
-        Raises
-        ------
-        ValueError
-            If they are not, or the taxonomy is of other classes.
-        """
-        super().check_loaded()
-        check_option(self.merge, Merge, "merge")
-        expect(isinstance(self.taxonomy_, Taxonomy), "taxonomy_ must be a Taxonomy")
-        k, n, weight = len(self.classes_), len(self._cell), self._weight
-        self.taxonomy_.check_classes(k)
-        self._check_rows(n)
-        m = self.taxonomy_.n_categories_
-        expect(m <= max(MOST_EMPTY, n * k), f"n_categories_ must not be above {n * k}")
-        expect_array(self.counts_, "counts_", (m, k), low=0)
-        expect_array(self._cell, "_cell", (n,), "i", 0, m * k - 1)
-        if weight is not None:
-            expect_array(weight, "_weight", (n,), low=SMALLEST)
-        counts = np.bincount(self._cell, weights=weight, minlength=m * k).reshape(-1, k)
-        expect(np.array_equal(counts, self.counts_), "counts_ must be those of the examples")
-        lower, upper = _bounds(self.counts_)
-        for name in ("_lower", "_upper"):
-            expect_array(getattr(self, name), name, (m + 1, k), low=0, high=1)
-        expect(
-            np.array_equal(self._lower, np.vstack([lower, np.zeros(k)]))
-            and np.array_equal(self._upper, np.vstack([upper, np.ones(k)])),
-            "_lower and _upper must follow from counts_",
+            smoother = VennAbers("smooth")._fit_checked(scores, codes, weight, k)
+        return Categories(
+            taxonomy, counts.astype(np.float64).reshape(-1, k), cell, weight, smoother
         )
-        smoother = self._smoother
-        expect(smoother is None or isinstance(smoother, VennAbers), "_smoother is none")
-        expect(self.merge != "smooth" or smoother is not None, "_smoother must not be None")
-        expect(smoother is None or len(smoother.classes_) == k, f"_smoother must be of {k} classes")
+
+    @property
+    def taxonomy_(self) -> Taxonomy:
+        """The taxonomy fitted to the calibration scores."""
+        taxonomy: Taxonomy = self._learnt.taxonomy
+        return taxonomy
+
+    @property
+    def counts_(self) -> FloatArray:
+        """Weight of the calibration examples of each label in each category."""
+        counts: FloatArray = self._learnt.counts
+        return counts
+
+    @property
+    def _cell(self) -> IntArray:
+        cell: IntArray = self._learnt.cell
+        return cell
+
+    @property
+    def _weight(self) -> FloatArray | None:
+        weight: FloatArray | None = self._learnt.weight
+        return weight
+
+    def _check_parameters(self) -> None:
+        self._check_merge()
+        require(
+            self.merge != "smooth" or self._learnt.smoother is not None,
+            "smoother must not be None",
+        )
 
     def predict_multiprobability(
         self,
@@ -194,7 +251,7 @@ class Venn(BoundedCalibrator):
         new = self._check_new(scores)
         absent = self._left_out(left_out, groups, len(new))
         category = self.taxonomy_(new)
-        lower, upper = self._lower[category], self._upper[category]
+        lower, upper = (one[category] for one in self._learnt.bounds)
         if absent is not None:
             affected, counts = self._counts_without(absent, category)
             lower[affected], upper[affected] = _bounds(counts)
@@ -209,7 +266,11 @@ class Venn(BoundedCalibrator):
             counts = self.counts_[category[affected]]
             gone = rows[affected]
             cell = self._cell[gone]
-            left = self.counts_.ravel()[cell] - 1 if self._weight is None else self._others[gone]
+            left = (
+                self.counts_.ravel()[cell] - 1
+                if self._weight is None
+                else self._learnt.others[gone]
+            )
             counts[np.arange(len(gone)), cell % k] = left
             return affected, counts
         # Every pair of a cell and a group that has somebody in it, and the cell without the group.
@@ -304,9 +365,10 @@ class Venn(BoundedCalibrator):
             If ``merge`` was not ``"smooth"`` at ``fit``.
         """
         new = self._check_new(scores)
-        if self._smoother is None:
+        smoother: VennAbers | None = self._learnt.smoother
+        if smoother is None:
             raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
-        return self._smoother.predict_smooth(new)
+        return smoother.predict_smooth(new)
 
 
 def _bounds(counts: FloatArray) -> tuple[FloatArray, FloatArray]:

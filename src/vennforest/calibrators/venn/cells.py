@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vennforest._loaded import expect, expect_array
+from vennforest._state import check_array, require
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.venn.taxonomy import quantiles
 
@@ -78,19 +78,22 @@ def check_tree(tree: CellTree, n_cells: int, columns: int) -> None:
         Saying which, by the names that `NeighbourCells` keeps them under.
     """
     n = len(tree.cell)
-    expect(1 <= n_cells <= n, "n_categories_ must be that of the leaves")
-    for name in ("coordinate", "below", "above", "cell"):
-        low, high = (-1, n_cells - 1) if name == "cell" else (0, n - 1)
-        expect_array(getattr(tree, name), f"_{name}", (n,), "i", low, high)
-    expect((tree.coordinate < columns).all(), f"_coordinate must be in [0, {columns})")
-    expect(tree.cut.shape == (n,) and not np.isnan(tree.cut).any(), "_cut_at is wrong")
+    require(1 <= n_cells <= n, "n_categories_ must be that of the leaves")
+    for name, low, high in (
+        ("coordinate", 0, columns - 1),
+        ("below", 0, n - 1),
+        ("above", 0, n - 1),
+        ("cell", -1, n_cells - 1),
+    ):
+        check_array(getattr(tree, name), f"_{name}", (n,), "i", low, high)
+    require(tree.cut.shape == (n,) and not np.isnan(tree.cut).any(), "_cut_at is wrong")
     inner = np.flatnonzero(tree.cell < 0)
     below, above = tree.below[inner], tree.above[inner]
-    expect((below > inner).all() and (above > inner).all(), "children must come after parents")
+    require((below > inner).all() and (above > inner).all(), "children must come after parents")
     children = np.sort(np.concatenate([below, above]))
-    expect(np.array_equal(children, np.arange(1, n)), "every node must be a child once")
+    require(np.array_equal(children, np.arange(1, n)), "every node must be a child once")
     cells = np.sort(tree.cell[tree.cell >= 0])
-    expect(np.array_equal(cells, np.arange(n_cells)), "cells must be leaves")
+    require(np.array_equal(cells, np.arange(n_cells)), "cells must be leaves")
 
 
 def cell_of(tree: CellTree, points: FloatArray) -> IntArray:

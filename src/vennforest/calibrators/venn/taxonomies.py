@@ -25,7 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from vennforest._loaded import expect, expect_array, expect_increasing, expect_number
+from vennforest._state import (
+    check_array,
+    check_increasing,
+    check_number,
+    require,
+    stored,
+)
 from vennforest._validation import FloatArray, IntArray, check_count
 from vennforest.calibrators.venn.cells import CellTree, cell_of, check_tree, cut_cells
 from vennforest.calibrators.venn.taxonomy import (
@@ -36,6 +42,7 @@ from vennforest.calibrators.venn.taxonomy import (
 )
 
 
+@stored("label-taxonomy")
 class LabelTaxonomy(Taxonomy):
     """One category per predicted label: the class with the largest score, the first of equals.
 
@@ -60,7 +67,7 @@ class LabelTaxonomy(Taxonomy):
 
     def check_classes(self, n_classes: int) -> None:
         """Refuse a taxonomy that was fitted to scores of another number of classes."""
-        expect_number(self.boundary, "boundary")
+        check_number(self.boundary, "boundary")
         self._check_count(n_classes)
 
     def __call__(self, scores: FloatArray) -> IntArray:
@@ -90,7 +97,7 @@ class _SplitLabel(Taxonomy):
 
     def check_classes(self, n_classes: int) -> None:
         """Refuse a taxonomy that was fitted to scores of another number of classes."""
-        expect_number(self.threshold, "threshold", 0, 1)
+        check_number(self.threshold, "threshold", 0, 1)
         self._check_count(2 * n_classes)
 
     def __call__(self, scores: FloatArray) -> IntArray:
@@ -102,6 +109,7 @@ class _SplitLabel(Taxonomy):
         """Return what is compared with the threshold, shape (n,)."""
 
 
+@stored("largest-probability-taxonomy")
 class LargestProbability(_SplitLabel):
     """The predicted label, split by whether the largest probability exceeds a threshold (V2).
 
@@ -118,6 +126,7 @@ class LargestProbability(_SplitLabel):
         return largest_two(scores)[0]
 
 
+@stored("second-probability-taxonomy")
 class SecondProbability(_SplitLabel):
     """The predicted label, split by whether the second largest probability exceeds a threshold.
 
@@ -136,6 +145,7 @@ class SecondProbability(_SplitLabel):
         return largest_two(scores)[1]
 
 
+@stored("margin-taxonomy")
 class Margin(_SplitLabel):
     """The predicted label, split by whether the margin exceeds a threshold.
 
@@ -156,6 +166,7 @@ class Margin(_SplitLabel):
         return 2 * np.minimum(largest / 2 - second / 2, 1.0)
 
 
+@stored("confidence-bins-taxonomy")
 class ConfidenceBins(Taxonomy):
     """Bins of the largest probability within each predicted label.
 
@@ -179,6 +190,7 @@ class ConfidenceBins(Taxonomy):
     """
 
     edges_: list[FloatArray]
+    _learns = ("n_categories_", "_n_classes", "edges_")
 
     def __init__(self, bins: int = 10, equal: Literal["width", "count"] = "width") -> None:
         self.bins = bins
@@ -210,16 +222,16 @@ class ConfidenceBins(Taxonomy):
 
     def check_classes(self, n_classes: int) -> None:
         """Refuse a taxonomy that was fitted to scores of another number of classes."""
-        expect_number(self.bins, "bins", 1, integer=True)
-        expect(self._n_classes == n_classes, f"_n_classes must be {n_classes}")
+        check_number(self.bins, "bins", 1, integer=True)
+        require(self._n_classes == n_classes, f"_n_classes must be {n_classes}")
         self._check_count(n_classes * self.bins)
-        expect(self.equal in ("width", "count"), "equal must be width or count")
+        require(self.equal in ("width", "count"), "equal must be width or count")
         if self.equal == "count":
-            expect(len(self.edges_) == n_classes, f"edges_ must be of {n_classes} labels")
+            require(len(self.edges_) == n_classes, f"edges_ must be of {n_classes} labels")
             for edges in self.edges_:
-                expect_array(edges, "edges_", (None,))
-                expect_increasing(edges, "edges_")
-                expect(len(edges) < self.bins, f"edges_ must part {self.bins} bins")
+                check_array(edges, "edges_", (None,))
+                check_increasing(edges, "edges_")
+                require(len(edges) < self.bins, f"edges_ must part {self.bins} bins")
 
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return ``bins`` times the predicted class plus the bin, shape (n,)."""
@@ -236,6 +248,7 @@ class ConfidenceBins(Taxonomy):
         return self.bins * label + within
 
 
+@stored("nearest-taxonomy")
 class NeighbourCells(Taxonomy):
     """Cells of near neighbours in the space of scores.
 
@@ -257,6 +270,8 @@ class NeighbourCells(Taxonomy):
     would lie above, at the largest value that leaves something. A value equal to the cut goes
     below.
     """
+
+    _learns = ("n_categories_", "_coordinate", "_cut_at", "_below", "_above", "_cell")
 
     def __init__(self, cells: int = 10) -> None:
         self.cells = cells
@@ -292,6 +307,7 @@ class NeighbourCells(Taxonomy):
         return cell_of(self._tree, scores[:, None] if scores.ndim == 1 else scores)
 
 
+@stored("callable-taxonomy")
 class CallableTaxonomy(Taxonomy):
     """A user's own function from scores to categories of any hashable values.
 
@@ -308,6 +324,7 @@ class CallableTaxonomy(Taxonomy):
     """
 
     codes_: dict[Any, int]
+    _learns = ("n_categories_", "codes_")
 
     def __init__(self, function: Callable[[FloatArray], Any]) -> None:
         self.function = function
@@ -335,21 +352,23 @@ class CallableTaxonomy(Taxonomy):
 
     def check_classes(self, n_classes: int) -> None:
         """Refuse another number of categories than there are codes."""
-        expect(callable(self.function), "function must be callable")
+        require(callable(self.function), "function must be callable")
         self._check_count(len(self.codes_))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def to_state(self) -> dict[str, Any]:
         """Give the categories as a list: a file's dictionaries have keys of text and numbers."""
-        state = dict(super().__getstate__())
-        if "codes_" in state:
-            state["codes_"] = list(self.codes_)
+        state = super().to_state()
+        if "codes_" in state["fitted"]:
+            state["fitted"]["codes_"] = list(self.codes_)
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], fitted: dict[str, Any]) -> Self:
         """Take such a list, and number its categories again."""
-        super().__setstate__(state)
-        if "codes_" in state:
-            self.codes_ = {value: code for code, value in enumerate(state["codes_"])}
+        made = super().from_state(parameters, fitted)
+        if "codes_" in fitted:
+            made.codes_ = {value: code for code, value in enumerate(fitted["codes_"])}
+        return made
 
     def _distinct(self, scores: FloatArray) -> tuple[list[Any], IntArray]:
         """Return the distinct categories of these scores, and which of them each score has."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from vennforest._loaded import expect, expect_number
+from vennforest._state import check_number, require
 from vennforest._validation import FloatArray, IntArray
 
 
@@ -22,6 +22,8 @@ class Taxonomy(BaseEstimator, ABC):
     """
 
     n_categories_: int
+    _learns: ClassVar[tuple[str, ...]] = ("n_categories_",)
+    """The attributes that ``fit`` sets."""
 
     @abstractmethod
     def fit(
@@ -43,19 +45,30 @@ class Taxonomy(BaseEstimator, ABC):
         self
         """
 
-    def check_loaded(self) -> None:
-        """Refuse a state that ``fit`` could not have left; one that keeps more extends it.
+    def to_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the taxonomy: the arguments of ``from_state``."""
+        fitted = {name: vars(self)[name] for name in self._learns if name in vars(self)}
+        return {"parameters": self.get_params(deep=False), "fitted": fitted}
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], fitted: dict[str, Any]) -> Self:
+        """Return the taxonomy that ``to_state`` describes; whoever uses it checks its classes.
 
         Raises
         ------
         ValueError
-            If there is no category.
+            If there is something else in it, or no category.
         """
-        expect_number(self.n_categories_, "n_categories_", 1, integer=True)
+        made = cls(**parameters)
+        require(fitted.keys() <= set(cls._learns), f"a {cls.__name__} has other parts")
+        made.__dict__.update(fitted)
+        if fitted:
+            check_number(made.n_categories_, "n_categories_", 1, integer=True)
+        return made
 
     def _check_count(self, n: int) -> None:
         """Refuse another number of categories."""
-        expect(self.n_categories_ == n, f"n_categories_ must be {n}")
+        require(self.n_categories_ == n, f"n_categories_ must be {n}")
 
     def check_classes(self, n_classes: int) -> None:
         """Refuse a taxonomy that was fitted to scores of another number of classes.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Self
 
+import attrs
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._blocks import blocks
-from vennforest._loaded import expect
-from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest._state import require, stored
+from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.confidence import (
     ClassExamples,
     ConfidenceIntervals,
@@ -17,6 +20,7 @@ from vennforest.calibrators.confidence import (
     intervals_of,
 )
 from vennforest.calibrators.core.bounded import BoundedCalibrator
+from vennforest.calibrators.core.fitted import Learnt, as_tuple
 from vennforest.calibrators.core.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn_abers.joined import read_joined
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
@@ -30,6 +34,64 @@ EXACT = 53
 """Bits that an integer may have to be a float, whatever they are."""
 
 
+@stored("venn-abers")
+@attrs.frozen(eq=False, slots=False)
+class StepTables(Learnt):
+    """The step functions of each column of scores, and the smooth estimates beside them.
+
+    Attributes
+    ----------
+    tables : tuple of StepTable
+        One for two classes, else one a class.
+    smoothed : bool
+        Whether there are smooth estimates.
+    known : SmoothEstimate or None
+        These, where they have been found before; else they are found at the first use, since
+        bounds do not need them.
+    """
+
+    tables: tuple[StepTable, ...] = attrs.field(converter=as_tuple)
+    smoothed: bool = attrs.field(validator=attrs.validators.instance_of(bool))
+    known: SmoothEstimate | None = attrs.field(
+        default=None,
+        validator=attrs.validators.optional(attrs.validators.instance_of(SmoothEstimate)),
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse tables of different examples, and estimates of other columns."""
+        require(all(isinstance(one, StepTable) for one in self.tables), "tables must be StepTables")
+        known = {None if one.examples is None else len(one.examples.labels) for one in self.tables}
+        require(len(known) == 1, "tables must all hold the same examples, or none")
+        require(
+            self.known is None or len(self.known.maps) == len(self.tables),
+            "known must be of as many columns",
+        )
+
+    def check_classes(self, k: int) -> None:
+        """Refuse another number of tables than there are columns of scores."""
+        columns = 1 if k == 2 else k
+        require(len(self.tables) == columns, f"tables must be {columns} StepTables")
+
+    @property
+    def n_examples(self) -> int | None:
+        """How many calibration examples the tables know."""
+        examples = self.tables[0].examples
+        return None if examples is None else len(examples.labels)
+
+    @cached_property
+    def smooth(self) -> SmoothEstimate | None:
+        """The smooth estimates; that threads may both fit them changes nothing."""
+        if not self.smoothed or self.known is not None:
+            return self.known
+        return SmoothEstimate.fit([(table.x, table.sums) for table in self.tables])
+
+    def written(self) -> Self:
+        """Return the same without examples, with the smooth estimates."""
+        tables = tuple(table.without_examples() for table in self.tables)
+        return type(self)(tables, self.smoothed, self.smooth)
+
+
+@stored("venn-abers-predictor")
 class VennAbers(BoundedCalibrator):
     """Inductive Venn–Abers predictor: probabilities with bounds that carry a validity guarantee.
 
@@ -48,7 +110,7 @@ class VennAbers(BoundedCalibrator):
     ----------
     classes_ : ndarray of shape (k,)
         The labels, sorted.
-    tables_ : list of StepTable
+    tables_ : tuple of StepTable
         The fitted step function of the second class's score (two classes), or one a class.
     smooth_ : SmoothEstimate or None
         The smooth estimates that belong to them; None unless ``merge="smooth"``.
@@ -72,22 +134,23 @@ class VennAbers(BoundedCalibrator):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import attrs
+    import numpy as np
     >>> scores, y = np.array([0.1, 0.3, 0.4, 0.8, 0.9]), np.array([0, 0, 1, 0, 1])
     >>> m = VennAbers().fit(scores, y).predict_multiprobability([0.2, 0.85])
     >>> m.p0.round(3), m.p1.round(3)
     (array([0.   , 0.333]), array([0.5, 1. ]))
     """
 
-    _learnt = ("tables_", "smooth_")
-    tables_: list[StepTable]
-    _has_smooth: bool
+    _learns = StepTables
 
     def __init__(self, merge: Merge = "smooth") -> None:
         self.merge = merge
 
-    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
-        self._fit_merge()
+    def _fit(
+        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> StepTables:
+        self._check_merge()
         check_total(weight)
         # Copies, since the caller may change what is his.
         columns = (
@@ -95,81 +158,38 @@ class VennAbers(BoundedCalibrator):
             if scores.ndim == 1
             else [(column, codes == j) for j, column in enumerate(scores.T.copy())]
         )
-        self.tables_ = [StepTable.from_examples(s, positive, weight) for s, positive in columns]
-        self._plan_smooth()
+        return self._learnt_from(StepTable.from_examples(s, ones, weight) for s, ones in columns)
 
-    def _plan_smooth(self) -> None:
-        self._has_smooth = self.merge == "smooth"
-        self.__dict__.pop("_smooth", None)
+    def _learnt_from(self, tables: Iterable[StepTable]) -> StepTables:
+        return StepTables(tables, self.merge == "smooth")
+
+    def _fit_counts(self, counts: ScoreCounts) -> StepTables:
+        if counts.vectors:
+            weighted: StepTables = self._fit(*counts.examples(), len(counts.classes))
+            return self._learnt_from(table.without_examples() for table in weighted.tables)
+        self._check_merge()
+        if (total := counts.total) > MOST_WEIGHT:
+            raise ValueError(
+                f"counts must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
+                f"got {total:g}"
+            )
+        return self._learnt_from(_table_of(*table) for table in counts.tables)
+
+    @property
+    def tables_(self) -> tuple[StepTable, ...]:
+        """The fitted step functions."""
+        tables: tuple[StepTable, ...] = self._learnt.tables
+        return tables
 
     @property
     def smooth_(self) -> SmoothEstimate | None:
-        """The smooth estimates; None unless fitted with ``merge="smooth"``.
+        """The smooth estimates; None unless fitted with ``merge="smooth"``."""
+        found: StepTables = self._learnt
+        return found.smooth
 
-        Bounds do not need them, so they are fitted at the first use; that threads may both do so
-        changes nothing.
-        """
-        if not self._has_smooth:
-            return None
-        if (smooth := self.__dict__.get("_smooth")) is None:
-            columns = [(table.x, table.sums) for table in self.tables_]
-            smooth = self._smooth = SmoothEstimate.fit(columns)
-        return smooth
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be made again."""
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_smooth"}
-
-    def _fit_counts(self, counts: ScoreCounts) -> None:
-        if counts.vectors:
-            super()._fit_counts(counts)
-        else:
-            self._fit_merge()
-            if (total := counts.total) > MOST_WEIGHT:
-                raise ValueError(
-                    f"counts must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
-                    f"got {total:g}"
-                )
-            self.tables_ = [_table_of(*table) for table in counts.tables]
-            self._plan_smooth()
-        for table in self.tables_:
-            table.examples = None
-
-    def _take(self, found: dict[str, Any]) -> None:
-        self.tables_ = found["tables_"]
-        self._plan_smooth()
-        if found["smooth_"] is not None:
-            self._smooth = found["smooth_"]
-
-    def check_loaded(self) -> None:
-        """Refuse another number of tables or sigmoids than there are columns of scores.
-
-        Raises
-        ------
-        ValueError
-            If the check fails, or the tables are of other examples than ``fit`` was given.
-        """
-        super().check_loaded()
-        check_option(self.merge, Merge, "merge")
-        columns = 1 if len(self.classes_) == 2 else len(self.classes_)
-        tables, smooth = self.tables_, self.smooth_
-        expect(
-            isinstance(tables, list)
-            and len(tables) == columns
-            and all(isinstance(table, StepTable) for table in tables),
-            f"tables_ must be {columns} StepTables",
-        )
-        known = [table.examples for table in tables if table.examples is not None]
-        expect(len(known) in (0, columns), "tables_ must all hold examples, or none")
-        for examples in known:
-            self._check_rows(len(examples.labels))
-        expect(known or (self._n_given == 0 and self._row_of is None), "_n_given must be 0")
-        expect(
-            smooth is None or (isinstance(smooth, SmoothEstimate) and len(smooth.maps) == columns),
-            f"smooth_ must be of {columns} columns",
-        )
-        expect(smooth is not None or self.merge != "smooth", "smooth_ must not be None")
+    def _check_parameters(self) -> None:
+        self._check_merge()
+        require(self.merge != "smooth" or self._learnt.smoothed, "smoothed must be true")
 
     def predict_multiprobability(
         self,

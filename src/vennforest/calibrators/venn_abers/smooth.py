@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Self
 
+import attrs
 import numpy as np
 from scipy.special import expit
 
 from vennforest._blocks import in_blocks
-from vennforest._loaded import expect
+from vennforest._state import require, stored
 from vennforest._validation import FloatArray
+from vennforest.calibrators.core.fitted import as_tuple
 from vennforest.calibrators.core.label_counts import FARTHEST, FINEST
 from vennforest.calibrators.core.one_vs_rest import normalise
 from vennforest.calibrators.maps.platt import PlattMap, fit_platt_to_counts
@@ -19,7 +20,8 @@ from vennforest.calibrators.venn_abers import kernels
 from vennforest.calibrators.venn_abers.sums import Sums
 
 
-@dataclass(frozen=True)
+@stored("smooth-estimate")
+@attrs.frozen(eq=False)
 class SmoothEstimate:
     """Platt scaling on the log-odds of the calibration scores.
 
@@ -27,25 +29,16 @@ class SmoothEstimate:
     one a class against the rest, normalised.
     """
 
-    maps: tuple[PlattMap, ...]
+    maps: tuple[PlattMap, ...] = attrs.field(converter=as_tuple)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what holds no sigmoids."""
+        require(all(isinstance(one, PlattMap) for one in self.maps), "maps must be PlattMaps")
 
     @classmethod
     def fit(cls, columns: Iterable[tuple[FloatArray, Sums]]) -> Self:
         """Fit a map to each column: increasing scores (m,), and the sums of weights at them."""
         return cls(tuple(_fit_map(*column) for column in columns))
-
-    def check_loaded(self) -> None:
-        """Refuse what holds no sigmoids.
-
-        Raises
-        ------
-        ValueError
-            If the check fails.
-        """
-        expect(
-            isinstance(self.maps, tuple) and all(isinstance(one, PlattMap) for one in self.maps),
-            "maps must be PlattMaps",
-        )
 
     def predict(self, scores: FloatArray) -> FloatArray:
         """Return estimates (n, k) for scores (n,) of two classes or (n, k); rows sum to 1."""

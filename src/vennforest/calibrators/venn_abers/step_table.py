@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._jit import run_in_blocks
-from vennforest._loaded import expect, expect_array, expect_increasing
+from vennforest._state import check_array, check_increasing, require, stored
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.examples import LeftOut
 from vennforest.calibrators.core.logistic import SMALLEST
@@ -51,6 +51,7 @@ class Hulls(NamedTuple):
     levels: Int32Array
 
 
+@stored("examples")
 @dataclass(eq=False)
 class Examples:
     """The calibration examples one by one, for leaving them out.
@@ -73,27 +74,33 @@ class Examples:
             ones, or the weights do not add up to the cumulative ones.
         """
         n, m, scores, numbers = len(self.labels), len(x), self.scores, self.numbers
-        expect_array(self.labels, "labels", (n,), "i", 0, 1)
-        expect_array(self.weight, "weight", (n if len(self.weight) else 0,), low=SMALLEST)
+        check_array(self.labels, "labels", (n,), "i", 0, 1)
+        check_array(self.weight, "weight", (n if len(self.weight) else 0,), low=SMALLEST)
         if numbers is None:
-            expect_array(scores, "scores", (n,))
+            check_array(scores, "scores", (n,))
             assert scores is not None
             numbers = np.searchsorted(x, scores).astype(np.int32).clip(max=m - 1)
-            expect((x[numbers] == scores).all(), "scores must be among the distinct ones")
+            require((x[numbers] == scores).all(), "scores must be among the distinct ones")
         else:
-            expect(scores is None, "scores must be None where their places are known")
-            expect_array(numbers, "numbers", (n,), "i", 0, m - 1)
-        expect(numbers.dtype == np.int32 and self.labels.dtype == np.int8, "types must be small")
+            require(scores is None, "scores must be None where their places are known")
+            check_array(numbers, "numbers", (n,), "i", 0, m - 1)
+        require(numbers.dtype == np.int32 and self.labels.dtype == np.int8, "types must be small")
         weight = self.weight if len(self.weight) else np.ones(n)
         for name, total, part in (("W", W, weight), ("Y", Y, weight * self.labels)):
             own = np.append(0.0, np.cumsum(np.bincount(numbers, part, m)))
-            expect(
+            require(
                 (np.abs(own - total) <= ROUNDING * W[-1]).all(),
                 f"{name} must be the cumulative weight of the examples",
             )
 
-    def check_loaded(self) -> None:
-        """Nothing is left to check: the table that holds the examples does."""
+    def to_state(self) -> dict[str, Any]:
+        """Return the arguments of ``from_state``."""
+        return {name: getattr(self, name) for name in ("labels", "weight", "scores", "numbers")}
+
+    @classmethod
+    def from_state(cls, **state: Any) -> Self:
+        """Return such examples; the table that holds them checks them, with its own scores."""
+        return cls(**state)
 
     def numbers_in(self, x: FloatArray) -> Int32Array:
         """Return the place of each example's score among the distinct scores x."""
@@ -105,6 +112,7 @@ class Examples:
         return self.numbers
 
 
+@stored("step-table")
 class StepTable:
     """Both isotonic fits of every possible new score.
 
@@ -227,33 +235,52 @@ class StepTable:
         counts = np.bincount(numbers, minlength=len(self.x))
         return np.argsort(numbers, kind="stable"), np.append(0, np.cumsum(counts))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be made again."""
-        derived = ("hulls", "members", "_removal", "ones", "zeros")
-        return {name: value for name, value in self.__dict__.items() if name not in derived}
+    def to_state(self) -> dict[str, Any]:
+        """Return the arguments of ``from_state``."""
+        return {"x": self.x, "examples": self.examples, **self.sums._asdict()}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make what follows from the rest again: a file cannot bend places that kernels follow.
+    @classmethod
+    def from_state(
+        cls,
+        x: FloatArray,
+        W: FloatArray,
+        Y: FloatArray,
+        W_low: FloatArray | None,
+        Y_low: FloatArray | None,
+        examples: Examples | None,
+    ) -> Self:
+        """Return the table of these sums, and make what follows from them again.
+
+        So a file cannot bend places that kernels follow.
 
         Raises
         ------
         ValueError
-            If the rest is no fit.
+            If they are not those of a fit.
         """
-        names = ("x", "W", "Y", "examples", "W_low", "Y_low")
-        x, W, Y, examples, *low = (state[name] for name in names)
         x = np.require(x, np.float64, ["C", "W", "E"])
-        expect_array(x, "x", (None,))
-        expect(len(x), "x must hold one score or more")
-        expect_increasing(x, "x")
-        sums = Sums(W, Y, *low).check(len(x))
+        check_array(x, "x", (None,))
+        require(len(x), "x must hold one score or more")
+        check_increasing(x, "x")
+        sums = Sums(W, Y, W_low, Y_low).check(len(x))
         if examples is not None:
-            expect(isinstance(examples, Examples), "examples must be Examples")
+            require(isinstance(examples, Examples), "examples must be Examples")
             examples.check(x, sums.W, sums.Y)
-        self.__init__(x, sums.W, sums.Y, examples, sums.W_low, sums.Y_low)  # type: ignore[misc]
+        return cls(x, sums.W, sums.Y, examples, sums.W_low, sums.Y_low)
 
-    def check_loaded(self) -> None:
-        """Nothing is left to check: ``__setstate__`` has to, before anything is made of it."""
+    def without_examples(self) -> StepTable:
+        """Return the same table, which knows no single examples."""
+        bare = object.__new__(type(self))
+        vars(bare).update(vars(self), examples=None)
+        return bare
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        return self.to_state()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the rest again, as ``from_state`` does."""
+        vars(self).update(vars(self.from_state(**state)))
 
     def read(
         self,

@@ -83,8 +83,10 @@ class Sums(NamedTuple):
         if not (np.isfinite(W).all() and np.isfinite(Y).all()):
             raise ValueError("W and Y must be finite")
         weight, positive = np.diff(W), np.diff(Y)
-        if W[0] != 0 or Y[0] != 0 or not W[-1] > 0:
-            raise ValueError("W and Y must begin at 0, and W must rise")
+        if W[0] != 0 or Y[0] != 0 or not 0 < W[-1] <= 2 * MOST_WEIGHT:
+            raise ValueError(
+                f"W and Y must begin at 0, and W must rise, to {MOST_WEIGHT:g} at most"
+            )
         if (weight < 0).any() or (positive < 0).any():
             raise ValueError("W and Y must not decrease")
         if (positive > weight + ROUNDING * W[-1]).any():
