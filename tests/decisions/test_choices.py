@@ -7,7 +7,8 @@ import pytest
 
 from oracles import decisions as oracle
 from vennforest import Multiprobability
-from vennforest.decisions import CostMatrix, decide, net_benefit
+from vennforest.decisions import CostMatrix, decide
+from vennforest.metrics import decision_curve
 
 
 def draw_case(rng):
@@ -82,38 +83,17 @@ def test_refused(given, costs, options, message):
         decide(given, costs, **options)
 
 
-def test_net_benefit_against_counts_and_costs():
+def test_choices_by_costs_are_those_by_net_benefit():
     rng = np.random.default_rng(3)
     p = rng.integers(0, 11, 200) / 10
     y = rng.random(200) < p
     weight = rng.integers(0, 4, 200)
     grid = np.array([0.1, 0.3, 0.5, 0.9])
-    found = net_benefit(y, p, grid, sample_weight=weight)
-    repeated = net_benefit(np.repeat(y, weight), np.repeat(p, weight), grid)
+    found = decision_curve(y, p, grid, sample_weight=weight)
     for j, t in enumerate(grid):
-        acted = p >= t
-        true, false = (weight * (acted & y)).sum(), (weight * (acted & ~y)).sum()
-        assert found.mean[j] == pytest.approx((true - false * t / (1 - t)) / weight.sum())
-        everybody = (weight * y).sum() - (weight * ~y).sum() * t / (1 - t)
-        assert found.act_on_all[j] == pytest.approx(everybody / weight.sum())
-        # The same as costs: t for acting in vain, 1 - t for a positive that is missed.
+        # Costs: t for acting in vain, 1 - t for a positive that is missed.
         costs = CostMatrix(np.array([[t, 0], [0, 1 - t]]), ("act", "wait"))
         paid = costs.paid(decide(p, costs).index, y.astype(int))
         share = (weight * y).sum() / weight.sum()
         mean = (weight * paid).sum() / weight.sum()
-        assert found.mean[j] == pytest.approx(share - mean / (1 - t))
-    assert repeated.mean == pytest.approx(found.mean)
-    assert repeated.standard_error == pytest.approx(
-        repeated.observed.std(axis=0) / np.sqrt(len(repeated.observed))
-    )
-
-
-def test_net_benefit_of_named_classes():
-    y = ["no", "yes", "yes"]
-    assert net_benefit(y, [0.2, 0.6, 0.9], 0.5).mean == pytest.approx([2 / 3])
-    assert net_benefit(y, [0.8, 0.4, 0.1], 0.5, pos_label="no").mean == pytest.approx([1 / 3])
-    assert len(net_benefit(y, [0.2, 0.6, 0.9]).mean) == 99
-    with pytest.raises(ValueError, match="thresholds must lie"):
-        net_benefit(y, [0.2, 0.6, 0.9], [0.0])
-    with pytest.raises(ValueError, match="pos_label"):
-        net_benefit([0, 1, 2], np.eye(3), 0.5)
+        assert found.net_benefit[j] == pytest.approx(share - mean / (1 - t))

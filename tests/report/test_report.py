@@ -27,7 +27,6 @@ from vennforest.report import (  # noqa: E402
     answers,
     evaluate,
     numbers,
-    sections,
 )
 from vennforest.report.evaluation import ALL_METHODS  # noqa: E402
 from vennforest.report.folds import MethodEstimates, OutOfFold  # noqa: E402
@@ -443,7 +442,7 @@ def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
     assert f"{100 * m['none'].calibration_error:.1f} percentage points" in text
     assert "vennforest report --example breast-cancer" in text
     assert f'method="{cancer.verdict.method}"' in text
-    assert "operate" in text and "Decisions that are the same across the interval" in text
+    assert "operate" in text
     infinite = [name for name in m if np.isinf(m[name].log_loss)]
     assert text.count("log loss infinite") == len(infinite)
     assert ("∞" in text) == bool(infinite)
@@ -457,21 +456,18 @@ BASE = Measures(
 
 
 @pytest.mark.parametrize(
-    ("changes", "begins", "holds"),
+    ("changes", "begins"),
     [
-        ({}, "As far as", "do not reject"),
-        ({"pvalue": 0.001}, "No", "That alone could be chance, but more sensitive tests"),
-        ({"pvalue": 0.001, "calibration_error": 0.1}, "No", "Tests of calibration reject it"),
-        ({"calibration_error": 0.1}, "Perhaps", "more than chance explains"),
-        ({"impossible": 2, "log_loss": np.inf}, "No", "For 2 rows it gave probability 0"),
-        ({"overconfidence": 0.05}, "As far as", "overconfident"),
-        ({"overconfidence": -0.05}, "As far as", "underconfident"),
+        ({}, "Yes"),
+        ({"pvalue": 0.001}, "No"),
+        ({"pvalue": 0.001, "calibration_error": 0.1}, "No"),
+        ({"calibration_error": 0.1}, "Unclear"),
+        ({"impossible": 2, "log_loss": np.inf}, "No"),
     ],
 )
-def test_words_follow_the_numbers(cancer, changes, begins, holds):
+def test_the_answer_on_reliability_follows_the_numbers(cancer, changes, begins):
     changed = replace(cancer, measures={**cancer.measures, "none": replace(BASE, **changes)})
-    lead, rest = answers.reliability(changed, "none")
-    assert lead.startswith(begins) and holds in " ".join([lead, *rest])
+    assert answers.reliability(changed, "none")[0].startswith(begins)
 
 
 def test_percentages_never_round_to_certainty():
@@ -509,20 +505,6 @@ def test_no_distance_or_interval_is_said_to_be_nothing():
     assert numbers.decimals([0.00201, 0.00203, None, float("nan")]) == 6
     assert numbers.decimals([0.1, 0.3]) == 3 and numbers.decimals([]) == 3
     assert numbers.decimals([0.00033]) == 5 and numbers.decimals([0.99934, 0.99967]) == 5
-
-
-def test_what_is_promised_of_the_bounds_is_that_of_their_setting():
-    X, y = nasty_frame(60)
-    for subforest, promise in (
-        ("all", "too cautious by about .09 with 10 trees, .04 with 30, .02 with 100 and"),
-        ("random", "nothing is promised"),
-        ("exchangeable", "this holds nearly; the answer depends on a draw"),
-        ("joined", "holds but for the shape of the trees"),
-    ):
-        evaluation = evaluate(
-            X, y, n_folds=2, n_trees=10, subforest=subforest, methods=["venn-abers"]
-        )
-        assert promise in sections.guarantee(evaluation)
 
 
 def test_methods_without_bounds_make_a_page_without_intervals():
@@ -631,7 +613,7 @@ def test_print_holds_everything(cancer_html, tmp_path):
         ["pdftotext", "-layout", pdf, "-"], capture_output=True, text=True, check=True
     ).stdout
     sheets = [sheet for sheet in text.split("\f") if sheet.strip()]
-    assert "Does it know anything" in sheets[0]  # no empty first page
+    assert "AUC" in sheets[0]  # no empty first page
     assert "The model itself, so that others can use it" in text  # inside an explanation
     row = next(line for line in text.splitlines() if line.split()[:1] == ["Temperature"])
     assert len(row.split()) == 8  # the name and every measure, down to the last

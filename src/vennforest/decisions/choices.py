@@ -71,10 +71,6 @@ def decide(
     classes : array-like of shape (k,), optional
         Labels of the columns, for probabilities and costs by name; by default 0 to k - 1.
 
-    Returns
-    -------
-    Choices
-
     Raises
     ------
     ValueError

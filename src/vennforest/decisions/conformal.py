@@ -145,10 +145,6 @@ def prediction_sets(
         Whether the error holds for the objects of every class by themselves, whatever the shares
         of the classes are among new objects; otherwise for all objects together, in smaller sets.
 
-    Returns
-    -------
-    PredictionSets
-
     Raises
     ------
     NotFittedError

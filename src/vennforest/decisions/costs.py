@@ -1,4 +1,4 @@
-"""Decisions at known costs, and which of them are the same across the interval."""
+"""Decisions at known costs, and which of them are the same at both bounds."""
 
 from __future__ import annotations
 

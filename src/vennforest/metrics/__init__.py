@@ -13,6 +13,8 @@ from vennforest.metrics.calibration_error import (
     ErrorInterval,
     calibration_error,
     calibration_error_interval,
+    confidence_errors,
+    confidence_minus_accuracy,
 )
 from vennforest.metrics.calibration_line import CalibrationLine, IntervalEstimate, calibration_line
 from vennforest.metrics.calibration_tests import (
@@ -21,15 +23,12 @@ from vennforest.metrics.calibration_tests import (
     kuiper_test,
     spiegelhalter_test,
 )
-from vennforest.metrics.confidence import (
-    confidence_errors,
-    confidence_minus_accuracy,
-    weighted_auc,
-)
 from vennforest.metrics.corp import CorpDecomposition, corp_decomposition
 from vennforest.metrics.curves import (
     ReliabilityCurve,
+    SmoothCurve,
     reliability_curve,
+    smooth_calibration_curve,
 )
 from vennforest.metrics.intervals import (
     IntervalCurve,
@@ -39,8 +38,13 @@ from vennforest.metrics.intervals import (
     interval_summary,
     interval_table,
 )
-from vennforest.metrics.local import SmoothCurve, smooth_calibration_curve
-from vennforest.metrics.ranking import AucInterval, RankingCurves, auc_interval, ranking_curves
+from vennforest.metrics.ranking import (
+    AucInterval,
+    RankingCurves,
+    auc_interval,
+    ranking_curves,
+    weighted_auc,
+)
 from vennforest.metrics.thresholds import (
     DecisionCurve,
     ThresholdTable,

@@ -79,10 +79,6 @@ def brier_decomposition(
         ``pos_label`` every term is the sum over the classes, each against the rest, and ``brier``
         is the score over vectors.
 
-    Returns
-    -------
-    BrierDecomposition
-
     Raises
     ------
     ValueError
@@ -142,10 +138,8 @@ def brier_losses(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    y, p
+        As in ``brier_decomposition``.
     scale_by_half : bool or "auto"
         Whether to halve it, which for two classes is ``(y - p)**2`` of the positive class;
         ``"auto"``: with two classes, as scikit-learn does.
@@ -185,14 +179,10 @@ def brier_score(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    y, p, sample_weight
+        As in ``brier_decomposition``.
     scale_by_half : bool or "auto"
         Whether to halve it; ``"auto"``: with two classes, as scikit-learn does.
-    sample_weight : array-like of shape (n,), optional
-        Non-negative; a weight of 2 is the observation twice.
     classes, pos_label
         As in ``brier_decomposition``.
 

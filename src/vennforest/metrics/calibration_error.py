@@ -55,10 +55,8 @@ def calibration_error(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    y, p, sample_weight, classes, pos_label
+        As in ``brier_decomposition``.
     kind : str
         With r_k the mean estimate, φ_k the observed share and n_k the count of bin k:
 
@@ -79,12 +77,6 @@ def calibration_error(
         As in ``brier_decomposition``; of no account for ``"smooth"``.
     strategy : {"uniform", "quantile"}
         Bins of equal width, or of equal count; ``"adaptive"`` always takes the latter.
-    sample_weight : array-like of shape (n,), optional
-        Non-negative; a weight of 2 is the observation twice.
-    classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``.
-    pos_label : label, optional
-        The positive class; by default the second of two.
 
     Returns
     -------
@@ -285,3 +277,73 @@ def _top_label(estimates: ClassEstimates, bins: Bins, strategy: Strategy) -> Sta
         return float(total / weight.sum())
 
     return statistic
+
+
+def confidence_errors(
+    y: ArrayLike, p: ArrayLike, *, classes: ArrayLike | None = None, pos_label: Any = None
+) -> FloatArray:
+    """Return every observation's confidence in its predicted label, minus 1 where it is right.
+
+    Parameters
+    ----------
+    y, classes
+        As in ``brier_decomposition``.
+    p : array-like of shape (n,) or (n, k)
+        Probability of the positive class, or of every class in sorted order; in [0, 1]. The
+        predicted label is the most probable one, the first of equals.
+    pos_label : label, optional
+        The class that ``p`` of shape (n,) is the probability of; by default the second of two.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        In [-1, 1].
+
+    Raises
+    ------
+    ValueError
+        As ``brier_decomposition``.
+    """
+    problem = check_estimates(y, p, classes=classes, pos_label=pos_label).of_predicted()
+    return problem.p - problem.outcome
+
+
+def confidence_minus_accuracy(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return the mean confidence in the predicted label minus the accuracy.
+
+    Above 0 the estimates are too optimistic, below 0 too pessimistic (Johansson et al. 2018,
+    Table 1).
+
+    Parameters
+    ----------
+    y, p, classes, pos_label
+        As in ``confidence_errors``, whose mean this is.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative; a weight of 2 is the observation twice.
+
+    Returns
+    -------
+    float
+        In [-1, 1].
+
+    Raises
+    ------
+    ValueError
+        As ``brier_decomposition``.
+
+    Examples
+    --------
+    >>> round(confidence_minus_accuracy([0, 0, 1, 1], [0.1, 0.6, 0.8, 0.9]), 3)
+    0.05
+    """
+    problem = check_estimates(
+        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
+    ).of_predicted()
+    return float(np.average(problem.p - problem.outcome, weights=problem.weight))

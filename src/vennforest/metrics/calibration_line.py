@@ -67,22 +67,12 @@ def calibration_line(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    y, p, classes, pos_label
+        As in ``brier_decomposition``.
     groups : array-like of shape (n,), optional
         Rows of one group count as one observation, in the intervals.
-    classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``.
-    pos_label : label, optional
-        The positive class; by default the second of two; must be given where there are more.
     level : float
         Confidence of the intervals, in (0, 1).
-
-    Returns
-    -------
-    CalibrationLine
 
     Raises
     ------

@@ -31,14 +31,8 @@ def spiegelhalter_test(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1].
-    sample_weight : array-like of shape (n,), optional
-        Non-negative; a weight of 2 is the observation twice.
-    classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``.
+    y, p, sample_weight, classes
+        As in ``brier_decomposition``.
     pos_label : label, optional
         The positive class; by default the second of two. With more than two classes it is tested
         against the rest; without it all classes are tested at once.
@@ -127,14 +121,8 @@ def kuiper_test(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1].
-    sample_weight : array-like of shape (n,), optional
-        Non-negative; a weight of 2 is the observation twice.
-    classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``.
+    y, p, sample_weight, classes
+        As in ``brier_decomposition``.
     pos_label : label, optional
         The positive class; by default the second of two. With more than two classes and no
         ``pos_label`` the confidence in the predicted label is tested.

@@ -77,25 +77,15 @@ def corp_decomposition(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    y, p, sample_weight, classes
+        As in ``brier_decomposition``.
     loss : {"brier", "log"}
         ``(y - p)**2`` of the positive class, or the negative natural logarithm of the probability
         of what happened.
-    sample_weight : array-like of shape (n,), optional
-        Non-negative; a weight of 2 is the observation twice.
-    classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``.
     pos_label : label, optional
         The positive class; by default the second of two. With more than two classes and no
         ``pos_label``, every term is the sum over the classes, each against the rest, and ``score``
         is the Brier score over vectors.
-
-    Returns
-    -------
-    CorpDecomposition
 
     Raises
     ------

@@ -115,10 +115,6 @@ def interval_summary(
     sample_weight : array-like of shape (n,), optional
         Non-negative; a weight of 2 is the object twice.
 
-    Returns
-    -------
-    IntervalSummary
-
     Raises
     ------
     ValueError
@@ -159,10 +155,6 @@ def interval_table(
         Bins of the confidence in [0, 1], closed to the right; empty ones are left out.
     strategy : {"uniform", "quantile"}
         Bins of equal width, or of equal count.
-
-    Returns
-    -------
-    IntervalTable
 
     Raises
     ------
@@ -216,10 +208,6 @@ def interval_curve(
     max_points : int, optional
         Of more objects than this, so many are taken, evenly over the order; by default 2,000 by
         score and 400 by probability.
-
-    Returns
-    -------
-    IntervalCurve
 
     Raises
     ------

@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 from scipy.stats import rankdata
-from sklearn.metrics import average_precision_score, precision_recall_curve, roc_curve
+from sklearn.metrics import (
+    average_precision_score,
+    precision_recall_curve,
+    roc_auc_score,
+    roc_curve,
+)
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.metrics._inputs import (
@@ -56,6 +61,53 @@ class AucInterval:
         return self.high < 0.5
 
 
+def weighted_auc(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return the area under the ROC curve; of many classes the mean weighted by their shares.
+
+    scikit-learn's ``roc_auc_score``, for two classes that of the positive one. For more it is
+    Σ_j share_j · AUC_j, each class against the rest (Fawcett 2006, total AUC, as in Boström 2008);
+    a class that is missing from ``y`` has share 0, where ``roc_auc_score`` warns, raises or gives
+    NaN.
+
+    Parameters
+    ----------
+    y, p, sample_weight, classes, pos_label
+        As in ``brier_decomposition``.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN where ``y`` holds one class only, since no pair can be ranked.
+
+    Raises
+    ------
+    ValueError
+        As ``brier_decomposition``.
+    """
+    estimates = check_estimates(
+        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
+    )
+    total, area = 0.0, 0.0
+    for problem in estimates.additive():
+        if problem.outcome.all():
+            return float("nan")
+        if not problem.outcome.any():
+            continue
+        share = float(problem.weight @ problem.outcome)
+        area += share * float(
+            roc_auc_score(problem.outcome, problem.p, sample_weight=problem.weight)
+        )
+        total += share
+    return area / total if total else float("nan")
+
+
 def auc_interval(
     y: ArrayLike,
     p: ArrayLike,
@@ -69,22 +121,12 @@ def auc_interval(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    y, p, classes, pos_label
+        As in ``brier_decomposition``.
     groups : array-like of shape (n,), optional
         Rows of one group count as one observation; by default every row is one of its own.
-    classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``.
-    pos_label : label, optional
-        The positive class; by default the second of two.
     level : float
         Confidence, in (0, 1).
-
-    Returns
-    -------
-    AucInterval
 
     Raises
     ------
@@ -225,20 +267,8 @@ def ranking_curves(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1].
-    sample_weight : array-like of shape (n,), optional
-        Non-negative; a weight of 2 is the observation twice.
-    classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``.
-    pos_label : label, optional
-        The positive class; by default the second of two; must be given where there are more.
-
-    Returns
-    -------
-    RankingCurves
+    y, p, sample_weight, classes, pos_label
+        As in ``brier_decomposition``.
 
     Raises
     ------

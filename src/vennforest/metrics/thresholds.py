@@ -64,24 +64,12 @@ def threshold_table(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    y, p, sample_weight, classes, pos_label
+        As in ``brier_decomposition``.
     thresholds : array-like of shape (t,)
         In [0, 1].
     bounds : Multiprobability, optional
         Of the same rows, for the counts in three ways.
-    sample_weight : array-like of shape (n,), optional
-        Non-negative; a weight of 2 is the observation twice.
-    classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``.
-    pos_label : label, optional
-        The positive class; by default the second of two; must be given where there are more.
-
-    Returns
-    -------
-    ThresholdTable
 
     Raises
     ------
@@ -155,10 +143,6 @@ def decision_curve(
         As in ``threshold_table``.
     thresholds : array-like of shape (t,)
         In (0, 1).
-
-    Returns
-    -------
-    DecisionCurve
 
     Raises
     ------

@@ -74,10 +74,6 @@ class ClassReliabilityDisplay:
         **options
             Passed to ``vennforest.metrics.reliability_curve``.
 
-        Returns
-        -------
-        ClassReliabilityDisplay
-
         Raises
         ------
         ValueError
@@ -119,10 +115,6 @@ class ClassReliabilityDisplay:
         **options
             Passed to ``from_predictions``.
 
-        Returns
-        -------
-        ClassReliabilityDisplay
-
         Raises
         ------
         ValueError
@@ -142,10 +134,6 @@ class ClassReliabilityDisplay:
             How many diagrams stand in a row of a new figure.
         **options
             Passed to ``ReliabilityDisplay.plot``; the histogram is left out by default.
-
-        Returns
-        -------
-        ClassReliabilityDisplay
 
         Raises
         ------

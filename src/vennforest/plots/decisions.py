@@ -75,10 +75,6 @@ class RankingDisplay:
         **options
             Passed to ``vennforest.metrics.ranking_curves``.
 
-        Returns
-        -------
-        RankingDisplay
-
         Raises
         ------
         ValueError
@@ -99,10 +95,6 @@ class RankingDisplay:
             What to draw.
         ax : Axes, optional
             Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        RankingDisplay
 
         Raises
         ------
@@ -197,10 +189,6 @@ class DecisionCurveDisplay:
         **options
             Passed to ``vennforest.metrics.decision_curve``.
 
-        Returns
-        -------
-        DecisionCurveDisplay
-
         Raises
         ------
         ValueError
@@ -220,10 +208,6 @@ class DecisionCurveDisplay:
         ----------
         ax : Axes, optional
             Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        DecisionCurveDisplay
 
         Raises
         ------

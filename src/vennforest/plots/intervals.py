@@ -75,10 +75,6 @@ class IntervalDisplay:
         **options
             Passed to ``vennforest.metrics.interval_curve``.
 
-        Returns
-        -------
-        IntervalDisplay
-
         Raises
         ------
         ValueError
@@ -105,10 +101,6 @@ class IntervalDisplay:
         **options
             Passed to ``from_predictions``.
 
-        Returns
-        -------
-        IntervalDisplay
-
         Raises
         ------
         ValueError
@@ -132,10 +124,6 @@ class IntervalDisplay:
             Where to draw; by default on a new figure.
         title : str, optional
             The title.
-
-        Returns
-        -------
-        IntervalDisplay
 
         Raises
         ------

@@ -94,10 +94,6 @@ class ReliabilityDisplay:
         **options
             Passed to ``vennforest.metrics.reliability_curve``.
 
-        Returns
-        -------
-        ReliabilityDisplay
-
         Raises
         ------
         ValueError
@@ -127,10 +123,6 @@ class ReliabilityDisplay:
             What one classifier is called, by default its class's name.
         **options
             Passed to ``from_predictions``.
-
-        Returns
-        -------
-        ReliabilityDisplay
 
         Raises
         ------
@@ -170,10 +162,6 @@ class ReliabilityDisplay:
         log : bool
             Whether both axes are logarithmic, for a rare event; shares of 0 are not seen there, and
             there is no histogram.
-
-        Returns
-        -------
-        ReliabilityDisplay
 
         Raises
         ------

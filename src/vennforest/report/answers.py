@@ -33,7 +33,7 @@ FEW = 500
 
 
 def discrimination(evaluation: Evaluation) -> tuple[str, list[str]]:
-    """Tell whether the recommended method knows anything, beside saying the shares."""
+    """Say whether the recommended method separates the classes and beats the base rate."""
     auc, gain = evaluation.discrimination, evaluation.gain
     m, base = evaluation.measures[evaluation.verdict.method], evaluation.baseline
     span = (
@@ -53,28 +53,28 @@ def discrimination(evaluation: Evaluation) -> tuple[str, list[str]]:
     if not auc.above_chance and not auc.below_chance:
         few = ""
         if min(_counts(evaluation)) < 30:
-            few = " With so few rows of a class only strong relations would show."
-        lead = f"No: nothing here shows that it does ({span}).{few}"
+            few = " With so few rows in a class, only strong relations would show."
+        lead = f"Not shown: its ranking is not better than chance ({span}).{few}"
     elif auc.below_chance:
         lead = f"No: it ranks worse than chance ({span}); labels or probabilities may be swapped."
     elif not better:
         lead = (
             f"A little: it ranks better than chance ({span}), but its probabilities have not been "
-            "shown to be better than the same ones for every row."
+            "shown to beat the base rate."
         )
     else:
         sure = (gain.mean - gain.margin) / reference  # what the interval leaves at the least
-        how = "at least a little" if sure < 0.05 else "something"
-        how = "a good deal" if sure >= 0.25 else how
-        how = "nearly all there is to know" if sure >= 0.9 else how
-        lead = f"Yes, {how}: it tells the classes apart ({span})."
+        how = "weakly" if sure < 0.05 else "moderately"
+        how = "well" if sure >= 0.25 else how
+        how = "almost perfectly" if sure >= 0.9 else how
+        lead = f"Yes, {how}: it separates the classes ({span})."
         if gained >= 0.9:
             lead += (
-                " So good a result is rare outside of textbooks: see that no column gives the "
-                "outcome away."
+                " Such a good result is rare outside textbooks: check that no column reveals the "
+                "outcome."
             )
     if evaluation.settings.get("seen"):
-        lead = f"That cannot be told from these rows, on which the model was trained. {lead}"
+        lead = f"Unknown, because the model was trained on these rows. {lead}"
     size = _relative(gain.mean, gain.margin, reference)
     rest = [f"Its {evaluation.gain_in} is {skill} (95 % interval of the gain: {size})."]
     rest.append(_labels(evaluation, m, base))
@@ -82,16 +82,16 @@ def discrimination(evaluation: Evaluation) -> tuple[str, list[str]]:
         rest.append("Another kind of model may do better, see --estimator.")
     if evaluation.folds.groups is not None:
         n_groups = len(np.unique(evaluation.folds.groups))
-        rest.append(f"The intervals take the {n_groups:,} groups as independent, not the rows.")
+        rest.append(f"The intervals treat the {n_groups:,} groups as independent, not the rows.")
     return lead, rest
 
 
 def shares(evaluation: Evaluation) -> str:
-    """Return what the class shares alone would say."""
+    """Return the base rate in words."""
     share = share_of_positive(evaluation)
     if share is None:
-        return "giving every row the shares of the classes"
-    return f"giving every row {percent(share)}"
+        return "always predicting the class frequencies"
+    return f"always predicting {percent(share)}"
 
 
 def _counts(evaluation: Evaluation) -> list[int]:
@@ -117,15 +117,15 @@ def signed(share: float) -> str:
 
 
 def _labels(evaluation: Evaluation, m: Measures, base: Measures) -> str:
-    """Compare the labels with always saying the most frequent one."""
+    """Compare the labels with always predicting the most frequent one."""
     folds = evaluation.folds
     most = str(folds.classes[int(np.argmax(_counts(evaluation)))])
     labels = folds.estimates[evaluation.verdict.method].p.argmax(axis=1)
     if len(np.unique(labels)) == 1:
         only = str(folds.classes[labels[0]])
         return (
-            f"No row's most probable label differs from “{only}”, so that labels say nothing: "
-            f"look at the probabilities, and at thresholds below 50 %."
+            f"The most probable label of every row is “{only}”: use the probabilities, with a "
+            "threshold below 50 %."
             if len(folds.classes) == 2
             else f"Every row's most probable label is “{only}”."
         )
@@ -133,32 +133,32 @@ def _labels(evaluation: Evaluation, m: Measures, base: Measures) -> str:
     how = "more than" if gap > 0 else "no more than" if gap == 0 else "less than"
     return (
         f"{percent(m.accuracy)} of its labels are right, {how} the {percent(base.accuracy)} of "
-        f"always saying “{most}”."
+        f"always predicting “{most}”."
     )
 
 
 def reliability(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
-    """Tell whether a method's probabilities can be taken at face value."""
+    """Say whether a method's probabilities agree with the observed frequencies."""
     m = evaluation.measures[method]
     n = len(evaluation.folds.codes)
     events = min(_counts(evaluation))
     rejected, beyond = m.pvalue < LEVEL, m.calibration_error > m.chance_limit
     if rejected or m.impossible:
-        lead = "No, not at face value."
+        lead = "No: they are miscalibrated."
     elif beyond:
-        lead = "Perhaps: the evidence is mixed."
+        lead = "Unclear: the evidence is mixed."
     elif n < FEW or events < FEW / 10:
         short = "" if n < FEW else f", {events} of them of the rarest class,"
         lead = (
-            f"As far as {rows(n)}{short} can tell, yes; with so few, only large errors would show."
+            f"Yes, as far as {rows(n)}{short} can show; only large errors would show with so few."
         )
     else:
-        lead = f"As far as {rows(n)} can tell, yes."
+        lead = f"Yes, as far as {rows(n)} can show."
     sentences = [
-        f"On average they lie {points(m.calibration_error)} from what was observed, where "
-        f"{number_of_points(m.chance_error)} would be expected by chance even if they were "
-        f"perfectly calibrated, and more than {number_of_points(m.chance_limit)} one time in "
-        "twenty."
+        f"On average they differ from the observed frequencies by {points(m.calibration_error)}. "
+        f"By chance alone, perfectly calibrated probabilities would differ by "
+        f"{number_of_points(m.chance_error)}, and by more than "
+        f"{number_of_points(m.chance_limit)} in 5 % of cases."
     ]
     if m.chance_limit == m.calibration_error == 0:  # nothing is left to chance
         return lead, ["All are 0 or 1, and what was observed agrees with each of them."]
@@ -175,12 +175,12 @@ def reliability(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
     sentences.append(_on_average(evaluation, method, m))
     if evaluation.folds.groups is not None:
         sentences.append(
-            "These tests take rows as independent, which those of a group are not: they reject too "
-            "readily."
+            "These tests treat all rows as independent; rows of one group are not, so they reject "
+            "too often."
         )
     if m.impossible:
         sentences.append(
-            f"For {rows(m.impossible)} it gave probability 0 to the class that was then observed."
+            f"It gave probability 0 to the class that was observed in {rows(m.impossible)}."
         )
     return lead, sentences
 
@@ -189,8 +189,8 @@ def _on_average(evaluation: Evaluation, method: str, m: Measures) -> str:
     if is_rare(evaluation):
         p, outcome, *_ = event_of(evaluation, evaluation.folds.estimates[method])
         return (
-            f"It expects {_count(float(p.sum()))} rows of “{evaluation.label}” and there are "
-            f"{int(outcome.sum()):,}."
+            f"It predicts {_count(float(p.sum()))} rows of “{evaluation.label}”; "
+            f"{int(outcome.sum()):,} were observed."
         )
     mean = m.accuracy + m.overconfidence
     p = evaluation.folds.estimates[method].p.max(axis=1)
@@ -218,7 +218,7 @@ def _count(expected: float) -> str:
 
 
 def net_benefit(evaluation: Evaluation) -> tuple[str, list[str]]:
-    """Tell whether deciding by the probabilities is cheaper than the best constant decision."""
+    """Say whether deciding by the probabilities is cheaper than the best constant decision."""
     costs, gap = evaluation.costs, evaluation.saved
     assert costs is not None and gap is not None
     codes = evaluation.folds.codes
@@ -230,13 +230,16 @@ def net_benefit(evaluation: Evaluation) -> tuple[str, list[str]]:
     amounts += [gap.mean, gap.mean - gap.margin, gap.mean + gap.margin]
     mine, theirs, saved, least, most = alike(amounts, gap.mean)
     compared = (
-        f"deciding by {name} costs {mine} a row, always “{constant}” costs {theirs} (difference "
+        f"deciding by {name} costs {mine} per row, always “{constant}” costs {theirs} (difference "
         f"{saved}, 95 % interval {least} to {most})"
     )
     decided = costs.decide(evaluation.folds.estimates[evaluation.verdict.method].p)
     if len(np.unique(decided)) == 1:
         only = costs.decisions[int(decided[0])]
-        return f"No: it decides “{only}” for every row, at {mine} a row, which needs no model.", []
+        return (
+            f"No: it decides “{only}” for every row, at {mine} per row, which needs no model.",
+            [],
+        )
     if not gap.clear:
         lead = f"Not shown: {compared}."
     elif gap.mean > 0:
@@ -257,20 +260,20 @@ def summary(evaluation: Evaluation) -> list[dict[str, str]]:
     method = evaluation.verdict.method
     name = evaluation.names[method]
     found = [
-        (f"Does it know anything about “{evaluation.target}”?", *discrimination(evaluation)),
-        (f"Can the probabilities of {name} be believed?", *reliability(evaluation, method)),
+        (f"Can the model predict “{evaluation.target}”?", *discrimination(evaluation)),
+        (f"Are the probabilities of {name} reliable?", *reliability(evaluation, method)),
     ]
     if RAW in evaluation.measures and method != RAW:
         raw = evaluation.names[RAW]
         plain = raw.lower() if raw.startswith("Raw") else raw
         found.append((f"And those of the {plain}?", *reliability(evaluation, RAW)))
     if evaluation.saved is not None:
-        found.append(("Is it worth using at these costs?", *net_benefit(evaluation)))
+        found.append(("Does using it pay at these costs?", *net_benefit(evaluation)))
     if len(evaluation.measures) > 1:
         found.append(("Which method should I use?", *recommendation(evaluation)))
     if evaluation.bounded is not None:
         found.append(
-            ("What does an interval mean for a decision?", *bounds_meaning(evaluation, method))
+            ("What do the bounds mean for a decision?", *bounds_meaning(evaluation, method))
         )
     return [{"question": q, "lead": lead, "answer": " ".join(rest)} for q, lead, rest in found]
 
@@ -310,7 +313,7 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
     bounds = evaluation.folds.estimates[method].bounds
     if bounds is not None and m.size is not None:
         width = m.size if evaluation.positive is None else float(bounds.width[:, 1].mean())
-        shown.append((f"{number_of_points(width)} points", "mean width of its intervals"))
+        shown.append((f"{number_of_points(width)} points", "mean distance of its bounds"))
         if evaluation.saved is None and not is_rare(evaluation):
             open_ones = 1 - float(settled_labels(bounds).mean())
             shown.append((percent(open_ones), "of its labels differ between the two bounds"))
@@ -321,13 +324,13 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 
 def recommendation(evaluation: Evaluation) -> tuple[str, list[str]]:
-    """Tell which method to use."""
+    """Say which method to use."""
     verdict = evaluation.verdict
     lead = f"{evaluation.names[verdict.method]}: it has {verdict.rule}."
     if not evaluation.discrimination.above_chance:
         lead = (
-            "None of them has been shown to know anything; least wrong is "
-            f"{evaluation.names[verdict.method]}, with {verdict.rule}."
+            "No method has been shown to beat the base rate; "
+            f"{evaluation.names[verdict.method]} comes closest: it has {verdict.rule}."
         )
     sentences = []
     if verdict.method != RAW and RAW in evaluation.measures:
@@ -340,8 +343,8 @@ def recommendation(evaluation: Evaluation) -> tuple[str, list[str]]:
             for other, gap in better.items()
         )
         bounded = evaluation.bounded is not None
-        begin = "If you need no bounds, better" if bounded else "Better"
-        sentences.append(f"{begin} by more than chance: {gaps}.")
+        condition = ", if you do not need bounds" if bounded else ""
+        sentences.append(f"Better by more than chance{condition}: {gaps}.")
     elif len(verdict.against) > 1:
         sentences.append("No other method is better by more than chance.")
     return lead, sentences
@@ -363,7 +366,7 @@ def _against_raw(evaluation: Evaluation) -> str:
 
 
 def bounds_meaning(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
-    """Tell what the bounds are, and what they are not."""
+    """Say what the bounds are, and what they are not."""
     estimates = evaluation.folds.estimates[method]
     assert estimates.bounds is not None
     p, _, low, high = event_of(evaluation, estimates)
@@ -374,16 +377,16 @@ def bounds_meaning(evaluation: Evaluation, method: str) -> tuple[str, list[str]]
     event = "its label" if evaluation.positive is None else f"“{evaluation.label}”"
     happened = "right" if evaluation.positive is None else f"“{evaluation.label}”"
     lead = (
-        "Its two ends are the calibrated probability if the row turned out to belong to the class, "
-        "and if not; a decision is safe where it is the same at both."
+        "The two bounds are the calibrated probabilities obtained by assuming that the case is, "
+        "and is not, in the class; a decision is safe if it is the same at both."
     )
     sentences = [
-        "They say how well the calibration is known, not how sure the model is otherwise, and "
-        "they are not a confidence interval: that is Wilson's, of what was observed, which stands "
-        "beside them below, the wider the fewer the rows.",
-        f"For the typical row the probability of {event} is "
-        f"{within(float(p[at]), float(low[at]), float(high[at]))}; of the {rows(near.n)} with one "
-        f"from {near.begin:g} to {near.end:g}, on average {probability(near.p)}, "
+        "They show how precisely the calibration is known, and are not a confidence interval. "
+        "Wilson confidence intervals for the observed rate are in the table below; they are wider "
+        "where there are fewer rows.",
+        f"For a typical row the probability of {event} is "
+        f"{within(float(p[at]), float(low[at]), float(high[at]))}. Among the {rows(near.n)} with a "
+        f"probability from {near.begin:g} to {near.end:g} (mean {probability(near.p)}), "
         f"{percent(near.share)} were {happened} "
         f"(95 % confidence interval {percent(near.least)} to {percent(near.most)}).",
     ]
@@ -400,14 +403,14 @@ def _settled(evaluation: Evaluation, method: str) -> list[str]:
         return []
     right = label == folds.codes
     if settled.all():
-        return [f"The most probable class is the same at both for all {rows(len(settled))}."]
+        return [f"The most probable class is the same at both bounds for all {rows(len(settled))}."]
     n = int((~settled).sum())
     good = f"{percent(float(right[~settled].mean()))} of their labels are right"
     if n == 1:
         good = f"its label is {'right' if right[~settled].all() else 'wrong'}"
     sentences = [
         f"For {rows(n)} of {len(settled):,} ({percent(n / len(settled))}) the most probable class "
-        f"depends on where in the interval the probability lies: {good}."
+        f"differs between the bounds: {good}."
     ]
     if settled.any():
         sentences.append(

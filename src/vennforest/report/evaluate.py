@@ -97,10 +97,6 @@ def evaluate(
     progress : callable, optional
         Called after each fold with the number of folds done and of all.
 
-    Returns
-    -------
-    Evaluation
-
     Raises
     ------
     ValueError

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 NAMES: dict[str, str] = {name: method.title for name, method in METHODS.items()}
 NAMES[RAW] = "Raw forest"
-NAMES[BASELINE] = "Shares alone"
+NAMES[BASELINE] = "Base rate"
 """What a reader calls each method; all trees without calibration are the forest as it is."""
 
 # "pooled" alone gives the probability that "venn-abers" gives with bounds.
@@ -83,7 +83,7 @@ class Evaluation:
     seconds : float
         How long it took.
     baseline : Measures
-        Of the share of each class, said to every row.
+        Of always predicting the class frequencies.
     discrimination : AucInterval
         How well the recommended method ranks.
     gain : Difference

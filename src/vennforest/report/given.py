@@ -78,10 +78,6 @@ def report(
     X : data frame of shape (n, d), optional
         Whose index names the rows.
 
-    Returns
-    -------
-    Evaluation
-
     Raises
     ------
     ValueError
@@ -227,10 +223,6 @@ def report_scores(
     positive, groups, by, costs, random_state, name, target, notes, X
         As in ``report``; rows of a group are never on both sides of a fold.
 
-    Returns
-    -------
-    Evaluation
-
     Raises
     ------
     ValueError
@@ -345,10 +337,6 @@ def report_model(
     positive, groups, by, costs, random_state, name, target, notes
         As in ``report``.
 
-    Returns
-    -------
-    Evaluation
-
     Raises
     ------
     ValueError
@@ -420,9 +408,9 @@ def _seen(
     trained = np.searchsorted(labels, y)
     if _within(codes, trained) or _within(trained, codes):
         return (
-            "These look like the very rows that the model was trained or calibrated on (the labels "
-            "agree one by one): all numbers on this page are too good. Take rows it has not seen, "
-            "or let the report cross-validate (without --model).",
+            "The model seems to have been trained or calibrated on these rows (the labels agree "
+            "one by one): all numbers on this page are too good. Use rows it has not seen, or let "
+            "the report cross-validate (without --model).",
             True,
         )
     if RAW in estimates and len(labels) == 2:
@@ -434,7 +422,7 @@ def _seen(
             if there.mean() - here.mean() > 6 * error and here.mean() < 0.7 * there.mean():
                 return (
                     "The model does far better on these rows than on its calibration rows (Brier "
-                    f"score {here.mean():.3g} in place of {there.mean():.3g}): it was probably "
+                    f"score {here.mean():.3g} instead of {there.mean():.3g}): it was probably "
                     "trained on some of them, and the numbers on this page are too good.",
                     True,
                 )

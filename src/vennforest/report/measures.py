@@ -73,7 +73,7 @@ class Measures:
     inside : bool or None
         Whether that share lies between the means.
     brier_skill, log_loss_skill : float
-        1 minus the score over that of the baseline, at most 1; 0 as good as the shares alone, NaN
+        1 minus the score over that of the baseline, at most 1; 0 as good as the base rate, NaN
         where there is nothing to divide by.
     """
 

@@ -114,7 +114,7 @@ def columns(n_classes: int) -> list[Column]:
         Column(
             "brier_skill",
             "Brier skill",
-            "1 minus the Brier score over that of giving every row the shares; 0: no better",
+            "1 minus the Brier score over that of the base rate; 0: no better",
             1,
         ),
         Column("auc", "AUC", auc, 1),
@@ -129,8 +129,8 @@ def columns(n_classes: int) -> list[Column]:
         Column(
             "pvalue",
             "p if calibrated",
-            "of the tests of calibration (Spiegelhalter's and Kuiper's): small where calibration "
-            "is refuted",
+            "of the tests of calibration (Spiegelhalter's and Kuiper's): small values reject "
+            "calibration",
             0,
         ),
     ]

@@ -15,7 +15,7 @@ RAW: str = "none"
 """The model as it is, without calibration."""
 
 BASELINE: str = "baseline"
-"""The share of each class, said to every row."""
+"""The class frequencies as the probabilities of every row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class OutOfFold:
         By method.
     importances : dict of str to float
         Of each column, the mean decrease of impurity, over all folds; they sum to 1. Empty where
-        the model does not tell.
+        the model has none.
     encodings : dict of str to str
         How each column became numbers, where X is a data frame: see ``TableEncoder``.
     missing : float or None

@@ -40,8 +40,7 @@ def methods(evaluation: Evaluation) -> str:
         "time": f"Every row was predicted by a {noun} of earlier rows, and all measures are taken "
         "over these pooled predictions.",
         "test": f"One {noun} of the other rows predicted all of these.",
-        "model": "The model was not trained here; whether it has seen these rows is for you to "
-        "know.",
+        "model": "The model was not trained here: make sure that it has not seen these rows.",
         "given": "Nothing was trained: the measures are of the probabilities as they were given.",
         "scores": "The scores are not probabilities: each calibrator was fitted to the scores of "
         "the other folds, and measured on the rows it had not seen.",
@@ -57,13 +56,13 @@ def methods(evaluation: Evaluation) -> str:
         if settings.get("calibrate_on", "oob") == "oob":
             sentences.append(_trees(evaluation))
     sentences.append(
-        "“Shares alone” gives every row the shares of the classes: a method that does not beat it "
-        "has learnt nothing useful."
+        "“Base rate” always predicts the class frequencies: a method that does not beat it has "
+        "learnt nothing useful."
     )
     if len(evaluation.measures) > 1:
         sentences.append(
-            "✓ marks the best value of each measure, unless most share it; the "
-            "recommended one is shaded."
+            "✓ marks the best value of each measure, unless most methods share it; the recommended "
+            "method is shaded."
         )
     return " ".join(sentences)
 
@@ -218,36 +217,35 @@ def guarantee(evaluation: Evaluation) -> str:
     """Return what theory guarantees about the bounds, and what it does not."""
     each = "" if len(evaluation.folds.classes) == 2 else " of each class against the rest"
     what = (
-        f"Where calibration rows and new ones are treated alike, one of the two bounds{each} is "
-        "perfectly calibrated on average, whatever the distribution; which of the two is not known "
+        f"If calibration rows and new rows are treated the same way, one of the two bounds{each} "
+        "is perfectly calibrated on average, for any distribution; which of the two is not known "
         "beforehand. "
     )
     how = {
         "exchangeable": (
-            "Here both are scored by trees that did not see them, so that this holds nearly; the "
-            "answer depends on a draw."
+            "Here both are scored by trees that did not see them: this holds nearly, and the "
+            "bounds depend on a random draw."
         ),
         "joined": (
-            "Here the new row joins the bags of the trees as every other row did, so that this "
-            "holds but for the shape of the trees."
+            "Here the new row joins the bags of the trees in the same way as the other rows: this "
+            "holds except for the shape of the trees."
         ),
         "all": (
             "Here a new row is scored by all trees and a calibration row by those that did not see "
-            "it: nothing is drawn, and in simulations the bounds are too cautious by about .09 "
-            "with 10 trees, .04 with 30, .02 with 100 and .01 with 300, or farther off where many "
-            "rows repeat."
+            "it: nothing is random. In simulations the bounds are too cautious by about .09 with "
+            "10 trees, .04 with 30, .02 with 100 and .01 with 300, and by more if many rows repeat."
         ),
-        "random": "Here that is not so, and nothing is promised.",
+        "random": "Here they are not, and nothing is guaranteed.",
         "cv": (
-            "Here calibration rows are scored by models of the other folds and new ones by a model "
-            "of all rows, so that this holds as far as these score alike."
+            "Here calibration rows are scored by models of the other folds and new rows by a model "
+            "of all rows: this holds if these models give similar scores."
         ),
-        "kept": "Here the calibration rows were kept apart from the new ones, so that this holds.",
-        "model": "How far that is so depends on how the model was calibrated.",
+        "kept": "Here the calibration rows were kept apart from the new rows: this holds.",
+        "model": "Whether they are depends on how the model was calibrated.",
     }[evaluation.settings["guarantee"]]
     return (
-        f"{what}{how} Bounds were moved apart where needed to hold the probability. None of this "
-        "promises anything about a single row, or where the data have drifted."
+        f"{what}{how} Bounds were widened where needed to contain the probability. None of this is "
+        "a guarantee for a single row, or after the data have drifted."
     )
 
 

@@ -163,9 +163,9 @@ def _sentence(table: dict[str, Any], tests: int) -> str:
             " on average)"
             for row in off
         )
-        text = f"Calibration is refuted for {shown} ({many})."
+        text = f"Calibration is rejected for {shown} ({many})."
     else:
-        text = f"Calibration is refuted for no part ({many})."
+        text = f"Calibration is not rejected for any part ({many})."
     if small:
         text += f" {len(small)} with fewer than {FEWEST} rows cannot be judged."
     return text
@@ -174,7 +174,7 @@ def _sentence(table: dict[str, Any], tests: int) -> str:
 SHOWN = 12
 COLUMNS = 4
 LEAST = 0.005
-"""Importance below which a column is not named: it would read 0 %."""
+"""Importance below which a column is not named: it would be shown as 0 %."""
 LONGEST = 40
 
 
@@ -245,7 +245,7 @@ def _naming(evaluation: Evaluation) -> tuple[Any, str, str]:
     if index is None:
         return None, "Row", "Rows are counted from 1"
     if not index[evaluation.folds.rows].is_unique:
-        return None, "Row", "Rows are counted from 1, since the index names some of them alike"
+        return None, "Row", "Rows are counted from 1, because the index repeats"
     if index.name is None:
         return index, "Index", "Rows are named by the index of the data frame"
     return index, str(index.name), ""
