@@ -7,6 +7,7 @@ from vennforest.calibrators.confidence import confidence_intervals
 from vennforest.calibrators.likelihood_ratio import (
     QUANTILES,
     LikelihoodRatio,
+    expected_scores,
     limit_quantile,
 )
 
@@ -138,3 +139,23 @@ def test_coverage_of_drawn_curves(name):
         found = confidence_intervals(scores, y, new, classes=[False, True])
         covered.append((found.lower[:, 1] <= f(new)) & (f(new) <= found.upper[:, 1]))
     assert np.mean(covered) > 0.88
+
+
+def test_expected_scores_of_normal_noise_are_shrunk_linearly():
+    """Normal scores of variance 1, noise of .2: E[S | s] = s / 1.2."""
+    rng = np.random.default_rng(276)
+    scores = rng.standard_normal(20_000) * np.sqrt(1.2)
+    found = expected_scores(scores, np.full(20_000, 0.2))
+    middle = np.abs(scores) < 1.5
+    # the kernel's own width makes the density a little flatter
+    slope = np.polyfit(scores[middle], found[middle], 1)[0]
+    assert 1 - 0.2 / 1.2 < slope < 1 - 0.2 / 1.2 + 0.03
+    assert (np.argsort(found, kind="stable") == np.argsort(scores, kind="stable")).all()
+    assert_allclose(expected_scores(scores, np.zeros(20_000)), scores)
+
+
+def test_no_positive_example_means_three_in_n():
+    scores = np.linspace(0, 1, 100)
+    table = LikelihoodRatio.from_examples(scores, np.zeros(100, bool)).table(0.95)
+    assert table.upper[0] >= 1 - 0.05 ** (1 / 100) - 1e-9
+    assert (table.lower == 0).all()

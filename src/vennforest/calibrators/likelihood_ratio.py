@@ -48,6 +48,9 @@ since what is drawn from rises with the noise; with more, intervals widen everyw
 """
 
 
+SCORES_AT_ONCE = 1 << 14
+"""Scores whose kernel is computed at once."""
+
 MOST_TABLES = 32
 """Tables that are kept: those of the fits and levels that were asked for last."""
 
@@ -142,6 +145,38 @@ def interval_table(
         while len(_TABLES) > MOST_TABLES:
             _TABLES.popitem(last=False)
     return table
+
+
+SLOWEST = 0.1
+"""Expected scores rise at least so fast with the scores they are expected from."""
+
+
+def expected_scores(scores: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return the scores that less noisy scorers are expected to give, (n,), in the same order.
+
+    An out-of-bag score is the mean over a third of the trees, the score of a new object that over
+    all of them. So the noise of the former, of this variance (n,) each, is taken out on average, by
+    Tweedie's formula (Efron 2011): E[S | s] = s + (v g)'(s) / g(s), g the density of the scores,
+    estimated with a Gaussian kernel.
+    """
+    n = len(scores)
+    width = float(scores.std())
+    if n < 2 or not width > 0 or not variance.any():
+        return scores
+    width *= 1.2 * n ** (-1 / 7)  # of the order that suits a derivative
+    knots = np.linspace(scores.min(), scores.max(), 256)
+    density, noise, slope = np.zeros((3, len(knots)))
+    for first in range(0, n, SCORES_AT_ONCE):
+        some = slice(first, first + SCORES_AT_ONCE)
+        distance = (knots[:, None] - scores[some]) / width
+        near = np.exp(-0.5 * distance**2)
+        density += near.sum(axis=1)
+        noise += near @ variance[some]
+        slope -= (near * distance).sum(axis=1) / width
+    noise /= density
+    expected = knots + noise * slope / density + np.gradient(noise, knots)
+    rising = np.maximum(np.diff(expected), SLOWEST * np.diff(knots))
+    return np.interp(scores, knots, expected[0] + np.append(0.0, np.cumsum(rising)))
 
 
 def design_effect(
@@ -239,23 +274,24 @@ class LikelihoodRatio:
     def ends(self, scores: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper ends (n,) at scores (n,) for one quantile of 2 log lambda."""
         places, back = np.unique(self.places(scores), return_inverse=True)
-        low, up = self.ends_at(places, np.full(len(places), float(quantile)))
+        low, up = self.ends_at(places, *np.full((2, len(places)), float(quantile)))
         return low[back], up[back]
 
-    def ends_at(self, places: IntArray, quantile: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper ends (n,) at places (n,), each for its own quantile."""
+    def ends_at(
+        self, places: IntArray, lower_quantile: FloatArray, upper_quantile: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends (n,) at places (n,), each for its own quantile (n,)."""
         m = len(self.x)
         out = np.empty((2, len(places)))
         largest = self.below.best[-1]
+        trees = self.below, self.above
         fit = np.append(self.fit, 1.0)
-        kernels.intervals(
-            places, fit, self.W, self.Y, self.below, self.above, largest, quantile, out[1]
-        )
+        kernels.intervals(places, fit, self.W, self.Y, *trees, largest, upper_quantile, out[1])
         # The lower end is the upper one of reversed scores with labels exchanged.
-        W, Y = _mirrored(self.W, self.Y)
+        mirrored = _mirrored(self.W, self.Y)
         fit = np.append(1.0 - self.fit[::-1], 1.0)
         kernels.intervals(
-            2 * m - places, fit, W, Y, self.above, self.below, largest, quantile, out[0]
+            2 * m - places, fit, *mirrored, *trees[::-1], largest, lower_quantile, out[0]
         )
         return 1.0 - out[0], out[1]
 
@@ -283,7 +319,15 @@ class LikelihoodRatio:
         quantile = padded[:-2] / 4 + padded[1:-1] / 2 + padded[2:] / 4
         quantile = np.maximum(quantile, limit_quantile(level))
         places = _spread(ranks, PLACES, ALONE)
-        lower, upper = self.ends_at(2 * places + 1, np.interp(ranks[places], middle[at], quantile))
+        found = np.interp(ranks[places], middle[at], quantile)
+        # Where no example at all is positive, simulated labels are none either. The upper end is
+        # then the exact one: (1 - theta)^n = 1 - level, three in n at .95; the lower likewise.
+        exact = np.maximum(found, -2 * np.log1p(-level))
+        lower, upper = self.ends_at(
+            2 * places + 1,
+            np.where(self.fit[places] == 1, exact, found),
+            np.where(self.fit[places] == 0, exact, found),
+        )
         return IntervalTable(self.x[places], lower, upper)
 
     def ratio(self, places: IntArray, theta: FloatArray) -> FloatArray:
