@@ -187,11 +187,13 @@ dist: $(VENV)/.dev  ## build the wheel and the source distribution, look into th
 	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py
 	$(VENV)-dist/$(PROGRAMS)/python -m pip install --quiet "$$(ls dist/vennforest-*.whl)[all]"
 	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py --all
-	$(VENV)-dist/$(PROGRAMS)/python -m pip install --quiet --find-links dist dist/vennforest_experiments-*.whl
-	cd $(VENV)-dist && $(PROGRAMS)/python ../scripts/smoke.py --experiments
 	$(VENV)-dist/$(PROGRAMS)/python scripts/licences.py
 	$(VENV)-dist/$(PROGRAMS)/python -m pip check
 	$(VENV)-dist/$(PROGRAMS)/python scripts/check_installed.py
+	$(PYTHON) -m venv --clear $(VENV)-dist-experiments
+	$(VENV)-dist-experiments/$(PROGRAMS)/python -m pip install --quiet --find-links dist dist/vennforest_experiments-*.whl
+	cd $(VENV)-dist-experiments && $(PROGRAMS)/python ../scripts/smoke.py --experiments
+	$(VENV)-dist-experiments/$(PROGRAMS)/python -m pip check
 
 # It asks the Python package index about every installed package, and so is no part of release-check.
 audit:  ## look for known vulnerabilities of what users install (needs the index itself, no mirror)

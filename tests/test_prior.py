@@ -5,6 +5,7 @@ import warnings
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
+import attrs
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,7 +24,7 @@ from oracles import prior as oracle
 from support.cases import draw_scores
 from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
 from vennforest import prior as prior_module
-from vennforest.classifier.prediction import predict_once, predict_together
+from vennforest.classifier.prediction import predict, predict_once, predict_together
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
     class_shares,
@@ -209,9 +210,8 @@ def test_models_shift_their_odds(settings, k):
     one = predict_together([model, other], new)
     assert (one[1][0].lower == bounds.lower).all() and (one[1][1] == q).all()
     if settings in ({}, {"calibrate_on": "holdout"}, {"method": "venn"}):
-        plain = copy.copy(model)
-        plain._points = [None]
-        moved = shift_bounds(plain.predict_multiprobability(new), factors)
+        unpooled = attrs.evolve(model._state, point_calibrator=None)
+        moved = shift_bounds(predict(unpooled, new)[0], factors)
         if settings == {"method": "venn"} and k == 3:  # the kind of bounds is known to the part
             m = model.calibrator_.predict_multiprobability(model.estimator_.predict_proba(new))
             moved = shift_bounds(m, factors)
@@ -231,7 +231,7 @@ def test_bounds_of_folds_are_shifted_before_they_are_averaged():
         shift_bounds(
             calibrator.predict_multiprobability(part.estimator.predict_proba(new)[:, 1]), factors
         )
-        for part, calibrator in zip(model._parts, model._calibrators, strict=True)
+        for part, calibrator in zip(model._state.folds, model._state.calibrators, strict=True)
     ]
     found = other.predict_multiprobability(new)
     lower = np.mean([m.lower for m in each], axis=0)
@@ -249,12 +249,14 @@ def test_shifted_models_are_kept_recalibrated_and_refitted(tmp_path):
     assert other.recalibrate("platt").prior_ == pytest.approx([0.01, 0.99])
     assert clone(other).fit(X, y).prior_ == pytest.approx(model.prior_)
     assert copy.copy(other).fit(X, y).prior_ == pytest.approx(model.prior_)
-    kept._factors = np.array([1.0, np.nan])
-    with pytest.raises(ValueError, match="_factors"):
-        kept.check_loaded()
-    kept._factors = None
-    with pytest.raises(ValueError, match="go together"):
-        kept.check_loaded()
+    shift = kept._state.shift
+    for change, message in (
+        ({"factors": np.array([1.0, np.nan])}, "factors"),
+        ({"factors": np.ones(3)}, "as many"),
+        ({"shares": np.array([0.1, 0.1])}, "sum to 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            attrs.evolve(shift, **change)
 
 
 def test_confidence_intervals_shift_too():

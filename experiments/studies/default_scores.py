@@ -149,7 +149,7 @@ def forest_scores(X, y):
             subforest="exchangeable",
             n_draws=20,
         ).fit(X.iloc[train], y[train])
-        (part,) = model._fitted()
+        (part,) = model._state.folds
         scorer = part.scorer
         rows = scorer.answers.check(scorer.transformer.transform(X.iloc[test]))
         draws = list(scorer.sampled_scores(X.iloc[test]))

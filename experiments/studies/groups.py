@@ -13,12 +13,12 @@ left out.
 import argparse
 import sys
 import warnings
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
@@ -79,11 +79,11 @@ def mcgrad(own, y, group, p, new_group):
 
 def by_column(plain, at, X):
     """What ``by=at`` would have fitted, with the same forest."""
-    model = copy(plain)
-    model._grouping, by = Grouping.fit(at, X, len(X))
-    model._parts = [replace(part, by=by[part.rows]) for part in plain._parts]
-    model._fit_groups()
-    return model
+    grouping, by = Grouping.fit(at, X, len(X))
+    folds = [replace(fold, by=by[fold.rows]) for fold in plain._state.folds]
+    return clone(plain)._calibrate(
+        plain.classes_, folds, plain.calibrate_on_, plain.calibrate_on_reason_, grouping=grouping
+    )
 
 
 def one_split(table, y, columns, n, seed, peers):

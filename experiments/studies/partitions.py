@@ -6,7 +6,6 @@ accuracy, log loss, Brier score and mean width of the bounds on rows that were h
 """
 
 import argparse
-import copy
 import json
 import os
 import time
@@ -14,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import train_test_split
@@ -42,10 +42,11 @@ def measure(name, X, y, n_partitions, seed):
     widths = {}
     for subforest in ("all", "exchangeable"):
         # The same forest, asked in the other way.
-        other = copy.copy(model)
-        other._parts = [
-            replace(part, scorer=replace(part.scorer, subforest=subforest)) for part in model._parts
+        folds = [
+            replace(fold, scorer=replace(fold.scorer, subforest=subforest))
+            for fold in model._state.folds
         ]
+        other = clone(model)._calibrate(model.classes_, folds, "Partitions", subforest)
         bounds = other.predict_multiprobability(X_new)
         widths[subforest] = float((bounds.upper - bounds.lower)[rows, best].mean())
     own = model.recalibrate("none").predict_proba(X_new)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from vennforest._state import array, require, stored
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest._warn import warn
 from vennforest.multiprobability import Multiprobability
@@ -166,6 +168,71 @@ def _odds(p: FloatArray, other: FloatArray, factor: float, of_other: float) -> F
     own = factor * p
     shifted: FloatArray = own / (own + of_other * other)
     return shifted
+
+
+@stored("shifted-prior")
+@attrs.frozen(eq=False)
+class ShiftedPrior:
+    """Class frequencies that were set in the place of those calibrated on.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (k,)
+        In (0, 1), with sum 1.
+    factors : ndarray of shape (k,)
+        Set frequencies divided by those that the calibrators have, the largest of them 1.
+    """
+
+    shares: FloatArray = attrs.field(validator=array(None, low=0, high=1))
+    factors: FloatArray = attrs.field(validator=array(None, low=0, high=1))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse shares that do not sum to 1, and zeros."""
+        require(len(self.shares) == len(self.factors), "factors must be as many as shares")
+        require(abs(self.shares.sum() - 1) < 1e-9, "shares must sum to 1")
+        require((self.shares > 0).all() and (self.factors > 0).all(), "shares must be above 0")
+
+    @classmethod
+    def of(
+        cls,
+        shares: Mapping[Any, float],
+        instead_of: Mapping[Any, float] | None,
+        known: FloatArray,
+        before: ShiftedPrior | None,
+        classes: NDArray[Any],
+    ) -> Self:
+        """Return the shift to other class frequencies.
+
+        Parameters
+        ----------
+        shares : mapping of label to share
+            As `read_shares` takes them.
+        instead_of : mapping of label to share or None
+            The frequencies that calibration examples were drawn with; None: ``known``.
+        known : ndarray of shape (k,)
+            The present frequencies.
+        before : ShiftedPrior or None
+            The shift that they come from.
+        classes : ndarray of shape (k,)
+
+        Raises
+        ------
+        InputError
+            If shares are not probabilities of these classes, or a class has no examples.
+        """
+        if instead_of is not None:
+            known = read_shares(instead_of, classes, known)
+        elif (known == 0).any():
+            raise InputError(
+                f"shares must be of classes with calibration examples, got none of "
+                f"{classes[known == 0].tolist()}: name the shares they were drawn with "
+                "(instead_of), or hold more examples out"
+            )
+        wanted = read_shares(shares, classes, known)
+        factors = wanted / known
+        if before is not None:
+            factors = before.factors * factors
+        return cls(wanted, factors / factors.max())
 
 
 @dataclass(frozen=True, eq=False)

@@ -233,7 +233,7 @@ def test_a_number_of_folds_is_drawn_at_random_also_from_sorted_rows():
     counts = []
     for seed in range(30):
         model = CalibratedClassifier(GaussianNB(), cv=3, random_state=seed).fit(X, y)
-        folds = [part.codes for part in model._parts]
+        folds = [part.codes for part in model._state.folds]
         assert [len(fold) for fold in folds] == [20, 20, 20]
         counts += [np.bincount(fold, minlength=3) for fold in folds]
         again = CalibratedClassifier(GaussianNB(), cv=3, random_state=seed).fit(X, y)
@@ -491,7 +491,7 @@ def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
     weight = np.linspace(0.5, 2, len(y))
     model = CalibratedClassifier(LogisticRegression(), cv=3, random_state=0)
     model.fit(X, y, sample_weight=weight)
-    order = np.concatenate([part.weight for part in model._parts])
+    order = np.concatenate([part.weight for part in model._state.folds])
     assert_array_equal(np.sort(order), weight)
     pool = PooledCalibration(on="probabilities").fit(
         model.calibration_scores_, model.calibration_y_, sample_weight=order
@@ -518,8 +518,8 @@ def test_few_trees_that_are_certain_of_different_classes(k):
         def predict_proba(self, scores):
             return np.eye(k)[np.argmax(scores, axis=1) if k > 2 else np.round(scores).astype(int)]
 
-    model._points = [Certain()]
-    (part,) = model._parts
+    object.__setattr__(model._state, "point_calibrator", Certain())
+    (part,) = model._state.folds
     certain = [Certain().predict_proba(s) for s in part.scorer.point_scores(new)]
     both = np.array(certain).max(axis=0) > 0
     assert (both.sum(axis=1) > 1).any() and (both.sum(axis=1) == 1).any()

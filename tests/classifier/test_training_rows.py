@@ -146,9 +146,9 @@ def test_every_source_says_which_rows_it_scored(options, tmp_path):
     p, bounds = model.oob_probability_, model.oob_multiprobability_
     assert p.shape == bounds.lower.shape == (120, 2)
     scored = ~np.isnan(p[:, 1])
-    rows = np.concatenate([part.rows for part in model._parts])
+    rows = np.concatenate([part.rows for part in model._state.folds])
     assert_array_equal(np.flatnonzero(scored), np.unique(rows))
-    codes = np.concatenate([part.codes for part in model._parts])
+    codes = np.concatenate([part.codes for part in model._state.folds])
     assert_array_equal(model.classes_[codes], y[rows])
     inside = (p[scored] >= bounds.lower[scored]) & (p[scored] <= bounds.upper[scored])
     assert inside.all()

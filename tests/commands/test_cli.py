@@ -126,7 +126,7 @@ def test_our_errors_ask_for_a_report(table, tmp_path, capsys, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("by\nnought")
 
-    monkeypatch.setattr("vennforest.commands.report.evaluate", broken)
+    monkeypatch.setattr("vennforest.commands.report_run.evaluate", broken)
     monkeypatch.chdir(tmp_path)
     assert run("report", table, "-t", "y") == 1
     said = capsys.readouterr().err
@@ -141,7 +141,7 @@ def test_our_errors_ask_for_a_report(table, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize("arguments", [("--debug", "report"), ("report", "--debug")])
 def test_debug_is_what_was_parsed(table, arguments, capsys, monkeypatch):
     """Before or after the command, and not where the same letters are another option's value."""
-    monkeypatch.setattr("vennforest.commands.report.evaluate", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("vennforest.commands.report_run.evaluate", lambda *_, **__: 1 / 0)
     assert run(*arguments, table, "-t", "y") == 1
     assert "Traceback" in capsys.readouterr().err
     assert run("report", table, "-t=--debug") == 2

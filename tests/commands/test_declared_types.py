@@ -158,7 +158,7 @@ def test_what_was_guessed_is_written_corrected_and_read(folder, tmp_path, capsys
     guessed = tmp_path / "types.json"
     assert fit(folder / "train.csv", tmp_path / "a.skops", "--write-types", guessed) == 0
     notes = capsys.readouterr().err
-    assert '--types: {"income": "number 1,234.5 €"}' in notes
+    assert """--types '{"income": "number 1,234.5 €"}'""" in notes
     types = json.loads(guessed.read_text("utf-8"))
     assert types == {
         "income": "text", "rate": "text", "lab": "text", "seen": "date %m/%d/%Y",

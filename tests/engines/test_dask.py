@@ -183,7 +183,7 @@ def test_counts_and_drawn_examples_say_what_all_rows_say(here, subforest, method
         random_state=1,
     )
     got = engine.fit(model, cut(frame, 100, 150), target="y")
-    part = got._parts[0]
+    part = got._state.folds[0]
     assert part.weight.sum() == 300
     assert len(part.scorer.homes) == (50 if subforest == "exchangeable" else 0)
     alone = CalibratedClassifier(

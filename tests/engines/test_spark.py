@@ -161,10 +161,10 @@ def test_counts_take_the_place_of_rows(session, monkeypatch):
     alone = engine.fit(model, parts, target="y")
     monkeypatch.setattr(_forest, "MOST_DRAWN", 20)
     got = engine.fit(model, parts, target="y")
-    assert got._parts[0].weight.sum() == 240
+    assert got._state.folds[0].weight.sum() == 240
     X = features(seed=8)[["u", "v", "w"]]
     p, wanted = got.calibrator_.predict_proba, alone.calibrator_.predict_proba
-    scores = alone._parts[0].scorer.whole(X)
+    scores = alone._state.folds[0].scorer.whole(X)
     assert np.abs(p(scores) - wanted(scores)).max() < 1e-12
 
 

@@ -1,6 +1,5 @@
 """Calibration within groups: who is in which, exact within each, and everything around it."""
 
-import copy
 import warnings
 from collections import defaultdict
 from dataclasses import replace
@@ -24,7 +23,11 @@ import vennforest.tables
 from vennforest import CalibratedClassifier, MatrixScaling, Venn, VennAbers
 from vennforest.calibrators.group_correction import RIDGES, GroupCorrection, choose_ridge
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.classifier.prediction import predict_once, predict_together
+from vennforest.classifier.prediction import (
+    calibration_probabilities,
+    predict_once,
+    predict_together,
+)
 from vennforest.decisions import prediction_sets
 from vennforest.groups import Grouping, Groups
 from vennforest.groups.cells import assign
@@ -236,7 +239,7 @@ def test_each_group_is_as_if_calibrated_alone(settings, k):
         some = predict_once(model, new[rows])
         assert (some[1] == p[rows]).all()  # whoever else is in the call
         of_parts = []
-        for part in model._parts:
+        for part in model._state.folds:
             mine = part.by == group
             assert 0 < mine.sum() < len(mine)
             draws = list(part.scorer.sampled_scores(new[rows]))
@@ -271,7 +274,7 @@ def test_left_out_and_joined_examples_are_those_of_the_group(subforest):
         by=2,
         random_state=0,
     ).fit(X, y)
-    part = model._parts[0]
+    part = model._state.folds[0]
     found = model.predict_multiprobability(new)
     gone = 0
     for i, row in enumerate(new):
@@ -312,7 +315,7 @@ def test_whole_groups_of_rows_leave_from_every_cell():
         by=2,
         random_state=0,
     ).fit(X, y, groups=families)
-    part = model._parts[0]
+    part = model._state.folds[0]
     new, _ = problem(2, 40, seed=1)
     found = model.predict_multiprobability(new)
     for i, row in enumerate(new):
@@ -333,11 +336,11 @@ def test_the_probability_is_everybodys_map_corrected():
     model = CalibratedClassifier(
         blind, calibrate_on="holdout", holdout_size=0.5, by=2, random_state=0
     ).fit(X, y)
-    assert model._ridge <= 30
-    part, base = model._parts[0], model.point_calibrator_
+    assert model._state.by.ridge <= 30
+    part, base = model._state.folds[0], model.point_calibrator_
     mine = part.by == 1
     labels = model.classes_[part.codes]
-    correction = GroupCorrection(base, model._ridge).fit(
+    correction = GroupCorrection(base, model._state.by.ridge).fit(
         part.scores[mine], labels[mine], classes=["a", "b"]
     )
     new = problem(2, 60, seed=1)[0]
@@ -347,7 +350,7 @@ def test_the_probability_is_everybodys_map_corrected():
     # In each group the mean of the probabilities is near the share of the class.
     for group, rows in ((g, part.by == g) for g in range(3)):
         share = (part.codes[rows] == 1).mean()
-        own = model._own_probabilities()[0][rows, 1].mean()
+        own = calibration_probabilities(model._state)[rows, 1].mean()
         assert abs(own - share) < (0.05 if group < 2 else 0.15)
         assert abs(own - share) < abs(base.predict_proba(part.scores[rows])[:, 1].mean() - share)
     # A group that nobody is of has the map of all.
@@ -414,8 +417,8 @@ def test_weights_count_and_zeros_are_absent():
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     model = CalibratedClassifier(LogisticRegression(), calibrate_on="cv", by=2, random_state=0)
     model.fit(X, y, sample_weight=weight)
-    assert sum(len(part.by) for part in model._parts) == (weight > 0).sum()
-    for part, grouped in zip(model._parts, model._grouped, strict=True):
+    assert sum(len(part.by) for part in model._state.folds) == (weight > 0).sum()
+    for part, grouped in zip(model._state.folds, model._state.by.folds, strict=True):
         for cell in grouped.cells:
             assert len(set(part.by[cell.rows])) == 1
     assert model.predict_multiprobability(X).width.max() <= 1
@@ -441,7 +444,7 @@ def test_sets_and_confidence_within_groups():
     model = CalibratedClassifier(
         LogisticRegression(), calibrate_on="holdout", by=2, random_state=0
     ).fit(X, y)
-    part = model._parts[0]
+    part = model._state.folds[0]
     sets = prediction_sets(model, new, 0.1)
     intervals = model.predict_confidence(new)
     for i, row in enumerate(new):
@@ -481,14 +484,16 @@ def test_kept_in_files(tmp_path):
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda m: m._grouped.pop(),
-        lambda m: m._grouped[0].of_group.__setitem__(0, 9),
-        lambda m: m._grouped[0].cells[0].rows.__setitem__(-1, 10**6),
-        lambda m: object.__setattr__(m._grouping, "values", np.array([2.0, 1.0, 0.0])),
-        lambda m: m._parts[0].by.__setitem__(0, 5),
-        lambda m: object.__setattr__(m._parts[0], "by", None),
-        lambda m: setattr(m, "_grouping", None),
-        lambda m: object.__setattr__(m._grouped[0].cells[0], "calibrator", m._calibrators[0]),
+        lambda m: object.__setattr__(m._state.by, "folds", ()),
+        lambda m: m._state.by.folds[0].of_group.__setitem__(0, 9),
+        lambda m: m._state.by.folds[0].cells[0].rows.__setitem__(-1, 10**6),
+        lambda m: object.__setattr__(m.grouping_, "values", np.array([2.0, 1.0, 0.0])),
+        lambda m: m._state.folds[0].by.__setitem__(0, 5),
+        lambda m: object.__setattr__(m._state.folds[0], "by", None),
+        lambda m: object.__setattr__(m._state.by, "grouping", None),
+        lambda m: object.__setattr__(
+            m._state.by.folds[0].cells[0], "calibrator", m._state.calibrators[0]
+        ),
     ],
 )
 def test_spoilt_models_are_refused(spoil):
@@ -517,7 +522,9 @@ def test_sources_hand_groups_on():
     forest = RandomForestClassifier(20, random_state=0)
     for source in ("oob", "holdout", "cv", "training", HonestForest()):
         model = CalibratedClassifier(forest, calibrate_on=source, by=2).fit(X, X[:, 2])
-        for part in model._parts:  # labels are the groups here, so that mixed up rows would show
+        for (
+            part
+        ) in model._state.folds:  # labels are the groups here, so that mixed up rows would show
             assert (part.by == part.codes).all()
     folds = CalibratedClassifier(GaussianNB(), cv=GroupKFold(2), by=2)
     folds.fit(X, y, groups=X[:, 2] == 2)
@@ -555,7 +562,7 @@ def test_training_rows_within_groups(settings, k):
         return
     bounds = model.oob_multiprobability_
     assert (bounds.lower <= p + 1e-12).all() and (p <= bounds.upper + 1e-12).all()
-    for part in model._parts:
+    for part in model._state.folds:
         for i in range(0, len(part.codes), 11):
             mine = np.flatnonzero(part.by == part.by[i])
             rest = mine[mine != i]
@@ -579,18 +586,23 @@ def test_training_rows_are_predicted_without_their_label():
     model = CalibratedClassifier(
         LogisticRegression(), calibrate_on="holdout", holdout_size=0.6, by=2, random_state=0
     ).fit(X, y)
-    part = model._parts[0]
+    part = model._state.folds[0]
     before = model.oob_probability_
     for i in (3, 20, 40):
-        other = copy.copy(model)
         codes = part.codes.copy()
         codes[i] = 1 - codes[i]
-        other._parts = [replace(part, codes=codes)]
-        other._calibrate()
+        other = clone(model)._calibrate(
+            model.classes_,
+            [replace(part, codes=codes)],
+            "holdout",
+            "it was asked for",
+            grouping=model.grouping_,
+            n_rows=150,
+        )
         row = part.rows[i]
         assert other.oob_probability_[row] == pytest.approx(before[row], abs=0.02)
-        assert model._own_probabilities()[0][i] != pytest.approx(
-            other._own_probabilities()[0][i], abs=1e-6
+        assert calibration_probabilities(model._state)[i] != pytest.approx(
+            calibration_probabilities(other._state)[i], abs=1e-6
         )
 
 

@@ -12,9 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
+    GradientBoostingClassifier,
     RandomForestClassifier,
 )
 from sklearn.feature_selection import SelectKBest
@@ -28,7 +30,7 @@ from sklearn.model_selection import (
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import TargetEncoder
+from sklearn.preprocessing import StandardScaler, TargetEncoder
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
@@ -215,6 +217,23 @@ HAZARDS = [
         {"fit": lambda rng: fit(SelfTrainingClassifier(GaussianNB()), *partly_labelled(rng))},
         Verdict("refused", "not labelled"),
         lambda rng: fit(GaussianNB(), (m := coin(rng))[0], np.where(m[1], 1, -1)),
+    ),
+    Hazard(
+        "a frozen model and its own training rows",
+        "FrozenEstimator(model.fit(X, y)) calibrated on the same X and y",
+        {
+            name: lambda rng, model=model: fit(
+                FrozenEstimator(clone(model).fit(*(m := coin(rng)))), *m
+            )
+            for name, model in {
+                "boosting": GradientBoostingClassifier(n_estimators=30),
+                "pipeline": make_pipeline(StandardScaler(), DecisionTreeClassifier()),
+            }.items()
+        },
+        Verdict("warned", "trained on the rows"),
+        lambda rng: fit(
+            FrozenEstimator(GradientBoostingClassifier(n_estimators=30).fit(*coin(rng))), *coin(rng)
+        ),
     ),
     Hazard(
         "threshold inside",

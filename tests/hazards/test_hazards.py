@@ -1,6 +1,8 @@
 """Every hazard, by every way in, is refused, warned of or answered rightly; honest calls pass."""
 
+import runpy
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,3 +37,9 @@ def test_the_same_call_without_the_fault_passes(hazard):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         hazard.honest(np.random.default_rng(12))
+
+
+def test_the_page_is_that_of_the_table():
+    docs = Path(__file__).parents[2] / "docs"
+    made = runpy.run_path(str(docs / "make_hazards.py"))["page"]()
+    assert (docs / "hazards.md").read_text("utf-8") == made

@@ -421,7 +421,7 @@ def test_step_tables_and_bit_sets_are_checked(tmp_path):
     from support.forging import check_structure
 
     model = CalibratedClassifier(forest()).fit(X, y)
-    object.__setattr__(model._parts[0].scorer.membership, "n", 10**6)
+    object.__setattr__(model._state.folds[0].scorer.membership, "n", 10**6)
     with pytest.raises(InputError, match="bits must have shape"):
         check_structure(model, "model")
 
@@ -445,7 +445,7 @@ def test_parts_that_are_incomplete_or_classes(tmp_path):
         check_structure(venn, "model")
     model = CalibratedClassifier(forest()).fit(X, y)
     check_structure(model, "model")
-    del model._parts[0].scorer.answers.__dict__["n_jobs"]
+    del model._state.folds[0].scorer.answers.__dict__["n_jobs"]
     with pytest.raises(InputError, match=r"ForestAnswers in it is .*n_jobs"):
         check_structure(model, "model")
     model = CalibratedClassifier(forest()).fit(X, y)
@@ -473,7 +473,7 @@ def test_an_index_of_leaves_is_checked(where, change):
 
     model = CalibratedClassifier(forest(), subforest="joined").fit(*CANCER)
     check_structure(model, "model")
-    scorer = model._parts[0].scorer
+    scorer = model._state.folds[0].scorer
     holder = scorer if hasattr(scorer, where) else scorer.index
     object.__setattr__(holder, where, change(getattr(holder, where)))
     with pytest.raises(InputError, match="in it is not a result of fit"):

@@ -161,6 +161,14 @@ def test_rows_are_named_by_the_index_and_by_what_it_is():
     assert said.startswith("Rows are counted from 1")
 
 
+def test_single_rows_are_shown_only_when_asked():
+    y, predictions = with_bounds(n=60)
+    names = pd.Index([f"patient-{i}" for i in range(60)], name="patient")
+    found = report(y, {"m": predictions}, X=pd.DataFrame({"x": np.arange(60)}, index=names))
+    assert "patient-" not in render(found) and "patient-" not in found._repr_html_()
+    assert "patient-" in render(found, rows=True)
+
+
 def test_the_command_says_of_which_file_rows_are(tmp_path, capsys):
     rng = np.random.default_rng(3)
     for name, n in (("train", 120), ("new", 60)):
@@ -171,7 +179,7 @@ def test_the_command_says_of_which_file_rows_are(tmp_path, capsys):
             frame.loc[5:, "note"] = None
         frame.to_csv(tmp_path / f"{name}.csv", index=False)
     train, new, page = tmp_path / "train.csv", tmp_path / "new.csv", tmp_path / "page.html"
-    common = ("-t", "y", "-o", page, "--trees", 10, "--methods", "venn-abers")
+    common = ("-t", "y", "-o", page, "--trees", 10, "--methods", "venn-abers", "--rows")
     assert run("report", train, "--test", new, *common) == 0
     html = page.read_text("utf-8")
     assert "new.csv (trained on train.csv) · 60 rows" in html

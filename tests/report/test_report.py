@@ -73,7 +73,7 @@ def cancer():
 
 @pytest.fixture(scope="module")
 def cancer_html(cancer):
-    return render(cancer, "vennforest report --example breast-cancer")
+    return render(cancer, "vennforest report --example breast-cancer", rows=True)
 
 
 @pytest.fixture(scope="module")
@@ -402,7 +402,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_escapes_names(nasty):
-    html = render(nasty, f"vennforest report {SCRIPT}")
+    html = render(nasty, f"vennforest report {SCRIPT}", rows=True)
     page = Page(html)
     assert sum(tag == "script" for tag, _ in page.tags) == 1
     assert SCRIPT not in html.replace("&lt;", "⟨")
@@ -529,7 +529,7 @@ def test_many_classes_and_rows_are_drawn_in_part():
 
 def test_a_file_is_written_whole_or_not_at_all(cancer, tmp_path, monkeypatch):
     path = tmp_path / "page.html"
-    monkeypatch.setattr("vennforest.report.page.render", lambda *_: "new")
+    monkeypatch.setattr("vennforest.report.page.render", lambda *_, **__: "new")
     path.write_text("old")
     monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):

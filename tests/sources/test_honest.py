@@ -163,7 +163,7 @@ def test_no_group_is_on_both_sides_of_a_split(data):
     for parameters in ({"calibrate_on": "cv"}, {"calibrate_on": "holdout"}, {"method": "platt"}):
         seen.clear()
         model = fitted(Recorder(), numbered, y, groups, **parameters)
-        for trained, part in zip(seen, model._parts, strict=True):
+        for trained, part in zip(seen, model._state.folds, strict=True):
             tested = set(numbered[:, -1]) - set(trained)
             assert len(tested) >= 5
             assert len(part.scores) == np.isin(numbered[:, -1], list(tested)).sum()
@@ -327,7 +327,7 @@ def test_splits_behind_bounds_are_random_and_others_are_stratified():
             found.add(int(model.calibration_y_.sum()))
     assert counts["platt"] == {10}
     assert len(counts["venn-abers"]) > 4
-    shares = {int(part.codes.sum()) for part in fitted(GaussianNB(), X, y)._parts}
+    shares = {int(part.codes.sum()) for part in fitted(GaussianNB(), X, y)._state.folds}
     assert len(shares) > 1
     assert Holdout().stratify is False and Folds().stratify is False
 
@@ -366,7 +366,7 @@ def test_the_type_of_the_numbers_does_not_decide_the_draw(data):
     single = X.astype(np.float32)
     bagging = BaggingClassifier(GaussianNB(), n_estimators=30, random_state=0)
     model = fitted(bagging, single.astype(np.float64), y, subforest="exchangeable", n_draws=1)
-    scorer = model._parts[0].scorer
+    scorer = model._state.folds[0].scorer
     assert_array_equal(
         scorer.answers.hashes(single), scorer.answers.hashes(single.astype(np.float64))
     )

@@ -73,7 +73,7 @@ def joined_by_hand(model, X, y, new, votes, draw=0, weight=None):
     if hasattr(forest, "steps"):
         X, new = forest[:-1].transform(X), forest[:-1].transform(new[None])[0]
         forest = forest[-1]
-    seed = model._parts[0].scorer.seed
+    seed = model._state.folds[0].scorer.seed
     subsample = forest.class_weight == "balanced_subsample"
     classes = class_weights(forest.class_weight, y, k, weight)
     of_class = np.ones(k) if classes is None else classes
@@ -290,7 +290,7 @@ def test_probabilities_lie_in_the_bounds_and_maps_take_the_scores():
         assert ((p >= m.lower - 1e-12) & (p <= m.upper + 1e-12)).all()
     raw = model.recalibrate("none").predict_proba(new)
     trees = [tree.predict_proba(new) for tree in model.estimator_.estimators_]
-    scorer = model._parts[0].scorer
+    scorer = model._state.folds[0].scorer
     for i, row_hash in enumerate(hash_rows(new.astype(np.float32)).tolist()):
         w = literal.bag_by_hand(
             row_hash, scorer.seed, 0, 20, [int(c) for c in scorer.thresholds[0]]

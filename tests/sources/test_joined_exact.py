@@ -199,7 +199,7 @@ def test_honest_forests_are_the_four_steps_with_poisson_bags(k, votes, weighted)
             for tree in grown.estimators_
         ]
         leaves = literal.tree_of_leaves(grown, X[fill])
-        thresholds = [int(c) for c in model._parts[0].scorer.thresholds[0]]
+        thresholds = [int(c) for c in model._state.folds[0].scorer.thresholds[0]]
         for row in new:
             h = int(hash_rows(row[None].astype(np.float32))[0])
             w = literal.bag_by_hand(h, seed, 0, 5, thresholds)
@@ -231,7 +231,7 @@ def test_the_poisson_counts_of_an_object_are_those_of_an_example():
     model = CalibratedClassifier(
         RandomForestClassifier(40), calibrate_on=HonestForest(), random_state=0
     ).fit(X, y)
-    shares = model._parts[0].scorer.thresholds[0] / 2**64
+    shares = model._state.folds[0].scorer.thresholds[0] / 2**64
     poisson = np.cumsum([np.exp(-1) / factorial(c) for c in range(len(shares))])
     assert_allclose(shares, poisson, rtol=0, atol=1e-15)
 

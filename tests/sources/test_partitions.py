@@ -140,7 +140,7 @@ def test_an_exchangeable_answer_leaves_out_the_example_whose_trees_it_takes(meth
         forest, method=method, calibrate_on=source, random_state=0, merge="log"
     ).fit(X, y)
     new = draw(4)[0][:30]
-    scorer = model._parts[0].scorer
+    scorer = model._state.folds[0].scorer
     (drawn,) = list(scorer.sampled_scores(new))
     crews = plan(forest, 6, 1)
     m = model.predict_multiprobability(new)
@@ -168,7 +168,7 @@ def test_weights_groups_frames_and_sparse_rows():
     source = Partitions(5)
     model = CalibratedClassifier(forest, calibrate_on=source, random_state=0)
     model.fit(X, y, groups=groups)
-    home = model._parts[0].scorer.homes
+    home = model._state.folds[0].scorer.homes
     assert (home.reshape(30, 3) == home[::3, None]).all()
     assert sorted(np.bincount(home)) == [18] * 5
     frame = pd.DataFrame(X, columns=["u", "v", "w"])
@@ -251,7 +251,7 @@ def test_it_is_saved_and_loaded(subforest, tmp_path):
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
     m, n = model.predict_multiprobability(X), again.predict_multiprobability(X)
     assert np.array_equal(m.lower, n.lower)
-    scorer = model._parts[0].scorer
+    scorer = model._state.folds[0].scorer
     scorer.homes[0] = 4
     vennforest.save(model, tmp_path / "forged.skops")
     with pytest.raises(ValueError, match="homes"):

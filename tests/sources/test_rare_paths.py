@@ -37,7 +37,7 @@ def test_every_draw_of_a_bagging_ensemble_without_trees(k):
     own = X + np.eye(3)[codes]
     bagging = BaggingClassifier(GaussianNB(), 25, random_state=0)
     model = CalibratedClassifier(bagging, n_draws="all", **ONE_DRAW).fit(own, codes)
-    answers = model._parts[0].scorer.answers
+    answers = model._state.folds[0].scorer.answers
     each = answers.per_member(own[:5])
     members = [one.predict_proba(own[:5]) for one in model.estimator_.estimators_]
     expected = np.stack(members, axis=1)
@@ -73,7 +73,7 @@ def test_groups_that_calibrate_are_checked_in_a_file():
     forest = RandomForestClassifier(40, random_state=0)
     model = CalibratedClassifier(forest, calibrate_on="oob", method="venn-abers", random_state=0)
     model.set_params(subforest="exchangeable").fit(X, y, groups=groups)
-    (part,) = model._parts
+    (part,) = model._state.folds
     assert part.groups is not None
     check_structure(model, "model")
     object.__setattr__(part, "groups", part.groups[:-1])

@@ -155,7 +155,7 @@ def column(scores):
 def drawn_for(model, new, n, n_draws=1):
     """The calibration examples drawn for rows, shape (n_draws, m)."""
     hashes = [hash_by_hand(row, np.float32) for row in new.astype(np.float32).tolist()]
-    seed = model._parts[0].scorer.seed
+    seed = model._state.folds[0].scorer.seed
     return np.array([draws_by_hand(h, seed, n_draws, n) for h in hashes]).T
 
 
@@ -276,7 +276,7 @@ def test_all_trees_and_as_many_at_random():
     chosen = drawn_for(model, new, len(kept))[0]
     hashes = hash_rows(new.astype(np.float32))
     sizes = np.array([len(trees_of[r]) for r in chosen])
-    picked = draw_subsets(hashes, model._parts[0].scorer.seed + 1, sizes, 25)
+    picked = draw_subsets(hashes, model._state.folds[0].scorer.seed + 1, sizes, 25)
     expected = oracle.forest_scores(
         model.estimator_, new, [np.flatnonzero(row).tolist() for row in picked], "soft"
     )
@@ -331,7 +331,7 @@ def test_over_many_rows_the_left_out_examples_are_uniform():
     X, y, _ = data(n=60)
     model = CalibratedClassifier(forest(20), subforest="exchangeable", random_state=0).fit(X, y)
     new = np.random.default_rng(0).normal(size=(30_000, 4))
-    (draw,) = model._parts[0].scorer.sampled_scores(new)
+    (draw,) = model._state.folds[0].scorer.sampled_scores(new)
     assert stats.chisquare(np.bincount(draw.left_out, minlength=60)).pvalue > 1e-3
     assert model.calibrator_.predict_multiprobability(draw.scores, draw.left_out).p1.shape
 
@@ -349,7 +349,7 @@ def test_those_out_of_bag_for_no_tree_are_left_out_with_a_warning(trees):
     assert seen[0].filename == __file__
     assert len(model.calibration_y_) < 90
     assert np.isfinite(model.predict_proba(new)).all()
-    (draw,) = model._parts[0].scorer.sampled_scores(new)
+    (draw,) = model._state.folds[0].scorer.sampled_scores(new)
     assert draw.left_out.max() < len(model.calibration_y_)
 
 

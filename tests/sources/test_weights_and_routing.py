@@ -280,7 +280,7 @@ def test_a_holdout_is_counted_in_groups_and_keeps_them_together():
         model = CalibratedClassifier(
             GaussianNB(), calibrate_on="holdout", holdout_size=size, random_state=0
         )
-        return model.fit(X, y, groups=group)._parts[0]
+        return model.fit(X, y, groups=group)._state.folds[0]
 
     for size, held in ((0.3, 3), (1, 1), (9, 9)):
         part = fit(size)

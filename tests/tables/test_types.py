@@ -218,9 +218,9 @@ def test_a_table_is_screened_as_it_is_declared(tmp_path):
     ugly().to_csv(tmp_path / "t.csv", index=False)
     parted = split_target(read_table(tmp_path / "t.csv"), "y")
     said = " ".join(parted.notes)
-    assert '--types: {"income": "number 1,234.5"} or {"income": "number 1.234,5"}.' in said
-    assert '--types: {"lab": "number 1234.5"}' in said
-    assert '--types: {"day": "date %d/%m/%Y"}' in said
+    assert """--types '{"income": "number 1,234.5"}' or --types '{"income": "number 1.""" in said
+    assert """--types '{"lab": "number"}'""" in said
+    assert """--types '{"day": "date %d/%m/%Y"}'""" in said
     assert list(parted.X.columns) == ["income", "lab", "day"]
     types = {"income": "number 1,234.5", "lab": "number", "day": "date %d/%m/%Y", "visit": "text"}
     parted = split_target(read_table(tmp_path / "t.csv", types), "y", types=types)
@@ -233,14 +233,6 @@ def test_a_table_is_screened_as_it_is_declared(tmp_path):
         split_target(ugly(), "y", types={"y": "text"})
     with pytest.raises(InputError, match="there is no declared column 'labs': did you mean 'lab'"):
         split_target(ugly(), "y", types={"labs": "number"})
-
-
-def test_columns_saved_before_there_were_types_are_read_and_shown():
-    columns = TableColumns().fit(pd.DataFrame({"c": ["1", "2"]}))
-    del columns.__dict__["types"]
-    assert columns.types is None and "TableColumns()" in repr(columns)
-    columns.check_loaded()
-    assert columns.transform(pd.DataFrame({"c": ["3"]}))["c"].item() == 3
 
 
 def test_a_sample_says_how_numbers_are_written():

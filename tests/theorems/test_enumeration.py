@@ -216,7 +216,7 @@ def deviation_of_folds(bag, cv):
         x, y = order[n]
         model = CalibratedClassifier(Frequencies(), calibrate_on="cv", cv=cv(labels), merge="log")
         model.fit(X, labels)
-        pairs = zip(model._parts, model._calibrators, strict=True)
+        pairs = zip(model._state.folds, model._state.calibrators, strict=True)
         for fold, (part, calibrator) in enumerate(pairs):
             (draw,) = part.scorer.sampled_scores(np.array([[x]], float))
             m = calibrator.predict_multiprobability(draw.scores)

@@ -183,7 +183,8 @@ def test_random_state_reaches_every_step_that_has_none_of_its_own():
     X, y, _ = draw_data(0)
     pipe = make_pipeline(StandardScaler(), RandomForestClassifier(3))
     one, two, other = (
-        TransductiveClassifier(pipe, random_state=seed).fit(X, y)._template for seed in (1, 1, 2)
+        TransductiveClassifier(pipe, random_state=seed).fit(X, y)._state.template
+        for seed in (1, 1, 2)
     )
     seeds = [m.get_params()["randomforestclassifier__random_state"] for m in (one, two, other)]
     assert seeds[0] == seeds[1] != seeds[2]

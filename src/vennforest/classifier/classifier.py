@@ -1,59 +1,68 @@
-"""The front door: a source of calibration scores joined with a calibrator."""
+"""The classifier: a source of calibration scores joined with a calibrator."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Literal, Self, cast
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Self
 
+import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state, indexable
+from sklearn.utils import Tags, check_random_state, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._available import available_unless
-from vennforest._loaded import expect, expect_labels, same_labels
+from vennforest._state import require, stored
 from vennforest._validation import (
     FloatArray,
     check_weights,
     encode_labels,
     refuse_text,
 )
-from vennforest.calibrators import Calibrator
+from vennforest.calibrators import Calibrator, PooledCalibration
 from vennforest.calibrators.confidence import ConfidenceIntervals
-from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.calibrators.core.bounded import has_bounds, no_bounds
+from vennforest.classifier.fitted import FittedClassifier
+from vennforest.classifier.metadata import route, warn_of_groups_around
 from vennforest.classifier.prediction import (
     Prediction,
-    confidence_of_parts,
-    predict_parts,
-    put_together,
+    calibration_probabilities,
+    predict,
+    predict_confidence,
 )
 from vennforest.classifier.settings import (
     CalibrateOn,
     ClassifierMerge,
     Settings,
-    bounds_unavailable_reason,
+    method_has_bounds,
+    resolve_estimator,
 )
+from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.forest.packed import Votes
 from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
-from vennforest.sources import (
-    Fold,
-    Source,
-    Subforest,
-    TrainingData,
-    route,
-    with_seed,
-)
-from vennforest.sources.choice import choose
-from vennforest.sources.hazards import check_training_data
-from vennforest.sources.out_of_bag import StepsError
-from vennforest.sources.verification import BagsError
+from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
+from vennforest.sources import Fold, Source, Subforest, TrainingData
+from vennforest.sources.pipelines import feature_importances
 
 
-class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
+def _bounds_unavailable_reason(model: CalibratedClassifier) -> str | None:
+    """Return why there are no bounds, None if there are: as fitted, or as ``method`` will fit."""
+    method: Any = model.method
+    if model.__sklearn_is_fitted__():
+        if has_bounds(model._fitted.calibrators[0]):
+            return None
+        method = model._fitted.calibrators[0] if method_has_bounds(method) else method
+    return None if method_has_bounds(method) else no_bounds(method)
+
+
+@stored("calibrated-classifier")
+class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
     By default a random forest of 300 trees, calibrated out of bag: all data trains, all data
@@ -182,7 +191,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
     (array([0.43, 0.93]), array([0.56, 1.  ]))
     """
 
-    by: Any = None  # models saved before there were groups have none
+    _fitted: FittedClassifier
+    """All that ``fit`` has made; not there before."""
 
     def __init__(
         self,
@@ -220,6 +230,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """Train and calibrate.
@@ -232,9 +243,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
             Labels of any dtype.
         sample_weight : array-like of shape (n,), optional
             For the estimator and the calibrator; a weight of 2 is the observation twice.
+        groups : array-like of shape (n,), optional
+            Rows that belong together, such as those of one patient: no row is scored by a model
+            that saw another of its group. Within a search or a cross-validation the splitter's
+            groups come here with metadata routing and ``set_fit_request(groups=True)``.
         **fit_params
-            Passed to the estimator's ``fit``, and ``groups`` to the splitter; with metadata
-            routing, to whoever requests them.
+            Passed to the estimator's ``fit``; with metadata routing, to whoever requests them.
 
         Returns
         -------
@@ -245,16 +259,23 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         ValueError
             If a parameter has no such value, there is one class only, or no example is left
             to calibrate on.
+
+        Warns
+        -----
+        UserWarning
+            If a search or cross-validation around it has groups and gives it none.
         """
-        self._check_parameters()
+        settings = Settings.of(self)
         X, y = indexable(X, y)
         check_consistent_length(X, y)
         random_state = check_random_state(self.random_state)
-        estimator = self._get_estimator()
+        estimator = resolve_estimator(self.estimator, self.n_jobs)
         known = None
         if isinstance(estimator, FrozenEstimator):
             check_is_fitted(estimator)
             known = estimator.classes_
+        elif groups is None:
+            warn_of_groups_around()
         codes, classes = encode_labels(y, known)
         if not len(codes):
             raise ValueError("X must hold at least one example, got 0 sample(s)")
@@ -263,7 +284,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
                 f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}"
             )
         weight = check_weights(sample_weight, len(codes))
-        to_fit, weight_param, to_split = route(self, estimator, weight, fit_params)
+        to_fit, weight_param, to_split = route(self, estimator, weight, groups, fit_params)
         small = codes.astype(np.min_scalar_type(len(classes) - 1))
         labels = classes[codes]
         grouping, by = None, None
@@ -272,18 +293,19 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         data = TrainingData(
             X, labels, small, classes, weight, to_fit, weight_param, to_split, by=by
         )
-        self.classes_ = classes
-        self._prior = self._factors = None
-        self._n_rows, self._row_groups = len(data), data.groups
-        self._grouping = grouping
+        row_groups = data.groups
+        # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
+        splits = np.random.RandomState(0) if self.random_state is None else random_state
         try:
-            self._parts = self._score(estimator, data, random_state)
+            folds, source, reason = settings.score(estimator, data, random_state, splits)
         except (TypeError, ValueError) as error:
             refuse_text(X, estimator, error)
             raise
-        self._warn_of_no_effect(self.calibrate_on_, self.calibrate_on_reason_)
-        self._calibrate()
-        return self
+        settings.warn_of_no_effect(source, reason)
+        n_rows = len(data)
+        return self._calibrate(
+            classes, folds, source, reason, grouping=grouping, n_rows=n_rows, row_groups=row_groups
+        )
 
     def recalibrate(
         self,
@@ -308,90 +330,32 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         ValueError
             If a parameter has no such value, or the scores are none the method takes.
         """
-        check_is_fitted(self, "classes_")
-        other = clone(self).set_params(method=method, merge=merge)
-        other._check_parameters()
-        other.classes_, other._parts = self.classes_, self._parts
-        for name in ("_n_rows", "_row_groups"):  # older files do not hold them
-            if name in self.__dict__:
-                setattr(other, name, getattr(self, name))
-        other.calibrate_on_ = self.calibrate_on_
-        other.calibrate_on_reason_ = self.calibrate_on_reason_
-        other._prior, other._factors = self._prior, self._factors
-        other._grouping = self._grouping
-        other._calibrate()
-        return cast("Self", other)
-
-    def _take(self, classes: NDArray[Any], parts: list[Fold], name: str, why: str) -> Self:
-        """Take fitted models with calibration scores from elsewhere, and calibrate."""
-        self.classes_, self._parts = classes, parts
-        self.calibrate_on_, self.calibrate_on_reason_ = name, why
-        self._calibrate()
-        return self
-
-    def _calibrate(self) -> None:
-        """Fit a calibrator to each part, and take over what its model knows of the features."""
-        self._check_calibrator()
-        self._calibrators = [self._fit_calibrator(part) for part in self._parts]
-        self._points = [self._fit_point() if self._is_pooled() else None] * len(self._parts)
-        self._fit_groups()
-        first = self._parts[0].estimator
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)  # an earlier fit's
-            if hasattr(first, name):
-                setattr(self, name, getattr(first, name))
-
-    def _fit_calibrator(self, part: Fold) -> Calibrator:
-        return self._get_calibrator(part.estimator).fit(
-            part.scores,
-            self.classes_[part.codes],
-            sample_weight=part.weight,
-            classes=self.classes_,
+        fitted = self._state
+        other: Self = clone(self).set_params(method=method, merge=merge)
+        return other._calibrate(
+            fitted.classes,
+            fitted.folds,
+            fitted.calibrate_on,
+            fitted.calibrate_on_reason,
+            grouping=None if fitted.by is None else fitted.by.grouping,
+            n_rows=fitted.n_rows,
+            row_groups=fitted.row_groups,
+            shift=fitted.shift,
         )
 
-    def _fit_point(self) -> PooledCalibration:
-        """Fit one pool to the scores of all parts, which beats one a fold (docs/defaults.md)."""
-        parts = self._parts
-        # What scores are is known here, and not guessed from those at hand.
-        proba = all(hasattr(part.estimator, "predict_proba") for part in parts)
-        weighted = any(part.weight is not None for part in parts)
-        ones = [np.ones(len(part.codes)) if part.weight is None else part.weight for part in parts]
-        return PooledCalibration(on="probabilities" if proba else "logits").fit(
-            np.concatenate([part.scores for part in parts]),
-            self.classes_[np.concatenate([part.codes for part in parts])],
-            sample_weight=np.concatenate(ones) if weighted else None,
-            classes=self.classes_,
-        )
-
-    def _score(
+    def _calibrate(
         self,
-        estimator: Any,
-        data: TrainingData,
-        random_state: np.random.RandomState,
-    ) -> list[Fold]:
-        """Fit the models and score the calibration examples."""
-        estimator = with_seed(estimator, random_state)
-        seed = int(random_state.randint(2**31 - 1))
-        name, why = choose(self.calibrate_on, estimator, data, self.cv, self.subforest)
-        self.calibrate_on_, self.calibrate_on_reason_ = name, why
-        check_training_data(estimator, data, name)
-
-        # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
-        splits = np.random.RandomState(0) if self.random_state is None else random_state
-
-        def folds(source: Source) -> list[Fold]:
-            return list(
-                source.folds(estimator, data, seed=seed, random_state=splits, n_jobs=self.n_jobs)
-            )
-
-        if self.calibrate_on != "auto" or name != "oob":
-            return folds(self._source(name))
-        try:
-            return folds(self._source("oob"))
-        except (BagsError, StepsError) as error:
-            # Found out by looking at what was fitted, so that a fit is lost; never a guarantee.
-            self.calibrate_on_, self.calibrate_on_reason_ = "cv", error.reason
-            return folds(self._source("cv"))
+        classes: NDArray[Any],
+        folds: Sequence[Fold],
+        calibrate_on: str,
+        reason: str,
+        **known: Any,
+    ) -> Self:
+        """Fit calibrators to models with calibration sets: see `FittedClassifier.calibrate`."""
+        self._fitted = FittedClassifier.calibrate(
+            Settings.of(self), classes, folds, calibrate_on, reason, **known
+        )
+        return self
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return calibrated probabilities.
@@ -411,7 +375,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         NotFittedError
             Before ``fit``.
         """
-        return self._predict(X, bounds=False)[1]
+        return predict(self._state, X, bounds=False)[1]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,), the first of equals."""
@@ -419,7 +383,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    @available_unless(bounds_unavailable_reason)
+    @available_unless(_bounds_unavailable_reason)
     def predict_multiprobability(self, X: Any) -> Multiprobability:
         """Return lower and upper probabilities; for ``"venn-abers"`` and ``"venn"``.
 
@@ -440,7 +404,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         NotFittedError
             Before ``fit``.
         """
-        bounds, _ = self._predict(X)
+        bounds, _ = predict(self._state, X)
         assert bounds is not None
         return bounds
 
@@ -476,71 +440,289 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Settings):
         ValueError
             If there is a model per fold, whose scores do not compare, or examples have weights.
         """
-        check_is_fitted(self, "classes_")
-        made = [
-            (
-                sub.rows,
-                confidence_of_parts(
-                    sub.parts, self.classes_, sub.of(X), level, simultaneous, self._factors
-                ),
+        return predict_confidence(self._state, X, level, simultaneous)
+
+    def with_prior(
+        self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None
+    ) -> Self:
+        """Return this classifier for a population with other shares of the classes.
+
+        For a model whose calibration examples were resampled or weighted, or that moves to where
+        classes are more or less frequent, while objects of each class stay as they are: the odds
+        of every probability and bound are multiplied by what that makes of the odds of the classes
+        (see `vennforest.prior.shift_bounds`). Nothing is trained again, and this model stays as it
+        is.
+
+        Parameters
+        ----------
+        shares : mapping of label to float
+            The share of each class there, in (0, 1), with sum 1; classes that are not named share
+            the rest in their present proportions.
+        instead_of : mapping of label to float, optional
+            The shares of the population that calibration examples were drawn from, where they are
+            known; by default ``prior_``, the shares counted among the calibration examples.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If a label is unknown, a share is not between 0 and 1, they do not sum to 1, or a class
+            has no calibration examples.
+
+        Notes
+        -----
+        ``docs/guarantee.md`` says what the bounds then promise: for two classes, and for
+        ``method="venn"``, all that they promised before, where the old shares are known.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from vennforest import CalibratedClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
+        >>> model.prior_.round(3)
+        array([0.432, 0.568])
+        >>> screening = model.with_prior({0: 0.01})
+        >>> model.predict_proba(X[406:407]).round(2), screening.predict_proba(X[406:407]).round(2)
+        (array([[0.57, 0.43]]), array([[0.02, 0.98]]))
+        """
+        fitted = self._state
+        shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
+        return self._with(attrs.evolve(fitted, shift=shift))
+
+    def estimate_prior(self, X: Any, level: float = 0.95) -> PriorEstimate:
+        """Estimate the shares of the classes among objects without labels, with intervals.
+
+        For objects from a population where classes have other shares, while objects of each class
+        are as those calibrated on: ``model.with_prior(model.estimate_prior(X).shares)``. Where
+        objects of a class themselves have changed, the estimate is of no use, and nothing in the
+        scores tells.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, d)
+            Rows as the estimator takes them: a random sample of that population.
+        level : float, default=0.95
+            Of the interval of each share, in (0, 1).
+
+        Returns
+        -------
+        PriorEstimate
+            ``estimate``, ``lower`` and ``upper`` of shape (k,), and ``shares`` by label.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If there are no rows, or the calibration examples lack a class.
+
+        Warns
+        -----
+        UserWarning
+            If the scores do not tell all classes apart.
+        """
+        plain = attrs.evolve(self._state, shift=None)
+        prior, classes = plain.prior, plain.classes
+        if (prior == 0).any():
+            raise ValueError(
+                "calibration examples must be of every class to estimate shares, got none of "
+                f"{classes[prior == 0].tolist()}"
             )
-            for sub in self._sub_models(X)
-        ]
-        found = made[0][1]
-        if made[0][0] is None:
-            return found
-        back = np.argsort(np.concatenate([rows for rows, _ in made if rows is not None]))
-        lower, upper = (
-            np.concatenate([getattr(one, end) for _, one in made])[back]
-            for end in ("lower", "upper")
-        )
-        return replace(found, lower=lower, upper=upper)
+        own = calibration_probabilities(plain)
+        codes = np.concatenate([fold.codes for fold in plain.folds])
+        return estimate_shares(predict(plain, X, False)[1], own, codes, prior, classes, level)
 
-    def _predict(self, X: Any, bounds: bool = True) -> Prediction:
-        """Return bounds, where the method has them and they are wanted, and probabilities."""
-        if "classes_" not in self.__dict__:  # the check itself takes as long as scoring a row
-            check_is_fitted(self, "classes_")
-        classes, factors = self.classes_, self._factors
-        return put_together(
-            [
-                (sub.rows, predict_parts(*sub[1:], classes, sub.of(X), bounds, factors))
-                for sub in self._sub_models(X)
-            ]
-        )
+    def _with(self, fitted: FittedClassifier) -> Self:
+        """Return this classifier around another fitted value."""
+        other = copy.copy(self)
+        other._fitted = fitted
+        return other
 
-    def check_loaded(self) -> None:
-        """Refuse models, calibration examples and calibrators that do not belong together.
+    def _predict(self, X: Any) -> Prediction:
+        """Return bounds, where the method has them, and probabilities."""
+        return predict(self._state, X)
+
+    @property
+    def _state(self) -> FittedClassifier:
+        try:
+            fitted: FittedClassifier = self.__dict__["_fitted"]
+        except KeyError:
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet: call fit first"
+            ) from None
+        return fitted
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether ``fit`` has been called."""
+        return "_fitted" in self.__dict__
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the parameters and what fitting made of them, None before ``fit``."""
+        return {
+            "parameters": self.get_params(deep=False),
+            "fitted": self._fitted if self.__sklearn_is_fitted__() else None,
+        }
+
+    @classmethod
+    def from_state(cls, *, parameters: dict[str, Any], fitted: FittedClassifier | None) -> Self:
+        """Return the classifier of a state.
 
         Raises
         ------
         ValueError
-            If labels, features or examples are not the same in every part.
+            If a parameter of a fitted classifier has no such value.
         """
-        self._check_parameters()
-        expect_labels(self.classes_)
-        parts, calibrators = self._parts, self._calibrators
-        expect(isinstance(parts, list | tuple) and parts, "_parts must be a list of one or more")
-        expect(all(isinstance(part, Fold) for part in parts), "_parts must be Folds")
-        expect(isinstance(calibrators, list), "_calibrators must be a list")
-        expect(len(parts) == len(calibrators), "_calibrators must be as many as _parts")
-        for part, calibrator in zip(parts, calibrators, strict=True):
-            expect(isinstance(calibrator, Calibrator), "_calibrators must be Calibrators")
-            expect(same_labels(calibrator.classes_, self.classes_), "classes_ must be the same")
-            part.check_classes(len(self.classes_))
-            n = len(part.codes)
-            expect(calibrator._n_given == n, f"_n_given must be {n}, the number of examples")
-            drawn = getattr(part.scorer, "n_examples", n)
-            expect(drawn == n, f"a scorer must leave out one of {n} examples")
-            labels = getattr(part.scorer, "classes", self.classes_)
-            expect(same_labels(labels, self.classes_), "classes must be the same")
-        self._check_prior()
-        self._check_groups()
-        expect(len(self._points) == len(parts), "_points must be as many as _parts")
-        for point in self._points:
-            expect(point is None or isinstance(point, PooledCalibration), "_points must be pools")
-            expect(point is None or same_labels(point.classes_, self.classes_), "of these classes")
-        self._check_loaded_rows()
-        known = getattr(self, "n_features_in_", None)
-        for part in parts:
-            own = getattr(part.estimator, "n_features_in_", None)
-            expect(own == known, f"n_features_in_ must be {known} in every part")
+        model = cls(**parameters)
+        if fitted is not None:
+            require(isinstance(fitted, FittedClassifier), "fitted must be what fit has made")
+            Settings.of(model)
+            model._fitted = fitted
+        return model
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return who may be given which metadata: the estimator's fit, the splitter's split."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=resolve_estimator(self.estimator, self.n_jobs),
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+            .add(
+                splitter=self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        """Take what the estimator takes."""
+        tags = super().__sklearn_tags__()
+        own = get_tags(resolve_estimator(self.estimator, self.n_jobs))
+        tags.input_tags.sparse = own.input_tags.sparse
+        tags.input_tags.allow_nan = own.input_tags.allow_nan
+        tags.input_tags.categorical = own.input_tags.categorical
+        tags.input_tags.string = own.input_tags.string
+        return tags
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, sorted."""
+        return self._state.classes
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many features the estimator was given."""
+        n: int = self._state.folds[0].estimator.n_features_in_
+        return n
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Their names, where they had some."""
+        names: NDArray[Any] = self._state.folds[0].estimator.feature_names_in_
+        return names
+
+    @property
+    def estimator_(self) -> Any:
+        """The fitted model."""
+        return _only("estimator", self.estimators_)
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The fitted models, one a fold."""
+        return [fold.estimator for fold in self._state.folds]
+
+    @property
+    def calibrator_(self) -> Calibrator:
+        """The fitted calibrator."""
+        calibrator: Calibrator = _only("calibrator", self.calibrators_)
+        return calibrator
+
+    @property
+    def calibrators_(self) -> list[Calibrator]:
+        """The fitted calibrators, one a fold."""
+        return list(self._state.calibrators)
+
+    @property
+    def point_calibrator_(self) -> PooledCalibration:
+        """The fitted map from scores to probabilities, one for all folds."""
+        point = self._state.point_calibrator
+        if point is None:
+            raise AttributeError(
+                'a CalibratedClassifier has a point calibrator with merge="pooled"'
+            )
+        return point
+
+    @property
+    def calibration_scores_(self) -> FloatArray:
+        """The calibration scores, (n_calibration,) or (n_calibration, k), fold after fold."""
+        folds = self._state.folds
+        return folds[0].scores if len(folds) == 1 else np.concatenate([f.scores for f in folds])
+
+    @property
+    def calibration_y_(self) -> NDArray[Any]:
+        """The labels of the calibration examples, (n_calibration,), fold after fold."""
+        labels: NDArray[Any] = self.classes_[np.concatenate([f.codes for f in self._state.folds])]
+        return labels
+
+    @property
+    def calibrate_on_(self) -> str:
+        """Where the calibration scores came from."""
+        return self._state.calibrate_on
+
+    @property
+    def calibrate_on_reason_(self) -> str:
+        """Why, in a clause."""
+        return self._state.calibrate_on_reason
+
+    @property
+    def grouping_(self) -> Grouping:
+        """The groups that were seen at ``fit``."""
+        if self._state.by is None:
+            raise AttributeError("a CalibratedClassifier has groups with by=")
+        return self._state.by.grouping
+
+    @property
+    def prior_(self) -> FloatArray:
+        """The shares of the classes that probabilities are right for, shape (k,), sum 1.
+
+        Those among the calibration examples, by weight, unless ``with_prior`` set others. What
+        was done to training examples alone, such as ``class_weight`` or a resampler within a
+        pipeline, does not change them.
+        """
+        return self._state.prior
+
+    @property
+    def oob_probability_(self) -> FloatArray:
+        """Probabilities of the rows given to ``fit``, each without its own label, (n, k).
+
+        Each row is scored by models that did not see it: by the members of the ensemble that left
+        it out of bag, the model of the fold that it was left out of, or the model that it was held
+        out from or that is frozen. The calibrator answers without the row's label, and without
+        its group (Venn and Venn–Abers leave it out exactly, others are fitted again five times).
+        NaN for rows that no such model scored, such as those that a held-out part left for
+        training. Computed at each access.
+        """
+        return predict_training_rows(self._state)[1]
+
+    @property
+    def oob_multiprobability_(self) -> Multiprobability:
+        """Bounds of the rows given to ``fit``, each without its own label: see the probability."""
+        bounds, _ = predict_training_rows(self._state)
+        if bounds is None:
+            raise AttributeError(no_bounds(self._state.calibrators[0]))
+        return bounds
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """The estimator's own importance of each column, (d,); the mean over several models."""
+        each = [feature_importances(model) for model in self.estimators_]
+        mean: FloatArray = np.mean(each, axis=0)
+        return mean
+
+
+def _only(name: str, things: list[Any]) -> Any:
+    if len(things) != 1:
+        raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
+    return things[0]

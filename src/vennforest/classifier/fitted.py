@@ -1,147 +1,190 @@
-"""What a fitted classifier tells of its parts."""
+"""What fitting a classifier makes: models with calibration sets, and calibrators fitted to them."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
-import numpy as np
+import attrs
+from attrs.validators import instance_of, optional
 from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
 
-from vennforest._loaded import expect, expect_array, expect_number
+from vennforest._state import (
+    array,
+    check_array,
+    labels,
+    number,
+    require,
+    same_labels,
+    stored,
+)
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.bounded import no_bounds
-from vennforest.classifier.training_rows import predict_training_rows
-from vennforest.multiprobability import Multiprobability
-from vennforest.sources import Fold
-from vennforest.sources.pipelines import feature_importances
+from vennforest.calibrators.pooled import PooledCalibration
+from vennforest.classifier.settings import Settings
+from vennforest.groups import Grouping
+from vennforest.groups.cells import CalibratedGroups, SubModel, calibrate_groups
+from vennforest.prior import ShiftedPrior, class_shares
+from vennforest.sources import CalibrationExamples, Fold
 
 
-class FittedAttributes:
-    """The fitted attributes of a classifier that is made of parts, each with a calibrator."""
+@stored("fitted-classifier")
+@attrs.frozen(eq=False)
+class FittedClassifier:
+    """Fitted models with their calibration sets, and what turns scores into probabilities.
 
-    classes_: NDArray[Any]
-    _parts: list[Fold]
-    _calibrators: list[Calibrator]
-    _points: list[Calibrator | None]
-    _n_rows: int
-    _row_groups: IntArray | None
+    Attributes
+    ----------
+    classes : ndarray of shape (k,)
+    folds : tuple of Fold
+    calibrators : tuple of Calibrator
+        One for each fold.
+    point_calibrator : PooledCalibration or None
+        What makes the probability of the score by the whole model, for all folds; None: the
+        calibrators' own merge of their bounds does.
+    calibrate_on, calibrate_on_reason : str
+        Where the calibration scores came from, and why.
+    n_rows : int or None
+        How many rows ``fit`` was given; None: not known.
+    row_groups : ndarray of shape (n_rows,) or None
+        The group of each, where some were given.
+    by : CalibratedGroups or None
+        Calibrators of groups of objects.
+    shift : ShiftedPrior or None
+        Class frequencies that were set; None: those of the calibration examples.
+    """
 
-    @property
-    def estimator_(self) -> Any:
-        """The fitted model."""
-        return self._only("estimator", [part.estimator for part in self._fitted()])
+    classes: NDArray[Any] = attrs.field(validator=labels)
+    folds: tuple[Fold, ...] = attrs.field(validator=instance_of(tuple))
+    calibrators: tuple[Calibrator, ...] = attrs.field(validator=instance_of(tuple))
+    point_calibrator: PooledCalibration | None = attrs.field(
+        validator=optional(instance_of(PooledCalibration))
+    )
+    calibrate_on: str = attrs.field(validator=instance_of(str))
+    calibrate_on_reason: str = attrs.field(validator=instance_of(str))
+    n_rows: int | None = attrs.field(default=None, validator=optional(number(1, integer=True)))
+    row_groups: IntArray | None = attrs.field(
+        default=None, validator=optional(array(None, kinds="i", low=0))
+    )
+    by: CalibratedGroups | None = attrs.field(
+        default=None, validator=optional(instance_of(CalibratedGroups))
+    )
+    shift: ShiftedPrior | None = attrs.field(
+        default=None, validator=optional(instance_of(ShiftedPrior))
+    )
 
-    @property
-    def estimators_(self) -> list[Any]:
-        """The fitted models, one a fold."""
-        return [part.estimator for part in self._fitted()]
+    def __attrs_post_init__(self) -> None:
+        """Refuse models, calibration examples and calibrators that do not belong together."""
+        folds, n_features = self.folds, None
+        require(folds, "folds must be one or more")
+        require(len(folds) == len(self.calibrators), "calibrators must be as many as folds")
+        for number_, (fold, calibrator) in enumerate(zip(folds, self.calibrators, strict=True)):
+            require(isinstance(fold, Fold), "folds must be Folds")
+            require(isinstance(calibrator, Calibrator), "calibrators must be Calibrators")
+            self._check_same(calibrator.classes_)
+            fold.check_classes(len(self.classes))
+            n = len(fold.codes)
+            require(calibrator._n_given == n, f"a calibrator must be of {n} examples")
+            drawn = getattr(fold.scorer, "n_examples", n)
+            require(drawn == n, f"a scorer must leave out one of {n} examples")
+            self._check_same(getattr(fold.scorer, "classes", self.classes))
+            own = getattr(fold.estimator, "n_features_in_", None)
+            n_features = own if number_ == 0 else n_features
+            require(own == n_features, f"n_features_in_ must be {n_features} in every fold")
+            if fold.rows is not None:
+                require(self.n_rows is not None, "n_rows must be known where folds have rows")
+                check_array(fold.rows, "rows", (n,), "i", 0, (self.n_rows or 1) - 1)
+        if self.point_calibrator is not None:
+            self._check_same(self.point_calibrator.classes_)
+        if self.row_groups is not None:
+            require(len(self.row_groups) == self.n_rows, "row_groups must be of every row")
+        if self.by is not None:
+            self.by.check_folds(folds, self.classes)
+        if self.shift is not None:
+            require(len(self.shift.shares) == len(self.classes), "shares must be of every class")
 
-    @property
-    def calibrator_(self) -> Calibrator:
-        """The fitted calibrator."""
-        self._fitted()
-        return cast("Calibrator", self._only("calibrator", self._calibrators))
+    def _check_same(self, classes: Any) -> None:
+        require(same_labels(classes, self.classes), "classes must be the same everywhere")
 
-    @property
-    def calibrators_(self) -> list[Calibrator]:
-        """The fitted calibrators, one a fold."""
-        self._fitted()
-        return self._calibrators
+    @classmethod
+    def calibrate(
+        cls,
+        settings: Settings,
+        classes: NDArray[Any],
+        folds: Sequence[Fold],
+        calibrate_on: str,
+        reason: str,
+        *,
+        grouping: Grouping | None = None,
+        **known: Any,
+    ) -> Self:
+        """Fit a calibrator to each fold, and to each group of objects in it.
 
-    @property
-    def point_calibrator_(self) -> Calibrator:
-        """The fitted map from scores to probabilities, one for all folds."""
-        self._fitted()
-        if self._points[0] is None:
-            raise AttributeError(
-                'a CalibratedClassifier has a point calibrator with merge="pooled"'
-            )
-        return self._points[0]
+        Parameters
+        ----------
+        settings : Settings
+        classes : ndarray of shape (k,)
+        folds : sequence of Fold
+        calibrate_on, reason : str
+        grouping : Grouping, optional
+            Groups that are calibrated each by itself; every fold has the group of each example.
+        **known
+            ``n_rows``, ``row_groups`` and ``shift``.
 
-    @property
-    def calibration_scores_(self) -> FloatArray:
-        """The calibration scores, (n_calibration,) or (n_calibration, k), fold after fold."""
-        parts = self._fitted()
-        return parts[0].scores if len(parts) == 1 else np.concatenate([p.scores for p in parts])
-
-    @property
-    def calibration_y_(self) -> NDArray[Any]:
-        """The labels of the calibration examples, (n_calibration,), fold after fold."""
-        labels: NDArray[Any] = self.classes_[np.concatenate([p.codes for p in self._fitted()])]
-        return labels
-
-    @property
-    def oob_probability_(self) -> FloatArray:
-        """Probabilities of the rows given to ``fit``, each without its own label, (n, k).
-
-        Each row is scored by models that did not see it: by the members of the ensemble that left
-        it out of bag, the model of the fold that it was left out of, or the model that it was held
-        out from or that is frozen. The calibrator answers without the row's label, and without
-        its group (Venn and Venn–Abers leave it out exactly, others are fitted again five times).
-        NaN for rows that no such model scored, such as those that a held-out part left for
-        training. Computed at each access.
+        Raises
+        ------
+        ValueError
+            If the method does not take such scores.
+        TypeError
+            If the method cannot do what the source asks of it, or a fold lacks the groups.
         """
-        return self._of_training_rows()[1]
+        settings.check_calibrator(folds)
 
-    @property
-    def oob_multiprobability_(self) -> Multiprobability:
-        """Bounds of the rows given to ``fit``, each without its own label: see the probability."""
-        bounds, _ = self._of_training_rows()
-        if bounds is None:
-            raise AttributeError(no_bounds(self.calibrators_[0]))
-        return bounds
-
-    @property
-    def feature_importances_(self) -> FloatArray:
-        """The estimator's own importance of each column, (d,); the mean over several models."""
-        each = [feature_importances(part.estimator) for part in self._fitted()]
-        mean: FloatArray = np.mean(each, axis=0)
-        return mean
-
-    def _of_training_rows(self) -> tuple[Multiprobability | None, FloatArray]:
-        parts = self._fitted()
-        if self.__dict__.get("calibrate_on_") == "training":
-            raise AttributeError(
-                'a model with calibrate_on="training" has seen every row: it predicts no training '
-                'row honestly; use calibrate_on="oob" or "cv"'
+        def calibrator_of(fold: Fold) -> Calibrator:
+            return settings.calibrator_for(fold.estimator).fit(
+                fold.scores, classes[fold.codes], sample_weight=fold.weight, classes=classes
             )
-        if "_n_rows" not in self.__dict__ or any(part.rows is None for part in parts):
-            raise AttributeError(
-                "this model does not know which of the rows given to fit its calibration examples "
-                "are: it was saved by an earlier version, or its source does not say (Fold.rows)"
-            )
-        return self._predict_training_rows()
 
-    def _predict_training_rows(self) -> tuple[Multiprobability | None, FloatArray]:
-        return predict_training_rows(
-            self._parts,
-            self._calibrators,
-            self._points,
-            self.classes_,
-            self._n_rows,
-            self._row_groups,
+        calibrators = [calibrator_of(fold) for fold in folds]
+        examples = CalibrationExamples.of(folds)
+        # What scores are is known here, and not guessed from those at hand.
+        proba = all(hasattr(fold.estimator, "predict_proba") for fold in folds)
+        point = None
+        if settings.pooled:
+            # One pool for the scores of all folds is better than one per fold (docs/defaults.md).
+            point = PooledCalibration(on="probabilities" if proba else "logits").fit(
+                examples.scores,
+                classes[examples.codes],
+                sample_weight=examples.weight,
+                classes=classes,
+            )
+        groups = None
+        if grouping is not None:
+            groups = calibrate_groups(grouping, folds, classes, calibrator_of, point)
+        return cls(
+            classes,
+            tuple(folds),
+            tuple(calibrators),
+            point,
+            calibrate_on,
+            reason,
+            by=groups,
+            **known,
         )
 
-    def _check_loaded_rows(self) -> None:
-        """Refuse rows that there are none of; older files say nothing of them."""
-        if "_n_rows" not in self.__dict__:
-            expect(all(part.rows is None for part in self._parts), "_n_rows must be there")
-            return
-        n = self._n_rows
-        expect_number(n, "_n_rows", 1, integer=True)
-        if self._row_groups is not None:
-            expect_array(self._row_groups, "_row_groups", (n,), "i", 0)
-        for part in self._parts:
-            if part.rows is not None:
-                expect_array(part.rows, "rows", (len(part.codes),), "i", 0, n - 1)
+    @property
+    def prior(self) -> FloatArray:
+        """The class frequencies (k,) that probabilities are for."""
+        if self.shift is not None:
+            return self.shift.shares
+        examples = CalibrationExamples.of(self.folds)
+        return class_shares(examples.codes, examples.weight, len(self.classes))
 
-    def _fitted(self) -> list[Fold]:
-        if "_parts" not in self.__dict__:
-            raise AttributeError("a CalibratedClassifier has this after fit")
-        return self._parts
-
-    def _only(self, name: str, things: list[Any]) -> Any:
-        if len(things) != 1:
-            raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
-        return things[0]
+    def sub_models(self, X: Any) -> Iterable[SubModel]:
+        """Return what calibrates the rows of X, for each set of rows with the same calibrators."""
+        points = (self.point_calibrator,) * len(self.folds)
+        everything = SubModel(None, self.folds, self.calibrators, points)
+        if self.by is None or not _num_samples(X):
+            return (everything,)
+        return self.by.sub_models(everything, X, _num_samples(X))

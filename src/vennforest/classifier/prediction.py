@@ -1,4 +1,4 @@
-"""From fitted parts to predictions: draws are averaged, folds are merged."""
+"""From what fitting made, and rows, to predictions: samples are averaged, folds are merged."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
 from vennforest.calibrators.core.bounded import has_bounds, merged, takes_joined
+from vennforest.classifier.fitted import FittedClassifier
+from vennforest.groups.cells import SubModel
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
 from vennforest.sources import Fold, Joined, SampledScores, whole_scores
@@ -22,40 +24,38 @@ Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
 
 
-def predict_parts(
-    parts: Sequence[Fold],
-    calibrators: Sequence[Any],
-    points: Sequence[Any],
-    classes: NDArray[Any],
-    X: Any,
-    bounds: bool = True,
-    factors: FloatArray | None = None,
-) -> Prediction:
-    """Return what parts with their calibrators predict of the rows of X.
+def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction:
+    """Return what a fitted classifier predicts of the rows of X.
 
     Parameters
     ----------
-    parts : sequence of Fold
-    calibrators : sequence of Calibrator
-        One a part.
-    points : sequence of Calibrator or None
-        For each part what makes its probability of the scores by the whole model; None: the
-        calibrator's own merge of its bounds does.
-    classes : ndarray of shape (k,)
+    fitted : FittedClassifier
     X : array-like of shape (n, d)
     bounds : bool
         Whether bounds are wanted; without them less may have to be done.
-    factors : ndarray of shape (k,), optional
-        What the odds of the classes are multiplied by: see `vennforest.prior`.
 
     Returns
     -------
     (Multiprobability or None, ndarray of shape (n, k))
-        Of several parts the means; bounds widened where needed to hold the probability.
+        Of several folds the means; bounds widened where needed to hold the probability.
     """
+    factors = None if fitted.shift is None else fitted.shift.factors
+    return put_together(
+        [
+            (sub.rows, _predict_sub_model(sub, fitted.classes, sub.of(X), bounds, factors))
+            for sub in fitted.sub_models(X)
+        ]
+    )
+
+
+def _predict_sub_model(
+    sub: SubModel, classes: NDArray[Any], X: Any, bounds: bool, factors: FloatArray | None
+) -> Prediction:
+    """Return the mean prediction over folds of rows that have the same calibrators."""
+    calibrators, points = sub.calibrators, sub.points
     results = [
-        _predict_part(part, calibrator, point, classes, X, bounds, factors)
-        for part, calibrator, point in zip(parts, calibrators, points, strict=True)
+        _predict_fold(fold, calibrator, point, classes, X, bounds, factors)
+        for fold, calibrator, point in zip(sub.folds, calibrators, points, strict=True)
     ]
     every = [found for found, *_ in results if found is not None]
     p = results[0][2]
@@ -81,8 +81,8 @@ def predict_parts(
     return Multiprobability(lower, upper, classes).widen(p), p
 
 
-def _predict_part(
-    part: Fold,
+def _predict_fold(
+    fold: Fold,
     calibrator: Any,
     point: Any,
     classes: NDArray[Any],
@@ -90,21 +90,21 @@ def _predict_part(
     bounds: bool,
     factors: FloatArray | None,
 ) -> tuple[Multiprobability | None, Multiprobability | None, FloatArray]:
-    """Return the means of bounds, of shifted bounds and of probabilities over a part's draws."""
-    partial = getattr(part.scorer, "partial", False)
-    if point is not None and not bounds and (partial or _few(part)):
-        return None, None, _point(part, point, X, None)
+    """Return the means of bounds, of shifted bounds and of probabilities over a fold's samples."""
+    partial = getattr(fold.scorer, "partial", False)
+    if point is not None and not bounds and (partial or _few(fold)):
+        return None, None, _point(fold, point, X, None)
     total = 0
     sums: list[FloatArray] = []
     scores: FloatArray = np.empty(0)
-    for scores, left_out, samples, joined in part.scorer.sampled_scores(X):
+    for scores, left_out, samples, joined in fold.scorer.sampled_scores(X):
         if point is not None and not bounds:
             break
         if has_bounds(calibrator):
-            found = _bounds(calibrator, scores, left_out, joined, part.groups, classes)
+            found = _bounds(calibrator, scores, left_out, joined, fold.groups, classes)
             answer = [found.lower, found.upper]
             if factors is not None:
-                # Each draw by itself: a mean of shifted bounds is unbiased, a shifted mean is not.
+                # One by one: a mean of shifted bounds is unbiased, a shifted mean is not.
                 moved = shift_bounds(found, factors)
                 answer += [moved.lower, moved.upper]
             if point is None:
@@ -116,27 +116,27 @@ def _predict_part(
         sums = answer if not sums else [s + a for s, a in zip(sums, answer, strict=True)]
         total += samples
     means = sums if total == 1 else [s / total for s in sums]
-    p = means.pop() if point is None else _point(part, point, X, None if partial else scores)
+    p = means.pop() if point is None else _point(fold, point, X, None if partial else scores)
     if not means:
         return None, None, p
     found = Multiprobability(means[0], means[1], classes)
     return found, found if factors is None else Multiprobability(means[2], means[3], classes), p
 
 
-def _few(part: Fold) -> bool:
-    return bool(getattr(part.scorer, "small_ensemble", False))
+def _few(fold: Fold) -> bool:
+    return bool(getattr(fold.scorer, "small_ensemble", False))
 
 
-def _point(part: Fold, point: Any, X: Any, of_all: FloatArray | None) -> FloatArray:
-    """Return what the point's map says of the rows, whose scores by the whole model may be known.
+def _point(fold: Fold, point: Any, X: Any, of_all: FloatArray | None) -> FloatArray:
+    """Return what the point calibrator makes of rows, whose scores by all members may be known.
 
     With few trees: the geometric mean over scores by subforests of out-of-bag size, normalised.
     Subforests that are certain of different classes leave something to each.
     """
-    if not _few(part):
-        p: FloatArray = point.predict_proba(whole_scores(part, X) if of_all is None else of_all)
+    if not _few(fold):
+        p: FloatArray = point.predict_proba(whole_scores(fold, X) if of_all is None else of_all)
         return p
-    scorer: Any = part.scorer
+    scorer: Any = fold.scorer
     every = [point.predict_proba(scores) for scores in scorer.point_scores(X)]
     logs = [np.log(np.maximum(each, SMALLEST)) for each in every]
     means = np.exp(np.mean(logs, axis=0))
@@ -172,7 +172,7 @@ class _Recorded:
 
     taken: list[SampledScores]
     of_all: FloatArray
-    of_parts: list[FloatArray]
+    of_subforests: list[FloatArray]
 
     partial = True
 
@@ -188,11 +188,11 @@ class _Recorded:
     @property
     def small_ensemble(self) -> bool:
         """Whether a point takes scores by subforests."""
-        return bool(self.of_parts)
+        return bool(self.of_subforests)
 
     def point_scores(self, X: Any) -> list[FloatArray]:
         """Return the scores by subforests; the rows do not count."""
-        return self.of_parts
+        return self.of_subforests
 
     def whole(self, X: Any) -> FloatArray:
         """Return the scores by the whole model; the rows do not count."""
@@ -243,22 +243,17 @@ def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
     ValueError
         If the models do not share their estimators.
     """
-    first = models[0]._fitted()
-    if any(model._fitted() is not first for model in models):
+    every = [model._state for model in models]
+    if any(fitted.folds is not every[0].folds for fitted in every):
         raise ValueError("models must share their estimators, got models that were fitted apart")
     pieces: list[list[Piece]] = [[] for _ in models]
-    for subs in zip(*(model._sub_models(X) for model in models), strict=True):
+    for subs in zip(*(fitted.sub_models(X) for fitted in every), strict=True):
         rows = subs[0].of(X)
-        parts = [replace(part, scorer=_Recorded.of(part.scorer, rows)) for part in subs[0].parts]
-        for model, sub, own in zip(models, subs, pieces, strict=True):
-            made = predict_parts(
-                parts,
-                sub.calibrators,
-                sub.points,
-                model.classes_,
-                rows,
-                factors=getattr(model, "_factors", None),
-            )
+        folds = [replace(fold, scorer=_Recorded.of(fold.scorer, rows)) for fold in subs[0].folds]
+        for fitted, sub, own in zip(every, subs, pieces, strict=True):
+            factors = None if fitted.shift is None else fitted.shift.factors
+            recorded = sub._replace(folds=folds)
+            made = _predict_sub_model(recorded, fitted.classes, rows, True, factors)
             own.append((sub.rows, made))
     return [put_together(own) for own in pieces]
 
@@ -290,38 +285,86 @@ def put_together(pieces: Sequence[Piece]) -> Prediction:
     )
 
 
-def confidence_of_parts(
-    parts: Sequence[Fold],
-    classes: NDArray[Any],
-    X: Any,
-    level: float,
-    simultaneous: bool,
-    factors: FloatArray | None,
+def predict_confidence(
+    fitted: FittedClassifier, X: Any, level: float, simultaneous: bool
 ) -> ConfidenceIntervals:
-    """Return confidence intervals for the share of every class from the scores of one part.
+    """Return confidence intervals for the frequency of every class from the scores of one model.
 
     Raises
     ------
     ValueError
         If there is a model per fold, whose scores do not compare, or examples have weights.
     """
-    if len(parts) != 1:
+    factors = None if fitted.shift is None else fitted.shift.factors
+    made = [
+        (
+            sub.rows,
+            _confidence_of_folds(
+                sub.folds, fitted.classes, sub.of(X), level, simultaneous, factors
+            ),
+        )
+        for sub in fitted.sub_models(X)
+    ]
+    found = made[0][1]
+    if made[0][0] is None:
+        return found
+    back = np.argsort(np.concatenate([rows for rows, _ in made if rows is not None]))
+    lower, upper = (
+        np.concatenate([getattr(one, end) for _, one in made])[back] for end in ("lower", "upper")
+    )
+    return replace(found, lower=lower, upper=upper)
+
+
+def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
+    """Return what the maps make of their own calibration examples, (n, k), fold after fold."""
+    every = [
+        (calibrator if fitted.point_calibrator is None else fitted.point_calibrator).predict_proba(
+            fold.scores
+        )
+        for fold, calibrator in zip(fitted.folds, fitted.calibrators, strict=True)
+    ]
+    if fitted.by is not None:
+        for fold, grouped, p in zip(fitted.folds, fitted.by.folds, every, strict=True):
+            mine = grouped.of_group[np.asarray(fold.by)]
+            for number, cell in enumerate(grouped.cells):
+                rows = np.flatnonzero(mine == number)
+                if len(rows):
+                    p[rows] = cell.map.predict_proba(fold.scores[rows])
+    return np.concatenate(every)
+
+
+def _confidence_of_folds(
+    folds: Sequence[Fold],
+    classes: NDArray[Any],
+    X: Any,
+    level: float,
+    simultaneous: bool,
+    factors: FloatArray | None,
+) -> ConfidenceIntervals:
+    """Return confidence intervals for the share of every class from the scores of one fold.
+
+    Raises
+    ------
+    ValueError
+        If there is a model per fold, whose scores do not compare, or examples have weights.
+    """
+    if len(folds) != 1:
         raise ValueError(
             "ensemble must be False for confidence intervals, which need one model for all "
-            f"scores, got {len(parts)} models"
+            f"scores, got {len(folds)} models"
         )
-    part = parts[0]
-    if part.weight is not None:
+    fold = folds[0]
+    if fold.weight is not None:
         raise ValueError(
             "sample_weight must be left out for confidence intervals, which count examples"
         )
-    scores = whole_scores(part, X)
-    if not len(part.codes):
+    scores = whole_scores(fold, X)
+    if not len(fold.codes):
         shape = (len(scores), len(classes))
         return ConfidenceIntervals(np.zeros(shape), np.ones(shape), classes, level)
     found = confidence_intervals(
-        part.scores,
-        classes[part.codes],
+        fold.scores,
+        classes[fold.codes],
         scores,
         level=level,
         classes=classes,

@@ -1,27 +1,41 @@
-"""The settings of a classifier: checked, and made into an estimator, a source and a calibrator."""
+"""What the parameters of a classifier mean: checked, and resolved once into a frozen value."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
+import attrs
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.utils import Tags, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
 from vennforest._validation import InputError, check_option
 from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, Venn
-from vennforest.calibrators.core.bounded import has_bounds, leaves_out, no_bounds
+from vennforest.calibrators.core.bounded import has_bounds, leaves_out
 from vennforest.calibrators.registry import METHODS, check_method, make_calibrator
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
-from vennforest.classifier.grouped import ByGroups
 from vennforest.forest.packed import Votes
 from vennforest.groups import Groups
-from vennforest.sources import Folds, Frozen, Holdout, OutOfBag, Source, Subforest, Training
+from vennforest.sources import (
+    Fold,
+    Folds,
+    Frozen,
+    Holdout,
+    OutOfBag,
+    Source,
+    Subforest,
+    Training,
+    TrainingData,
+    with_seed,
+)
+from vennforest.sources.choice import choose
+from vennforest.sources.hazards import check_training_data
+from vennforest.sources.out_of_bag import StepsError
 from vennforest.sources.pipelines import last_step, transformers_of
+from vennforest.sources.verification import BagsError
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
 """How bounds, or the scores that they are of, become one probability."""
@@ -33,124 +47,170 @@ OUT_OF_BAG: dict[str, Any] = {"subforest": "all", "votes": "soft", "n_draws": 1}
 """The parameters that only ``"oob"`` takes, with their defaults."""
 
 
-def has_bounds_of(model: Settings) -> bool:
-    """Return whether the method of a classifier gives bounds."""
-    method = model.method
+def method_has_bounds(method: Any) -> bool:
+    """Return whether a method, by name or as a calibrator, gives bounds."""
     known = METHODS.get(method) if isinstance(method, str) else None
     return has_bounds(method) or (known is not None and known.bounds)
 
 
-def bounds_unavailable_reason(model: Settings) -> str | None:
-    """Return why the method of a classifier gives no bounds, None if it does."""
-    return None if has_bounds_of(model) else no_bounds(model.method)
+def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
+    """Return the estimator to be trained, the default forest for None.
+
+    Raises
+    ------
+    TypeError
+        If it, or a step of a pipeline, is a class or cannot be fitted.
+    """
+    if estimator is None:
+        return RandomForestClassifier(n_estimators=300, n_jobs=n_jobs)
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise TypeError(
+            f"estimator must be a classifier (an instance, not fitted), got {estimator!r}"
+        )
+    for step in (*transformers_of(estimator), last_step(estimator)):
+        if isinstance(step, type):
+            raise TypeError(
+                "estimator must be a pipeline of instances, got the class "
+                f"{step.__name__}: use {step.__name__}()"
+            )
+    return estimator
 
 
-class Settings(ByGroups, BaseEstimator):
-    """What the parameters of a `CalibratedClassifier` mean."""
+@attrs.frozen(eq=False)
+class Settings:
+    """What the parameters of a `CalibratedClassifier` mean.
 
-    estimator: Any
-    method: str | Calibrator
+    Attributes
+    ----------
+    calibrator : Calibrator
+        Not fitted; with the merge that was asked for.
+    bounds : bool
+        Whether it gives lower and upper probabilities.
+    pooled : bool
+        Whether the probability comes from a pool of maps and not from the bounds.
+    calibrate_on, subforest, votes, holdout_size, cv, ensemble, n_draws, n_jobs
+        As given.
+    """
+
+    calibrator: Calibrator
+    bounds: bool
+    pooled: bool
     calibrate_on: CalibrateOn | Source
     subforest: Subforest
     votes: Votes
     holdout_size: float | int
     cv: Any
     ensemble: bool
-    merge: ClassifierMerge
     n_draws: int | Literal["all"]
     n_jobs: int | None
 
-    def _source(self, name: str) -> Source:
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """Return what the parameters of a classifier mean.
+
+        Raises
+        ------
+        ValueError
+            If a parameter has no such value.
+        """
+        _check_parameters(model)
+        bounds = method_has_bounds(model.method)
+        pooled = model.merge == "pooled" and bounds
+        if model.merge == "auto":
+            pooled = isinstance(model.method, str) and model.method == "venn-abers"
+        calibrator = make_calibrator(model.method)
+        if hasattr(calibrator, "merge"):
+            if pooled:
+                calibrator.set_params(merge="log")  # not asked; needs nothing fitted
+            elif model.merge != "auto":
+                calibrator.set_params(merge=model.merge)
+        same = ("calibrate_on", "holdout_size", "cv", "ensemble", "n_jobs", *OUT_OF_BAG)
+        return cls(calibrator, bounds, pooled, **{name: getattr(model, name) for name in same})
+
+    def source(self, name: str) -> Source:
         """Return the source of a name; splits behind bounds are not stratified."""
         if not isinstance(self.calibrate_on, str):
             return self.calibrate_on
         if name == "oob":
             return OutOfBag(self.subforest, self.votes, self.n_draws)
         if name == "holdout":
-            return Holdout(self.holdout_size, stratify=not has_bounds_of(self))
+            return Holdout(self.holdout_size, stratify=not self.bounds)
         if name in ("cv", "cv-forest"):
             return Folds(
                 self.cv,
                 self.ensemble,
-                stratify=not has_bounds_of(self),
+                stratify=not self.bounds,
                 share_trees=name == "cv-forest",
             )
         return Frozen() if name == "frozen" else Training()
 
-    def _get_estimator(self) -> Any:
-        if self.estimator is None:
-            return RandomForestClassifier(n_estimators=300, n_jobs=self.n_jobs)
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
-            raise TypeError(
-                f"estimator must be a classifier (an instance, not fitted), got {self.estimator!r}"
-            )
-        for step in (*transformers_of(self.estimator), last_step(self.estimator)):
-            if isinstance(step, type):
-                raise TypeError(
-                    "estimator must be a pipeline of instances, got the class "
-                    f"{step.__name__}: use {step.__name__}()"
-                )
-        return self.estimator
-
-    def _get_calibrator(self, model: Any) -> Calibrator:
+    def calibrator_for(self, model: Any) -> Calibrator:
         """Return an unfitted calibrator for the scores of a fitted model."""
-        calibrator = make_calibrator(self.method)
-        if hasattr(calibrator, "merge"):
-            if self._is_pooled():
-                calibrator.set_params(merge="log")  # not asked; needs nothing fitted
-            elif self.merge != "auto":
-                calibrator.set_params(merge=self.merge)
+        calibrator: Calibrator = clone(self.calibrator)
         decides = not hasattr(model, "predict_proba")
         if decides and isinstance(calibrator, Venn) and calibrator.taxonomy == "label":
             calibrator.set_params(taxonomy=LabelTaxonomy(boundary=0.0))
         return calibrator
 
-    def _is_pooled(self) -> bool:
-        """Tell whether the probability comes from a pool of maps and not from the bounds."""
-        if self.merge == "auto":
-            return isinstance(self.method, str) and self.method == "venn-abers"
-        return self.merge == "pooled" and has_bounds_of(self)
+    def check_calibrator(self, folds: Sequence[Fold]) -> None:
+        """Refuse a calibrator of a user's own that cannot do what its source asks of it.
 
-    def _check_calibrator(self) -> None:
-        """Refuse a calibrator of a user's own that cannot do what its source asks of it."""
-        calibrator = make_calibrator(self.method)
-        leave = any(getattr(part.scorer, "leaves_out", False) for part in self._parts)
-        if leave and has_bounds(calibrator) and not leaves_out(calibrator):
+        Raises
+        ------
+        TypeError
+            If it cannot leave examples out, and must.
+        """
+        leave = any(getattr(fold.scorer, "leaves_out", False) for fold in folds)
+        if leave and has_bounds(self.calibrator) and not leaves_out(self.calibrator):
             raise TypeError(
                 "method must take left_out in predict_multiprobability, as a BoundedCalibrator "
-                f'does, for subforest="exchangeable", got {type(calibrator).__name__}: use '
+                f'does, for subforest="exchangeable", got {type(self.calibrator).__name__}: use '
                 'subforest="all"'
             )
 
-    def _check_parameters(self) -> None:
-        if not isinstance(self.method, Calibrator):
-            check_method(self.method)
-        if not callable(getattr(self.calibrate_on, "folds", None)):
-            check_option(self.calibrate_on, CalibrateOn, "calibrate_on")
-        elif isinstance(self.calibrate_on, type):
-            name = self.calibrate_on.__name__
-            raise InputError(
-                f"calibrate_on must be an instance of a source, got {name}: use {name}()"
-            )
-        check_option(self.subforest, Subforest, "subforest")
-        check_option(self.votes, Votes, "votes")
-        check_option(self.merge, ClassifierMerge, "merge")
-        if self.by is not None:
-            Groups.of(self.by)
-        if not isinstance(self.ensemble, bool | np.bool_):
-            raise ValueError(f"ensemble must be a boolean, got {self.ensemble!r}")
-        draws = self.n_draws
-        if draws != "all" and not (isinstance(draws, Integral) and draws >= 1):
-            raise ValueError(f'n_draws must be an integer >= 1 or "all", got {draws!r}')
-        size = self.holdout_size
-        share = isinstance(size, Real) and not isinstance(size, Integral) and 0 < size < 1
-        if not share and not (isinstance(size, Integral) and size >= 1):
-            raise ValueError(
-                "holdout_size must be a share between 0 and 1 or a number of examples, "
-                f"got {size!r}"
+    def score(
+        self,
+        estimator: Any,
+        data: TrainingData,
+        random_state: np.random.RandomState,
+        splits: np.random.RandomState,
+    ) -> tuple[list[Fold], str, str]:
+        """Fit the models and score the calibration examples.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Not fitted, or frozen.
+        data : TrainingData
+        random_state : RandomState
+            Of the estimator's seeds, and of what is drawn for new objects.
+        splits : RandomState
+            Of splits.
+
+        Returns
+        -------
+        (list of Fold, str, str)
+            With the name of the source they came from, and why it was that, in a clause.
+        """
+        estimator = with_seed(estimator, random_state)
+        seed = int(random_state.randint(2**31 - 1))
+        name, why = choose(self.calibrate_on, estimator, data, self.cv, self.subforest)
+        check_training_data(estimator, data, name)
+
+        def folds(source: Source) -> list[Fold]:
+            return list(
+                source.folds(estimator, data, seed=seed, random_state=splits, n_jobs=self.n_jobs)
             )
 
-    def _warn_of_no_effect(self, source: str, why: str) -> None:
+        if self.calibrate_on != "auto" or name != "oob":
+            return folds(self.source(name)), name, why
+        try:
+            return folds(self.source("oob")), name, why
+        except (BagsError, StepsError) as error:
+            # Found out by looking at what was fitted, so that a fit is lost; never a guarantee.
+            return folds(self.source("cv")), "cv", error.reason
+
+    def warn_of_no_effect(self, source: str, why: str) -> None:
         """Warn of parameters that are not at their defaults and that the source does not take.
 
         A warning and no error: the answer is right without them, and a search over parameters
@@ -170,27 +230,27 @@ class Settings(ByGroups, BaseEstimator):
             have, them = ("has", "it") if len(given) == 1 else ("have", "them")
             warn(f"{named} {have} no effect with {where}. Leave {them} out")
 
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return who may be given which metadata: the estimator's fit, the splitter's split."""
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self._get_estimator(),
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-        )
 
-    def __sklearn_tags__(self) -> Tags:
-        """Take what the estimator takes."""
-        tags = super().__sklearn_tags__()
-        own = get_tags(self._get_estimator())
-        tags.input_tags.sparse = own.input_tags.sparse
-        tags.input_tags.allow_nan = own.input_tags.allow_nan
-        tags.input_tags.categorical = own.input_tags.categorical
-        tags.input_tags.string = own.input_tags.string
-        return tags
+def _check_parameters(model: Any) -> None:
+    draws, size = model.n_draws, model.holdout_size
+    if not isinstance(model.method, Calibrator):
+        check_method(model.method)
+    if not callable(getattr(model.calibrate_on, "folds", None)):
+        check_option(model.calibrate_on, CalibrateOn, "calibrate_on")
+    elif isinstance(model.calibrate_on, type):
+        name = model.calibrate_on.__name__
+        raise InputError(f"calibrate_on must be an instance of a source, got {name}: use {name}()")
+    check_option(model.subforest, Subforest, "subforest")
+    check_option(model.votes, Votes, "votes")
+    check_option(model.merge, ClassifierMerge, "merge")
+    if model.by is not None:
+        Groups.of(model.by)
+    if not isinstance(model.ensemble, bool | np.bool_):
+        raise ValueError(f"ensemble must be a boolean, got {model.ensemble!r}")
+    if draws != "all" and not (isinstance(draws, Integral) and int(draws) >= 1):
+        raise ValueError(f'n_draws must be an integer >= 1 or "all", got {draws!r}')
+    share = isinstance(size, Real) and not isinstance(size, Integral) and 0 < float(size) < 1
+    if not share and not (isinstance(size, Integral) and int(size) >= 1):
+        raise ValueError(
+            f"holdout_size must be a share between 0 and 1 or a number of examples, got {size!r}"
+        )

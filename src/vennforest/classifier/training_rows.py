@@ -1,9 +1,9 @@
-"""What a fitted classifier says of its training rows, each without its own label."""
+"""What a fitted classifier predicts of its training rows, each without its own label."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,21 +18,19 @@ from vennforest.calibrators.core.bounded import (
     leaves_out_groups,
     merged,
 )
+from vennforest.calibrators.group_correction import correction
+from vennforest.classifier.fitted import FittedClassifier
+from vennforest.classifier.prediction import Prediction
+from vennforest.groups.cells import CalibratedGroups, fold_of_cell
 from vennforest.multiprobability import Multiprobability
+from vennforest.prior import shift_bounds, shift_probabilities
 from vennforest.sources import Fold
 
 FOLDS = 5
 """A calibrator that cannot leave out a single example is fitted again without each of so many."""
 
 
-def predict_training_rows(
-    parts: Sequence[Fold],
-    calibrators: Sequence[Any],
-    points: Sequence[Any],
-    classes: NDArray[Any],
-    n: int,
-    groups: IntArray | None,
-) -> tuple[Multiprobability | None, FloatArray]:
+def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     """Return bounds and probabilities of the n rows given to ``fit``, each without its own label.
 
     A row has its calibration score, which the source has given it by a model that did not see it.
@@ -40,24 +38,95 @@ def predict_training_rows(
     calibrators are fitted again without the fifth of the examples that it is in. Several scores of
     one row are averaged after calibration.
 
-    Parameters
-    ----------
-    parts, calibrators, points, classes
-        As for ``predict_parts``; every part says which rows its examples are.
-    n : int
-    groups : ndarray of shape (n,) or None
-        The group of each row.
-
     Returns
     -------
     (Multiprobability or None, ndarray of shape (n, k))
         NaN for rows that calibrate nothing; None without bounds.
+
+    Raises
+    ------
+    AttributeError
+        If the models saw all rows, or it is not known which rows the examples are.
     """
-    own = [_Examples.of([part], classes, groups) for part in parts]
+    if fitted.calibrate_on == "training":
+        raise AttributeError(
+            'a model with calibrate_on="training" has seen every row: it predicts no training '
+            'row honestly; use calibrate_on="oob" or "cv"'
+        )
+    n = fitted.n_rows
+    if n is None or any(fold.rows is None for fold in fitted.folds):
+        raise AttributeError(
+            "this model does not know which of the rows given to fit its calibration examples "
+            "are: its source does not say (Fold.rows)"
+        )
+    folds, points = fitted.folds, [fitted.point_calibrator] * len(fitted.folds)
+    groups, classes = fitted.row_groups, fitted.classes
+    bounds, p = _predict_examples(folds, fitted.calibrators, points, classes, n, groups)
+    if fitted.by is not None:
+        bounds, p = _within_groups(fitted, fitted.by, n, bounds, p)
+    if fitted.shift is None:
+        return bounds, p
+    p = shift_probabilities(p, fitted.shift.factors)
+    return None if bounds is None else shift_bounds(bounds, fitted.shift.factors).widen(p), p
+
+
+def _within_groups(
+    fitted: FittedClassifier,
+    by: CalibratedGroups,
+    n: int,
+    bounds: Multiprobability | None,
+    of_all: FloatArray,
+) -> Prediction:
+    """Return what the calibrators of groups make of the rows; those of all groups made the rest."""
+    classes, pooled = fitted.classes, fitted.point_calibrator is not None
+    p = of_all.copy()
+    lower, upper = np.full((2, *p.shape), np.nan)
+    for group in range(len(by.grouping)):
+        cells = [
+            (fold, own.cells[own.of_group[group]])
+            for fold, own in zip(fitted.folds, by.folds, strict=True)
+            if own.of_group[group] >= 0
+        ]
+        if not cells:
+            continue
+        folds = [fold_of_cell(fold, cell) for fold, cell in cells]
+        mine = np.concatenate([f.rows[f.by == group] for f in folds if f.rows is not None])
+        none: list[Any] = [None] * len(folds)
+        calibrators = [cell.calibrator for _, cell in cells]
+        found, own_p = _predict_examples(folds, calibrators, none, classes, n, fitted.row_groups)
+        if found is not None:
+            lower[mine], upper[mine] = found.lower[mine], found.upper[mine]
+        if by.ridge is not None:
+            # The correction learns from the probability of each row without it, as it is asked.
+            given = [replace(fold, scores=_columns(of_all[fold.rows])) for fold in folds]
+            one = [correction(by.ridge)] * len(given)
+            own_p = _predict_examples(given, one, one, classes, n, fitted.row_groups)[1]
+        known = mine[~np.isnan(own_p[mine, 0])]
+        p[known] = own_p[known]
+    if bounds is None:
+        return None, p
+    made = Multiprobability(lower, upper, classes)
+    return (made.widen(p) if pooled or len(fitted.folds) > 1 else made), p
+
+
+def _columns(p: FloatArray) -> FloatArray:
+    return p[:, 1] if p.shape[1] == 2 else p
+
+
+def _predict_examples(
+    folds: Sequence[Fold],
+    calibrators: Sequence[Any],
+    points: Sequence[Any],
+    classes: NDArray[Any],
+    n: int,
+    groups: IntArray | None,
+) -> Prediction:
+    """Return the mean predictions of n rows over the calibration examples that they are."""
+    own = [_Examples.of([fold], classes, groups) for fold in folds]
     rows = np.concatenate([one.rows for one in own])
     bounds = [one.bounds(calibrator) for one, calibrator in zip(own, calibrators, strict=True)]
     if points[0] is not None:
-        p = _Examples.of(parts, classes, groups).proba(points[0], None)
+        p = _Examples.of(folds, classes, groups).proba(points[0], None)
     else:
         each = zip(own, calibrators, bounds, strict=True)
         p = np.concatenate([one.proba(calibrator, found) for one, calibrator, found in each])
@@ -82,7 +151,7 @@ def predict_training_rows(
 
 @dataclass(frozen=True)
 class _Examples:
-    """Calibration examples, and what calibrators say of each without it."""
+    """Calibration examples, and what calibrators make of each without it."""
 
     scores: FloatArray
     codes: IntArray
@@ -92,14 +161,14 @@ class _Examples:
     classes: NDArray[Any]
 
     @classmethod
-    def of(cls, parts: Sequence[Fold], classes: NDArray[Any], groups: IntArray | None) -> Self:
-        """Return the examples of some parts, one after another."""
-        weights = [np.ones(len(p.codes)) if p.weight is None else p.weight for p in parts]
-        rows = np.concatenate([p.rows for p in parts if p.rows is not None]).astype(np.intp)
+    def of(cls, folds: Sequence[Fold], classes: NDArray[Any], groups: IntArray | None) -> Self:
+        """Return the examples of some folds, one after another."""
+        weights = [np.ones(len(p.codes)) if p.weight is None else p.weight for p in folds]
+        rows = np.concatenate([p.rows for p in folds if p.rows is not None]).astype(np.intp)
         return cls(
-            np.concatenate([part.scores for part in parts]),
-            np.concatenate([part.codes for part in parts]).astype(np.intp),
-            np.concatenate(weights) if any(p.weight is not None for p in parts) else None,
+            np.concatenate([fold.scores for fold in folds]),
+            np.concatenate([fold.codes for fold in folds]).astype(np.intp),
+            np.concatenate(weights) if any(p.weight is not None for p in folds) else None,
             rows,
             # A splitter of a user's own may score a row twice: no copy of it stays behind.
             groups[rows] if groups is not None else rows if _repeats(rows) else None,
@@ -118,8 +187,8 @@ class _Examples:
             return found
         lower, upper = np.full((2, len(self.codes), len(self.classes)), np.nan)
         for fitted, held in self._refits(calibrator):
-            part = fitted.predict_multiprobability(self.scores[held])
-            lower[held], upper[held] = part.lower, part.upper
+            found = fitted.predict_multiprobability(self.scores[held])
+            lower[held], upper[held] = found.lower, found.upper
         return Multiprobability(lower, upper, self.classes)
 
     def proba(self, calibrator: Any, bounds: Multiprobability | None) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -14,14 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from vennforest._answers import Answers, first_refused, of_calibrator
-from vennforest._files import check_output, one_line, written_whole
+from vennforest._files import check_output, one_line
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier.prediction import Prediction
+from vennforest.commands.streams import STREAM, format_of, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.tables.scores import check_names, read_scores
 from vennforest.tables.stream import TableFile
-from vennforest.tables.write import output_format, table_writer
+from vennforest.tables.write import all_as_text, table_writer
 
 ROWS_AT_ONCE = 100_000
 """Rows that are calibrated together; the probabilities do not depend on it."""
@@ -64,11 +64,13 @@ def run(calibrator: Path, data: Path, output: Path, *, as_json: bool, **options:
     InputError
         If a file or option is not what it should be.
     """
-    with progress_bar("Rows") as progress:
-        done = apply_file(calibrator, data, output, progress=progress, **options)
+    if as_json and output == STREAM:
+        raise InputError("--json prints where the output would go: name a file with --output")
+    with progress_bar("Rows") as progress, input_file(data) as file:
+        done = apply_file(calibrator, file, output, progress=progress, **options)
     if as_json:
         print_json({**asdict(done), "output": str(output)})
-    elif sys.stderr.isatty():
+    elif output != STREAM:
         say(f"Wrote {output}: {done.n_rows:,} rows ({done.seconds:.0f} s)")
 
 
@@ -80,6 +82,7 @@ def apply_file(
     scores: Sequence[str] = (),
     carried: Sequence[str] = (),
     rows_at_once: int = ROWS_AT_ONCE,
+    no_formulas: bool = False,
     progress: Progress | None = None,
 ) -> Applied:
     """Calibrate every row of a table, and write its columns with the answers beside them.
@@ -92,13 +95,16 @@ def apply_file(
     path : Path
         A calibrator as JSON.
     data, output : Path
-        The output is written whole or not at all; its suffix decides the format.
+        The output is written whole or not at all; its suffix decides the format. ``-``: CSV on
+        standard output.
     scores : sequence of str
         The columns of scores; none: those named at ``calibrate``.
     carried : sequence of str
         The columns that the output begins with; none: all.
     rows_at_once : int
         Above zero.
+    no_formulas : bool
+        Whether text that a spreadsheet program would take for a formula gets an apostrophe.
     progress : callable, optional
         Called with the rows done and, where known, all of them.
 
@@ -109,8 +115,9 @@ def apply_file(
         the name of one that is added.
     """
     start = time.perf_counter()
-    how = output_format(output)
-    check_output(output, {"calibrator": path, "table of scores": data})
+    how = format_of(output, no_formulas)
+    if output != STREAM:
+        check_output(output, {"calibrator": path, "table of scores": data})
     if not path.is_file():
         raise InputError(f"there is no calibrator {path}")
     try:
@@ -119,7 +126,7 @@ def apply_file(
         raise InputError(f"{path} cannot be read: {one_line(error)}") from error
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(
             f"{path} holds no calibrator, which vennforest calibrate writes as JSON"
         ) from None
@@ -153,19 +160,22 @@ def apply_file(
     kinds = zip(carried, table.types(carried), strict=True)
     schema = pa.schema([*kinds, *answers.fields])
     sums, done = np.zeros(len(added) - 1), 0
-    with written_whole(output) as part, table_writer(part, how, schema) as writer:
+    safe = all_as_text if no_formulas else (lambda table: table)
+    written = safe(schema.empty_table()).schema
+    with output_file(output) as part, table_writer(part, how, written) as writer:
         for batch in table.batches(named, carried, rows_at_once, named):
             n = len(batch.rows)
             if n:
                 columns = [read_scores(batch.rows[name], name, table.place) for name in named]
                 arrays = answers.arrays(*_predict(calibrator, columns, done, named, table))
                 sums += [array.to_numpy().sum() for array in arrays[1:]]
-                writer.write_table(pa.Table.from_arrays([*batch.carried, *arrays], schema=schema))
+                rows = pa.Table.from_arrays([*batch.carried, *arrays], schema=schema)
+                writer.write_table(safe(rows))
             done += n
             if progress is not None:
                 progress(done, table.n_rows)
     mean = dict(zip(added[1:], (sums / max(done, 1)).tolist(), strict=True))
-    return Applied(done, schema.names, mean, time.perf_counter() - start)
+    return Applied(done, list(written.names), mean, time.perf_counter() - start)
 
 
 def _predict(

@@ -68,10 +68,10 @@ Keep = Annotated[
     ),
 ]
 Types = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        metavar="FILE",
-        help="What columns hold where a guess would be wrong, as JSON or TOML: "
+        metavar="TYPES",
+        help="What columns hold where a guess would be wrong, as JSON or a file of JSON or TOML: "
         '{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
         '"drop"}.',
     ),
@@ -94,6 +94,23 @@ Subforest = Annotated[
 Draws = Annotated[
     int,
     typer.Option(min=1, help="Draws over which bounds are averaged, with exchangeable or joined."),
+]
+NoFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--no-formulas",
+        help="Put an apostrophe before text in a .csv output that a spreadsheet program would "
+        "take for a formula.",
+    ),
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        "--missing",
+        metavar="MARKERS",
+        show_default=False,
+        help='Cells that stand for missing values, in all columns: "n.d.,-,-999".',
+    ),
 ]
 TABLE = "A table: CSV or TSV, Parquet, or Arrow."
 TARGET = "The column to predict."

@@ -21,6 +21,7 @@ from vennforest.calibrators.registry import check_method
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.settings import CalibrateOn, ClassifierMerge
 from vennforest.commands.measures import measures_said
+from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import busy, print_json, say
 from vennforest.persistence.model_file import write_model
 from vennforest.sources import Subforest
@@ -107,7 +108,8 @@ def fit_file(
     by: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
-    types: Path | None = None,
+    types: Path | str | None = None,
+    missing: Sequence[str] = (),
     guessed: Path | None = None,
     seed: int = 0,
     jobs: int | None = None,
@@ -128,8 +130,10 @@ def fit_file(
         Of the forest.
     drop, keep : sequence of str
         Columns to leave out, and to keep though they look like identifiers.
-    types : Path, optional
-        A file that says what columns hold.
+    types : Path or str, optional
+        What columns hold, in a file or as JSON.
+    missing : sequence of str
+        Cells that stand for missing values, in all columns.
     guessed : Path, optional
         Where to write what all columns are taken to hold, in the form of ``types``.
     note : callable
@@ -142,12 +146,13 @@ def fit_file(
     """
     start = time.perf_counter()
     options = _check_options(method, calibrate_on, merge, subforest, n_draws, by, jobs)
+    check_suffix(output, ".skops", "model file")
     check_output(output, {"table": data, "file of types": types})
     if guessed is not None:
         check_output(guessed, {"table": data, "model": output})
     declared = {} if types is None else read_types(types)
     table = split_target(
-        read_table(data, declared),
+        read_table(data, declared, missing),
         target,
         list(drop),
         name=data.name,
@@ -160,7 +165,7 @@ def fit_file(
         table.write_types(guessed)
     if by is not None:
         find_column(table.X, by)
-    model = _fit(table, options, trees, seed, jobs, note)
+    model = _fit(table, missing, options, trees, seed, jobs, note)
     columns = _columns_of(model)
     labels, counts = np.unique(table.y, return_counts=True)
     classes = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
@@ -214,6 +219,7 @@ def _check_options(
 
 def _fit(
     table: LabelledTable,
+    missing: Sequence[str],
     options: dict[str, Any],
     trees: int,
     seed: int,
@@ -223,7 +229,9 @@ def _fit(
     forest = RandomForestClassifier(n_estimators=trees, random_state=seed, n_jobs=jobs)
     folds = options["calibrate_on"] in ("cv", "cv-forest")
     model = CalibratedClassifier(
-        table_pipeline(forest, random_state=seed, types=table.types or None),
+        table_pipeline(
+            forest, random_state=seed, types=table.types or None, missing=list(missing) or None
+        ),
         **options,
         n_jobs=None if folds else jobs,
         random_state=seed,

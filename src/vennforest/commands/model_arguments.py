@@ -17,6 +17,8 @@ from vennforest.commands.arguments import (
     Json,
     Keep,
     Method,
+    Missing,
+    NoFormulas,
     Seed,
     Subforest,
     Trees,
@@ -62,6 +64,7 @@ def fit(
     drop: Drop = None,
     keep: Keep = None,
     types: Types = None,
+    missing: Missing = None,
     guessed: WriteTypes = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -73,6 +76,7 @@ def fit(
     Text, dates and missing cells are handled, in the same way when the model is used.
     """
     from vennforest.commands.fit import run
+    from vennforest.commands.terminal import names_in
 
     run(
         data,
@@ -89,6 +93,7 @@ def fit(
         drop=drop or [],
         keep=keep or [],
         types=types,
+        missing=names_in(missing or ""),
         guessed=guessed,
         seed=seed,
         jobs=jobs,
@@ -147,14 +152,7 @@ def predict(
             min=1, help="Rows held in memory at once; makes no difference to the predictions."
         ),
     ] = 20_000,
-    no_formulas: Annotated[
-        bool,
-        typer.Option(
-            "--no-formulas",
-            help="Put an apostrophe before text in a .csv output that a spreadsheet program would "
-            "take for a formula.",
-        ),
-    ] = False,
+    no_formulas: NoFormulas = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -21,11 +20,11 @@ from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
 from vennforest.classifier.prediction import predict_once
 from vennforest.commands.model_rows import read_model, rows_of
-from vennforest.commands.streams import STREAM, input_file, output_file
+from vennforest.commands.streams import STREAM, format_of, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.monitoring import Monitor, ProtectedClassifier
 from vennforest.tables.stream import Batch, TableFile
-from vennforest.tables.write import all_as_text, output_format, table_writer
+from vennforest.tables.write import all_as_text, table_writer
 
 ROWS_AT_ONCE = 20_000
 """Rows that are predicted together; the predictions do not depend on it."""
@@ -83,7 +82,7 @@ def run(model: Path, data: Path, output: Path, *, as_json: bool, **options: Any)
         say(f"Note: {note}")
     if as_json:
         print_json({**asdict(done), "output": str(output), "notes": notes})
-    elif sys.stderr.isatty() and output != STREAM:
+    elif output != STREAM:
         say(f"Wrote {output}: {done.n_rows:,} rows ({done.seconds:.0f} s)")
 
 
@@ -132,9 +131,7 @@ def predict_file(
         training.
     """
     start = time.perf_counter()
-    how = "csv" if output == STREAM else output_format(output)
-    if no_formulas and not how.startswith(("csv", "tsv")):
-        raise InputError(f"--no-formulas is for outputs of text, as .csv is, got {output.name!r}")
+    how = format_of(output, no_formulas)
     if output != STREAM:
         check_output(output, {"model": model_path, "table": data})
     model = read_model(model_path, trusted)

@@ -16,6 +16,7 @@ from vennforest.commands.arguments import (
     Jobs,
     Json,
     Keep,
+    Missing,
     Seed,
     Subforest,
     Trees,
@@ -98,6 +99,7 @@ def report(
     drop: Drop = None,
     keep: Keep = None,
     types: Types = None,
+    missing: Missing = None,
     guessed: WriteTypes = None,
     methods: Annotated[
         str | None,
@@ -116,6 +118,14 @@ def report(
             '\'{"observed class": {"decision": cost, …}, …}\', or a file of it, or of CSV.',
         ),
     ] = None,
+    rows: Annotated[
+        bool,
+        typer.Option(
+            "--rows",
+            help="List single rows with their values: the most uncertain, and the most confident "
+            "mistakes.",
+        ),
+    ] = False,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
     trees: Trees = 300,
     subforest: Subforest = "all",
@@ -130,8 +140,9 @@ def report(
     Of a table, random forests (or others) are trained and all methods compared by cross-validation;
     text, dates and missing cells are handled. With --probability or --model nothing is trained.
     """
-    from vennforest.commands.report import run
+    from vennforest.commands.report_run import run
     from vennforest.commands.report_table import Columns, Judged
+    from vennforest.commands.terminal import names_in
 
     run(
         data,
@@ -140,10 +151,13 @@ def report(
         as_json=as_json,
         example=example,
         test=test,
-        columns=Columns(groups, time, by or [], drop or [], keep or [], types),
+        columns=Columns(
+            groups, time, by or [], drop or [], keep or [], types, names_in(missing or "")
+        ),
         judged=Judged(probability or [], model, trusted or []),
         costs=costs,
         guessed=guessed,
+        rows=rows,
         estimator=estimator,
         positive=positive,
         methods=methods,

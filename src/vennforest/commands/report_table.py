@@ -31,8 +31,10 @@ class Columns:
     ----------
     groups, time : str or None
     by, drop, keep : list of str
-    types : Path or None
-        A file that says what columns hold.
+    types : Path, str or None
+        What columns hold, in a file or as JSON.
+    missing : list of str
+        Cells that stand for missing values.
     """
 
     groups: str | None = None
@@ -40,7 +42,8 @@ class Columns:
     by: Sequence[str] = ()
     drop: Sequence[str] = ()
     keep: Sequence[str] = ()
-    types: Path | None = None
+    types: Path | str | None = None
+    missing: Sequence[str] = ()
 
     def unused(self) -> list[str]:
         """Return those that are not to predict from: groups and time."""
@@ -127,10 +130,10 @@ def read_report_table(
     if target is None:
         raise InputError("name the column to predict with --target")
     types = {} if columns.types is None else read_types(columns.types)
-    frame = read_table(data, types)
+    frame = read_table(data, types, columns.missing)
     held = None
     if test is not None:
-        frame, held = _joined(frame, read_table(test, types), test)
+        frame, held = _joined(frame, read_table(test, types, columns.missing), test)
     for name in (*columns.unused(), *columns.by):
         find_column(frame, name)
     left = {*columns.unused(), *judged.probability} - {target}

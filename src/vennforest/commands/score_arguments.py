@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vennforest.commands.arguments import TABLE, Debug, Json, Method, app
+from vennforest.commands.arguments import TABLE, Debug, Json, Method, NoFormulas, app
 
 Rows = Annotated[
     int,
@@ -59,6 +59,15 @@ def calibrate(
             "or none; auto: of the log-odds where there are at least as many distinct scores."
         ),
     ] = "auto",
+    higher_is: Annotated[
+        str | None,
+        typer.Option(
+            "--higher-is",
+            show_default="likelier, and refused where the rows show the opposite",
+            help="What a higher score says of the second class: likelier, safer (such as credit "
+            "scores), or auto: what the rows show.",
+        ),
+    ] = None,
     rows_at_once: Rows = 200_000,
     as_json: Json = False,
     debug: Debug = False,
@@ -79,6 +88,7 @@ def calibrate(
         method=method,
         merge=merge,
         grid=grid,
+        higher_is=higher_is,
         rows_at_once=rows_at_once,
     )
 
@@ -91,11 +101,18 @@ def apply(
             metavar="CALIBRATOR", show_default=False, help="A file written by calibrate."
         ),
     ],
-    data: Annotated[Path, typer.Argument(metavar="SCORES", show_default=False, help=TABLE)],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="SCORES", show_default=False, help=f"{TABLE} -: standard input."),
+    ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The table to write: .csv, .parquet or .arrow."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The table to write: .csv, .tsv, .csv.gz, .parquet or .arrow. -: CSV on standard "
+            "output.",
         ),
     ] = Path("calibrated.csv"),
     scores: Annotated[
@@ -118,6 +135,7 @@ def apply(
         ),
     ] = None,
     rows_at_once: Rows = 100_000,
+    no_formulas: NoFormulas = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -137,4 +155,5 @@ def apply(
         scores=scores or [],
         carried=carried or [],
         rows_at_once=rows_at_once,
+        no_formulas=no_formulas,
     )

@@ -12,8 +12,14 @@ from typing import IO
 
 from vennforest._files import written_whole
 from vennforest._validation import InputError
+from vennforest.tables.write import output_format
 
 STREAM = Path("-")
+
+OTHERS = {
+    ".pkl", ".pickle", ".joblib", ".onnx", ".json", ".skops", ".csv", ".parquet", ".html", ".zip",
+}  # fmt: skip
+"""Suffixes that promise a format."""
 
 
 @contextmanager
@@ -42,6 +48,34 @@ def input_file(path: Path) -> Iterator[Path]:
             yield copy
         except InputError as error:
             raise InputError(str(error).replace(str(copy), "standard input")) from error
+
+
+def format_of(output: Path, no_formulas: bool = False) -> str:
+    """Return the format that a name stands for; standard output is CSV.
+
+    Raises
+    ------
+    InputError
+        If there is none, or formulas are to be text in a format that has no formulas.
+    """
+    how = "csv" if output == STREAM else output_format(output)
+    if no_formulas and not how.startswith(("csv", "tsv")):
+        raise InputError(f"--no-formulas is for outputs of text, as .csv is, got {output.name!r}")
+    return how
+
+
+def check_suffix(output: Path, wanted: str, what: str) -> None:
+    """Refuse a name that promises another format than the one that is written.
+
+    Raises
+    ------
+    InputError
+        If it ends as files of other formats do.
+    """
+    if output.suffix.lower() in OTHERS - {wanted}:
+        raise InputError(
+            f"the {what} must end in {wanted}, the format that is written, got {output.name!r}"
+        )
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,27 +19,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from vennforest._harmless import STEERING, harmless
+
 
 class Stopped(Exception):  # noqa: N818
     """The user stopped a command that has kept something; the message says what and where."""
-
-
-def harmless(text: str) -> str:
-    """Return text in which what could steer a terminal is written as an escape.
-
-    Control characters but line breaks and tabs, marks that turn the direction of writing, and
-    what is no text: a file, a model or a table may be called anything.
-    """
-    return _STEERING.sub(_escape, text)
-
-
-_TURNS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
-_STEERING = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNS}\ud800-\udfff]")
-
-
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found.group())
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
@@ -60,7 +43,7 @@ def print_json(summary: Any) -> None:
     """Print a summary for machines on stdout."""
     encoding = (sys.stdout.encoding or "utf-8").lower().replace("-", "")
     text = json.dumps(summary, indent=2, ensure_ascii=encoding != "utf8")
-    show(_STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
+    show(STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
 def names_in(text: str) -> list[str]:

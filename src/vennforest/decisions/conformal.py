@@ -192,7 +192,7 @@ def prediction_sets(
         assert total is not None
         return total.p_values(np.ones(len(total.below)))
 
-    pieces = [(sub.rows, values(sub.parts, sub.of(X))) for sub in model._sub_models(X)]
+    pieces = [(sub.rows, values(sub.folds, sub.of(X))) for sub in model._state.sub_models(X)]
     p = np.concatenate([values for _, values in pieces])
     if pieces[0][0] is not None:
         p = p[np.argsort(np.concatenate([rows for rows, _ in pieces]))]

@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.settings import Settings, resolve_estimator
 from vennforest.counts import ScoreCounts
 from vennforest.engines._workers import Labelled, Shipment, label_kind, read_labelled
 from vennforest.sources import Fold, Partitions, TrainingData, with_seed
@@ -107,7 +108,7 @@ def fit_partitions(
     source = _source(model)
     fitted: CalibratedClassifier = clone(model)
     random_state = check_random_state(model.random_state)
-    estimator = with_seed(fitted._get_estimator(), random_state)
+    estimator = with_seed(resolve_estimator(model.estimator, model.n_jobs), random_state)
     check_forest(estimator)
     seed = int(random_state.randint(2**31 - 1))
     reading = Reading(list(features), target)
@@ -137,13 +138,13 @@ def fit_partitions(
     part = Fold(forest, scores, codes, weight, scorer)
     fitted.set_params(calibrate_on=source)
     why = f"the forest is grown on {len(numbers)} partitions where they are"
-    return fitted._take(classes, [part], "Partitions", why)
+    return fitted._calibrate(classes, [part], "Partitions", why)
 
 
 def _source(model: CalibratedClassifier) -> Partitions:
     if not isinstance(model, CalibratedClassifier):
         raise InputError(f"model must be a CalibratedClassifier, got {type(model).__name__}")
-    model._check_parameters()
+    Settings.of(model)
     if model.by is not None:
         raise InputError("by must be left out where trees are grown on partitions of an engine")
     source = Partitions() if model.calibrate_on == "auto" else model.calibrate_on

@@ -14,6 +14,7 @@ from vennforest._files import check_output, files_of, one_line, written_whole
 from vennforest._validation import InputError, check_count
 from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
+from vennforest.calibrators.core.direction import HigherIs
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._sql import Statement, quoted
 
@@ -38,6 +39,7 @@ def calibrate(
     weight: str | None = None,
     classes: Sequence[Any] | None = None,
     grid: Grid = "auto",
+    higher_is: HigherIs = "likelier",
     memory_limit: str | None = None,
     threads: int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
@@ -66,6 +68,8 @@ def calibrate(
         On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
         methods that need all scores of an example together. None: every distinct score, of which
         there may be as many as rows.
+    higher_is : {"likelier", "safer", "auto"}, default="likelier"
+        What a higher score says of the second of two classes; "auto": what the data show.
     memory_limit : str, optional
         Of DuckDB, such as ``"4GB"``.
     threads : int, optional
@@ -104,7 +108,7 @@ def calibrate(
             raise InputError(f"{table.shown} must hold at least one row, got none")
         if weight is None:
             table.check_rows(int(sum(groups[0]["n"].to_pylist())))
-        return fitted_to(method, counting.of_groups(groups))
+        return fitted_to(method, counting.of_groups(groups), higher_is)
 
 
 def predict(
@@ -320,6 +324,7 @@ def _query(paths: Sequence[Path]) -> str:
     InputError
         If they are of several kinds, or one lacks a column.
     """
+    _refuse_case(paths[0])
     kinds = {"csv" if _is_text(path) else "parquet" for path in paths}
     if len(kinds) > 1:
         raise InputError("source must be files of one kind, got Parquet and CSV")
@@ -337,6 +342,33 @@ def _query(paths: Sequence[Path]) -> str:
         f"SELECT {columns} FROM "
         f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
     )
+
+
+def names_of(path: Path) -> list[str]:
+    """Return the columns of a file as they are written, which DuckDB takes for unlike case too."""
+    if _is_text(path):
+        from vennforest.tables.text import text_format
+
+        return text_format(path).names
+    return _columns_of([path])
+
+
+def differing_by_case(names: Sequence[str]) -> list[str]:
+    """Return the first columns whose names differ by case alone."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(name.lower(), []).append(name)
+    return next((alike for alike in found.values() if len(alike) > 1), [])
+
+
+def _refuse_case(path: Path) -> None:
+    alike = differing_by_case(names_of(path))
+    if alike:
+        raise InputError(
+            f"the columns {' and '.join(map(repr, alike))} of {path} must differ by more than "
+            "case, which DuckDB does not tell apart: rename one, or use vennforest calibrate, "
+            "which reads such a table without DuckDB"
+        )
 
 
 def _literal(path: Path) -> str:

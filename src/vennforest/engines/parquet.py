@@ -19,7 +19,7 @@ import pyarrow as pa
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.counts.grid import sql_number
 from vennforest.engines._sql import is_finite, not_nan, quoted
-from vennforest.engines.duckdb import Files, opened
+from vennforest.engines.duckdb import Files, differing_by_case, opened
 from vennforest.tables.cells import Column
 from vennforest.tables.scores import (
     classes_of,
@@ -40,10 +40,10 @@ def parquet_columns(
 ) -> Iterator[ParquetColumns | None]:
     """Give the columns of a table, if DuckDB is installed and reads all of them as we do.
 
-    None: the table is no Parquet, DuckDB is not installed, or a column is one of text that says
-    numbers, of decimals, or of dates.
+    None: the table is no Parquet, DuckDB is not installed, two columns differ by case alone, or a
+    column is one of text that says numbers, of decimals, or of dates.
     """
-    if not table.parquet_files or not is_installed():
+    if not table.parquet_files or not is_installed() or differing_by_case(table.names):
         yield None
         return
     with opened(table.parquet_files, None, None, tempfile.gettempdir()) as files:

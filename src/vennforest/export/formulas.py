@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from functools import reduce, singledispatch
 from typing import Any, Literal
 
+import attrs
 import numpy as np
 
 from vennforest.calibrators.core.exports import CalibrationTable
@@ -121,12 +123,21 @@ def answer(calibrator: Calibrator, x: Term) -> dict[str, Term]:
     """
     grid: ScoreGrid | None = calibrator._fitted.grid
     middle = x if grid is None else _middle(grid, x)
+    if (at := calibrator._fitted.reversed_at) is not None:
+        return answer(_of_reversed(calibrator), (middle * -1.0 + at).keep())
     try:
         table = table_of(calibrator)
     except ValueError:
         return {"p": formula(calibrator, middle)}
     # The table knows the edges of the grid's cells.
     return _with_smooth(calibrator, x.language.look_up(table, x), middle)
+
+
+def _of_reversed(calibrator: Calibrator) -> Calibrator:
+    """Return a calibrator of the scores that another one has put on a grid and reversed."""
+    made = copy(calibrator)
+    made._fitted = attrs.evolve(calibrator._fitted, grid=None, reversed_at=None)
+    return made
 
 
 def _middle(grid: ScoreGrid, x: Term) -> Term:

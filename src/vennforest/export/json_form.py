@@ -138,6 +138,8 @@ def _reading(calibrator: Calibrator) -> dict[str, Any] | None:
     ``sigmoid``: the smooth estimate that is clipped into p0 and p1, or with Platt scaling is the
     answer.
     """
+    if calibrator._fitted.reversed_at is not None:
+        return None
     if len(calibrator.classes_) != 2:
         return None
     try:
@@ -209,6 +211,8 @@ def _encode(value: Any) -> Any:
     state = dict(state_of(value))
     if isinstance(value, Fitted):
         state = {"learnt": value.learnt.written(), "grid": value.grid}
+        if value.reversed_at is not None:
+            state["reversed_at"] = value.reversed_at
     return {"kind": kind, **{key: _encode(one) for key, one in state.items()}}
 
 
@@ -237,7 +241,8 @@ def _decode(value: Any, classes: NDArray[Any], depth: int = 0) -> Any:
     inner = np.arange(len(classes)) if issubclass(own, Calibrator) and depth else classes
     parts = {key: _decode(one, inner, depth + 1) for key, one in rest.items()}
     if own is Fitted:
-        require(parts.keys() == {"learnt", "grid"}, f"a {kind} has other parts")
+        own_parts = parts.keys() - {"reversed_at"}
+        require(own_parts == {"learnt", "grid"}, f"a {kind} has other parts")
         return Fitted(inner, **parts)
     return from_state(own, parts)
 

@@ -84,8 +84,8 @@ def to_onnx(model: CalibratedClassifier | Calibrator) -> Any:
     base, scores = _converted(estimator, model.n_features_in_)
     graph = _Graph()
     second = graph.gather(graph.node("Cast", scores, to=graph.kinds.DOUBLE), 1)
-    point = model._points[0]
-    found = _answers(model._calibrators[0], point, Term(graph, second))
+    point = model._state.point_calibrator
+    found = _answers(model._state.calibrators[0], point, Term(graph, second))
     return graph.model(found, [("X", [None, model.n_features_in_])], base)
 
 
@@ -117,7 +117,7 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
     """Return the one estimator that scores new rows, as scikit-learn would by itself."""
     if model.by is not None:
         raise InputError(f"model must calibrate all rows alike for ONNX, got by={model.by!r}")
-    parts = model._fitted()
+    parts = model._state.folds
     if len(parts) != 1:
         raise InputError(
             f"model must have one estimator for ONNX, got {len(parts)}: use ensemble=False, or "
@@ -131,12 +131,12 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
         )
     if model.votes != "soft":
         raise InputError(f'model must have votes="soft" for ONNX, got {model.votes!r}')
-    if getattr(scorer, "small_ensemble", False) and model._points[0] is not None:
+    if getattr(scorer, "small_ensemble", False) and model._state.point_calibrator is not None:
         raise InputError(
             "model must have more trees for ONNX: with few of them its probability is a mean over "
             'subforests; grow 20 or more, or use merge="smooth"'
         )
-    if getattr(model, "_factors", None) is not None:
+    if model._state.shift is not None:
         raise InputError("model must not have another prior for ONNX: use it before with_prior")
     estimator = model.estimator_
     while isinstance(estimator, FrozenEstimator):

@@ -42,6 +42,11 @@ def table_of(calibrator: Calibrator) -> CalibrationTable:
         raise ValueError(
             f"classes must be two for a table of scores, got {len(calibrator.classes_)}"
         )
+    if calibrator._fitted.reversed_at is not None:
+        raise ValueError(
+            "a table must be of scores that rise with the second class, got reversed ones "
+            '(higher_is="safer"): use to_sql, or reverse the scores before fitting'
+        )
     begins = _begins(calibrator)
     if begins is None:
         raise ValueError(

@@ -6,84 +6,82 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import attrs
 import numpy as np
+from attrs.validators import deep_iterable, instance_of, optional
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from vennforest._loaded import expect, expect_array, same_labels
+from vennforest._state import array, check_array, number, require, same_labels, stored
 from vennforest._validation import FloatArray, IntArray
 from vennforest._warn import warn
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.bounded import has_bounds
+from vennforest.calibrators.group_correction import GroupCorrection, choose_ridge
 from vennforest.groups.labels import Grouping
 from vennforest.multiprobability import Multiprobability
-from vennforest.sources import Fold, Joined, SampledScores, whole_scores
+from vennforest.sources import CalibrationExamples, Fold, Joined, SampledScores, whole_scores
 from vennforest.sources.base import JoinedBlock
 
 
-@dataclass(frozen=True, eq=False)
+@stored("group-cell")
+@attrs.frozen(eq=False)
 class Cell:
     """Calibration examples of one group, or of several that are calibrated together.
 
     Attributes
     ----------
     rows : ndarray of shape (n_cell,)
-        Their numbers among the calibration examples of the part, increasing.
+        Their numbers among the calibration examples of the fold, increasing.
     calibrator : Calibrator
         Fitted to them.
     point : Calibrator or None
         What makes the probability of the score, where that is not the calibrator.
     """
 
-    rows: IntArray
+    rows: IntArray = attrs.field(validator=array(None, kinds="i", low=0))
     calibrator: Calibrator
     point: Calibrator | None
 
-    def check_loaded(self) -> None:
-        """Refuse a calibrator of other examples.
-
-        Raises
-        ------
-        ValueError
-            If it is.
-        """
-        expect_array(self.rows, "rows", (None,), "i", 0)
-        expect(len(self.rows) and (np.diff(self.rows) > 0).all(), "rows must increase")
-        expect(isinstance(self.calibrator, Calibrator), "calibrator must be a Calibrator")
-        expect(
+    def __attrs_post_init__(self) -> None:
+        """Refuse a calibrator of other examples."""
+        for one in (self.calibrator, self.point or self.calibrator):
+            require(isinstance(one, Calibrator), "calibrators must be Calibrators")
+        require(len(self.rows) and (np.diff(self.rows) > 0).all(), "rows must increase")
+        require(
             self.calibrator._n_given == len(self.rows), "calibrator must be of the cell's examples"
         )
-        expect(self.point is None or isinstance(self.point, Calibrator), "point must calibrate")
+
+    @property
+    def map(self) -> Calibrator:
+        """What makes the probability of a score."""
+        return self.calibrator if self.point is None else self.point
 
 
-@dataclass(frozen=True, eq=False)
+@stored("grouped-fold")
+@attrs.frozen(eq=False)
 class GroupedFold:
-    """The cells of one part.
+    """The cells of one fold.
 
     Attributes
     ----------
-    cells : list of Cell
+    cells : tuple of Cell
     of_group : ndarray of shape (g + 1,)
         Which cell calibrates each group, and last those that were not seen; -1: none.
     """
 
-    cells: list[Cell]
-    of_group: IntArray
+    cells: tuple[Cell, ...] = attrs.field(
+        validator=deep_iterable(instance_of(Cell), instance_of(tuple))
+    )
+    of_group: IntArray = attrs.field()
 
-    def check_loaded(self) -> None:
-        """Refuse cells that there are none of.
+    def __attrs_post_init__(self) -> None:
+        """Refuse cells that there are none of."""
+        require(self.cells, "cells must be one or more")
+        check_array(self.of_group, "of_group", (None,), "i", -1, len(self.cells) - 1)
 
-        Raises
-        ------
-        ValueError
-            If a group is calibrated by such.
-        """
-        expect(isinstance(self.cells, list) and self.cells, "cells must be a list of one or more")
-        expect(all(isinstance(cell, Cell) for cell in self.cells), "cells must be Cells")
-        expect_array(self.of_group, "of_group", (None,), "i", -1, len(self.cells) - 1)
-
-    def check_part(self, part: Fold, classes: NDArray[Any], grouping: Grouping) -> None:
-        """Refuse cells of another part, other classes or other groups.
+    def check_fold(self, fold: Fold, classes: NDArray[Any], grouping: Grouping) -> None:
+        """Refuse cells of another fold, other classes or other groups.
 
         Raises
         ------
@@ -91,17 +89,82 @@ class GroupedFold:
             If they are.
         """
         n_groups = len(grouping)
-        expect(len(self.of_group) == n_groups + 1, f"of_group must be of {n_groups} groups")
-        expect_array(part.by, "by", (len(part.codes),), "i", 0, n_groups - 1)
-        assert part.by is not None
-        cells, of_group = assign(part.by, part.weight, n_groups, grouping.groups.smallest)
-        expect(np.array_equal(of_group, self.of_group), "of_group must be that of the groups")
+        require(len(self.of_group) == n_groups + 1, f"of_group must be of {n_groups} groups")
+        check_array(fold.by, "by", (len(fold.codes),), "i", 0, n_groups - 1)
+        assert fold.by is not None
+        cells, of_group = assign(fold.by, fold.weight, n_groups, grouping.groups.smallest)
+        require(np.array_equal(of_group, self.of_group), "of_group must be that of the groups")
+        require(len(cells) == len(self.cells), "cells must be those of the groups")
         for cell, rows in zip(self.cells, cells, strict=True):
-            expect_array(cell.rows, "rows", (len(rows),), "i")
-            expect(np.array_equal(cell.rows, rows), "rows must be the examples of the groups")
+            require(np.array_equal(cell.rows, rows), "rows must be the examples of the groups")
             for calibrator in (cell.calibrator, cell.point):
                 known = classes if calibrator is None else calibrator.classes_
-                expect(same_labels(known, classes), "calibrators must be of the same classes")
+                require(same_labels(known, classes), "calibrators must be of the same classes")
+
+
+@stored("calibrated-groups")
+@attrs.frozen(eq=False)
+class CalibratedGroups:
+    """Groups of objects that are calibrated each by itself, in every fold.
+
+    Attributes
+    ----------
+    grouping : Grouping
+    folds : tuple of GroupedFold
+    ridge : float or None
+        How strongly the point calibrators of groups are shrunk towards that of all, in examples;
+        None: there are none.
+    """
+
+    grouping: Grouping = attrs.field(validator=instance_of(Grouping))
+    folds: tuple[GroupedFold, ...] = attrs.field(
+        validator=deep_iterable(instance_of(GroupedFold), instance_of(tuple))
+    )
+    ridge: float | None = attrs.field(validator=optional(number(0)))
+
+    def check_folds(self, folds: Sequence[Fold], classes: NDArray[Any]) -> None:
+        """Refuse groups of other folds.
+
+        Raises
+        ------
+        ValueError
+            If they are.
+        """
+        require(len(self.folds) == len(folds), "groups must be of every fold")
+        for fold, own in zip(folds, self.folds, strict=True):
+            own.check_fold(fold, classes, self.grouping)
+
+    def sub_models(self, everything: SubModel, X: Any, n: int) -> Iterator[SubModel]:
+        """Yield what calibrates the rows of X, for each set of rows with the same calibrators.
+
+        Warns
+        -----
+        UserWarning
+            If a row is of a group without calibration examples.
+        """
+        codes = self.grouping.codes(X, n)
+        cells = np.array([fold.of_group[codes] for fold in self.folds])
+        if (cells < 0).all(axis=0).any():
+            warn(
+                f"{int((cells < 0).all(axis=0).sum())} of {n} rows are of groups without "
+                "calibration examples: their bounds are 0 and 1, and their probabilities those of "
+                "the map of all groups together, of which nothing is promised here"
+            )
+        kinds, kind_of = np.unique(cells, axis=1, return_inverse=True)
+        for number_, kind in enumerate(kinds.T):
+            folds, calibrators, points = [], [], []
+            for f, cell in enumerate(kind):
+                fold, found = everything.folds[f], everything.calibrators[f]
+                if cell < 0:
+                    folds.append(_of_rows(fold, np.empty(0, np.intp)))
+                    calibrators.append(Vacuous(found) if has_bounds(found) else found)
+                    points.append(everything.points[f])
+                else:
+                    own = self.folds[f].cells[cell]
+                    folds.append(_of_rows(fold, own.rows))
+                    calibrators.append(own.calibrator)
+                    points.append(own.point)
+            yield SubModel(np.flatnonzero(kind_of.ravel() == number_), folds, calibrators, points)
 
 
 def assign(by: IntArray, weight: FloatArray | None, n_groups: int, smallest: int) -> Any:
@@ -144,84 +207,81 @@ def assign(by: IntArray, weight: FloatArray | None, n_groups: int, smallest: int
     return cells, of_group
 
 
-def grouped_part(
-    part: Fold,
+def calibrate_groups(
     grouping: Grouping,
-    fit: Callable[[Fold], tuple[Calibrator, Calibrator | None]],
-) -> GroupedFold:
-    """Return a part with a calibrator for every group.
+    folds: Sequence[Fold],
+    classes: NDArray[Any],
+    calibrator_of: Callable[[Fold], Calibrator],
+    point: Calibrator | None,
+) -> CalibratedGroups:
+    """Fit a calibrator to every cell of every fold, and correct the point calibrator for it.
 
     Parameters
     ----------
-    part : Fold
     grouping : Grouping
-    fit : callable
-        Takes the part of a cell; returns its calibrator and what makes its probability.
+    folds : sequence of Fold
+    classes : ndarray of shape (k,)
+    calibrator_of : callable
+        Takes a fold of a cell's examples alone; returns its calibrator.
+    point : Calibrator or None
+        The point calibrator of all groups together.
 
     Raises
     ------
     TypeError
-        If the source of the part does not tell which example is of which group.
+        If the source of a fold does not tell which example is of which group.
     """
-    if part.by is None:
+    if any(fold.by is None for fold in folds):
         raise TypeError(
             "calibrate_on must be a source that hands on the group of each calibration example "
             "(Fold.by, from TrainingData.by) for by, got one that does not"
         )
-    cells, of_group = assign(part.by, part.weight, len(grouping), grouping.groups.smallest)
-    return GroupedFold([Cell(rows, *fit(_of_rows(part, rows))) for rows in cells], of_group)
+    examples = CalibrationExamples.of(folds)
+    by = np.concatenate([fold.by for fold in folds if fold.by is not None])
+    weight = np.ones(len(by)) if examples.weight is None else examples.weight
+    ridge = None
+    if point is not None:
+        rows_of = [np.flatnonzero(by == group) for group in range(len(grouping))]
+        ridge = choose_ridge(point.predict_proba(examples.scores), examples.codes, weight, rows_of)
+    corrected: dict[tuple[int, ...], Calibrator] = {}
+
+    def correct(fold: Fold) -> Calibrator | None:
+        """Return the point calibrator of the groups in a cell, one for all folds."""
+        if point is None or ridge is None:
+            return None
+        groups = np.unique(np.asarray(fold.by))
+        key = tuple(groups.tolist())
+        if key not in corrected:
+            rows = np.flatnonzero(np.isin(by, groups))
+            corrected[key] = GroupCorrection(point, ridge).fit(
+                examples.scores[rows],
+                classes[examples.codes[rows]],
+                sample_weight=weight[rows],
+                classes=classes,
+            )
+        return corrected[key]
+
+    def calibrate(fold: Fold) -> GroupedFold:
+        assert fold.by is not None
+        cells, of_group = assign(fold.by, fold.weight, len(grouping), grouping.groups.smallest)
+        own = [(rows, _of_rows(fold, rows)) for rows in cells]
+        made = [Cell(rows, calibrator_of(one), correct(one)) for rows, one in own]
+        return GroupedFold(tuple(made), of_group)
+
+    return CalibratedGroups(grouping, tuple(map(calibrate, folds)), ridge)
 
 
 class SubModel(NamedTuple):
-    """Rows that are calibrated alike: which of X, and by what."""
+    """Rows that have the same calibrators: which of X, and what those are in each fold."""
 
     rows: IntArray | None  # None: all
-    parts: Sequence[Fold]
+    folds: Sequence[Fold]
     calibrators: Sequence[Any]
     points: Sequence[Any]
 
     def of(self, X: Any) -> Any:
         """Return these rows of X."""
         return X if self.rows is None else _safe_indexing(X, self.rows)
-
-
-def sub_models(
-    grouping: Grouping,
-    grouped: Sequence[GroupedFold],
-    everybody: SubModel,
-    X: Any,
-    n: int,
-) -> Iterator[SubModel]:
-    """Yield what calibrates the rows of X, for each set of rows that is calibrated alike.
-
-    Warns
-    -----
-    UserWarning
-        If a row is of a group without calibration examples.
-    """
-    codes = grouping.codes(X, n)
-    cells = np.array([part.of_group[codes] for part in grouped])
-    if (cells < 0).all(axis=0).any():
-        warn(
-            f"{int((cells < 0).all(axis=0).sum())} of {n} rows are of groups without calibration "
-            "examples: their bounds are 0 and 1, and their probabilities those of the map of all "
-            "groups together, of which nothing is promised here"
-        )
-    kinds, kind_of = np.unique(cells, axis=1, return_inverse=True)
-    for number, kind in enumerate(kinds.T):
-        parts, calibrators, points = [], [], []
-        for p, cell in enumerate(kind):
-            part, found = everybody.parts[p], everybody.calibrators[p]
-            if cell < 0:
-                parts.append(_of_rows(part, np.empty(0, np.intp)))
-                calibrators.append(Vacuous(found) if has_bounds(found) else found)
-                points.append(everybody.points[p])
-            else:
-                own = grouped[p].cells[cell]
-                parts.append(_of_rows(part, own.rows))
-                calibrators.append(own.calibrator)
-                points.append(own.point)
-        yield SubModel(np.flatnonzero(kind_of.ravel() == number), parts, calibrators, points)
 
 
 class Vacuous:
@@ -248,29 +308,29 @@ class Vacuous:
         return Multiprobability(np.zeros(shape), np.ones(shape), self.base.classes_)
 
 
-def cells_part(part: Fold, grouped: GroupedFold, group: int) -> Fold:
-    """Return a part that knows the calibration examples of one group's cell alone."""
-    return _of_rows(part, grouped.cells[grouped.of_group[group]].rows)
+def fold_of_cell(fold: Fold, cell: Cell) -> Fold:
+    """Return a fold with the calibration examples of one cell alone."""
+    return _of_rows(fold, cell.rows)
 
 
-def _of_rows(part: Fold, rows: IntArray) -> Fold:
-    """Return a part that knows some of its calibration examples alone."""
-    place = np.full(len(part.codes), -1, np.intp)
+def _of_rows(fold: Fold, rows: IntArray) -> Fold:
+    """Return a fold that knows some of its calibration examples alone."""
+    place = np.full(len(fold.codes), -1, np.intp)
     place[rows] = np.arange(len(rows))
-    if part.groups is not None and len(rows):
+    if fold.groups is not None and len(rows):
         # Who is left out takes everybody of its group along, in whatever cell they are.
-        first = np.full(int(part.groups.max()) + 1, -1, np.intp)
-        first[part.groups[rows][::-1]] = np.arange(len(rows))[::-1]
-        place = np.where(place < 0, first[part.groups], place)
+        first = np.full(int(fold.groups.max()) + 1, -1, np.intp)
+        first[fold.groups[rows][::-1]] = np.arange(len(rows))[::-1]
+        place = np.where(place < 0, first[fold.groups], place)
     return replace(
-        part,
-        scores=part.scores[rows],
-        codes=part.codes[rows],
-        weight=None if part.weight is None else part.weight[rows],
-        scorer=_Within(part, place),
-        groups=None if part.groups is None else part.groups[rows],
-        rows=None if part.rows is None else part.rows[rows],
-        by=None if part.by is None else part.by[rows],
+        fold,
+        scores=fold.scores[rows],
+        codes=fold.codes[rows],
+        weight=None if fold.weight is None else fold.weight[rows],
+        scorer=_Within(fold, place),
+        groups=None if fold.groups is None else fold.groups[rows],
+        rows=None if fold.rows is None else fold.rows[rows],
+        by=None if fold.by is None else fold.by[rows],
     )
 
 
@@ -278,31 +338,31 @@ def _of_rows(part: Fold, rows: IntArray) -> Fold:
 class _Within:
     """Scores for new objects where only some of the examples calibrate."""
 
-    part: Fold
+    fold: Fold
     place: IntArray
 
     @property
     def partial(self) -> bool:
         """Whether scores are by some of the members."""
-        return bool(getattr(self.part.scorer, "partial", False))
+        return bool(getattr(self.fold.scorer, "partial", False))
 
     @property
     def small_ensemble(self) -> bool:
         """Whether a point takes scores by subforests."""
-        return bool(getattr(self.part.scorer, "small_ensemble", False))
+        return bool(getattr(self.fold.scorer, "small_ensemble", False))
 
     def point_scores(self, X: Any) -> list[FloatArray]:
         """Return the scores of the rows of X by subforests."""
-        scores: list[FloatArray] = self.part.scorer.point_scores(X)  # type: ignore[attr-defined]
+        scores: list[FloatArray] = self.fold.scorer.point_scores(X)  # type: ignore[attr-defined]
         return scores
 
     def whole(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X by the whole model."""
-        return whole_scores(self.part, X)
+        return whole_scores(self.fold, X)
 
     def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
         """Yield the draws, with examples numbered among those that calibrate."""
-        for draw in self.part.scorer.sampled_scores(X):
+        for draw in self.fold.scorer.sampled_scores(X):
             left_out = draw.left_out
             if left_out is not None:
                 left_out = np.where(left_out < 0, -1, self.place[left_out])

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
 
+import attrs
 import numpy as np
+from attrs.validators import instance_of
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
-from vennforest._loaded import expect, expect_increasing
+from vennforest._state import check_increasing, require, stored
 from vennforest._validation import FloatArray, InputError, IntArray, check_count, is_frame
 
 Key = str | int | Callable[[Any], Any]
@@ -22,7 +23,8 @@ LARGEST_EXACT = 2.0**53
 """Integers from here on are not told apart as float64."""
 
 
-@dataclass(frozen=True)
+@stored("groups")
+@attrs.frozen
 class Groups:
     """How objects are put into groups that are calibrated each by itself.
 
@@ -62,16 +64,19 @@ class Groups:
             )
         check_count(self.smallest, "smallest", 0)
 
-    def check_loaded(self) -> None:
-        """Refuse what ``check`` refuses, and functions.
+    @classmethod
+    def from_state(cls, by: Any, smallest: Any) -> Self:
+        """Return what a file holds, in which there are no functions.
 
         Raises
         ------
         ValueError
-            If it is so.
+            If there is one, or ``check`` refuses.
         """
-        self.check()
-        expect(not callable(self.by), "by must be a column")
+        require(not callable(by), "by must be a column")
+        groups = cls(by, smallest)
+        groups.check()
+        return groups
 
     @classmethod
     def of(cls, by: Any) -> Groups:
@@ -81,7 +86,8 @@ class Groups:
         return groups
 
 
-@dataclass(frozen=True, eq=False)
+@stored("grouping")
+@attrs.frozen(eq=False)
 class Grouping:
     """The groups that were seen at ``fit``.
 
@@ -94,9 +100,20 @@ class Grouping:
         Whether rows without a label were seen: they are a group of their own, the last one.
     """
 
-    groups: Groups
+    groups: Groups = attrs.field(validator=instance_of(Groups))
     values: NDArray[Any]
-    missing: bool
+    missing: bool = attrs.field(validator=instance_of(bool))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse labels that are not sorted, or of another kind."""
+        require(
+            type(self.values) is np.ndarray
+            and self.values.ndim == 1
+            and (self.values.dtype == np.float64 or self.values.dtype.kind == "U"),
+            "values must be numbers or text",
+        )
+        check_increasing(self.values, "values")
+        require(len(self), "values must name a group")
 
     @classmethod
     def fit(cls, by: Any, X: Any, n: int) -> tuple[Self, IntArray]:
@@ -154,25 +171,6 @@ class Grouping:
         else:
             codes[~absent] = -1
         return codes
-
-    def check_loaded(self) -> None:
-        """Refuse labels that are not sorted, or of another kind.
-
-        Raises
-        ------
-        ValueError
-            If it is so.
-        """
-        expect(isinstance(self.groups, Groups), "groups must be Groups")
-        expect(
-            type(self.values) is np.ndarray
-            and self.values.ndim == 1
-            and (self.values.dtype == np.float64 or self.values.dtype.kind == "U"),
-            "values must be numbers or text",
-        )
-        expect_increasing(self.values, "values")
-        expect(isinstance(self.missing, bool), "missing must be a boolean")
-        expect(len(self), "values must name a group")
 
 
 def _labels(by: Key, X: Any, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -16,9 +16,11 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
+from vennforest._warn import warn
 
 SLACK = 1e-9  # what adding up votes may put above 1 or below 0
 SUM_SLACK = 1e-5  # what float32 rows may be off a sum of 1
+ROUNDED = range(2, 7)  # decimals that people round probabilities to
 
 
 class EventEstimates(NamedTuple):
@@ -171,7 +173,8 @@ def check_probabilities(p: ArrayLike) -> FloatArray:
     Raises
     ------
     ValueError
-        If one is NaN or outside [0, 1], or a row of a matrix does not sum to 1.
+        If one is NaN or outside [0, 1], or a row of a matrix does not sum to 1 and rounding to
+        two to six decimals does not explain it.
     """
     array = check_scores(p, "p")
     outside = (array < -SLACK) | (array > 1 + SLACK)
@@ -185,11 +188,41 @@ def check_probabilities(p: ArrayLike) -> FloatArray:
             raise ValueError(
                 f"p must have shape (n,) or a column for each class, got {array.shape}"
             )
-        sums = array.sum(axis=1)
-        wrong = np.abs(sums - 1) > SUM_SLACK
-        if wrong.any():
-            raise ValueError(f"p must have rows that sum to 1, got a sum of {sums[wrong][0]}")
+        array = _summing_to_one(array)
     return np.clip(array, 0.0, 1.0)
+
+
+def _summing_to_one(p: FloatArray) -> FloatArray:
+    """Return probabilities (n, k) whose rows sum to 1, once rounding explains where they do not.
+
+    Of k numbers rounded to d decimals the sum is off by at most k/2 of the last decimal; such
+    rows are divided by their sums.
+    """
+    sums = p.sum(axis=1)
+    away = np.abs(sums - 1)
+    if (away <= SUM_SLACK).all():
+        return p
+    decimals = next((d for d in ROUNDED if _is_rounded(p, d)), None)
+    most = SUM_SLACK if decimals is None else p.shape[1] / 2 * 10.0**-decimals + SLACK
+    wrong = away > most
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"p must have rows that sum to 1 within {most:.2g}, got a sum of {sums[row]:.6g} in "
+            f"row {row + 1:,}: give the probabilities of all classes, unrounded, or divide each "
+            "row by its sum"
+        )
+    warn(
+        f"{int((away > SUM_SLACK).sum()):,} rows of probabilities do not sum to 1, since they are "
+        f"rounded to {decimals} decimals: each row is divided by its sum"
+    )
+    whole: FloatArray = p / sums[:, None]
+    return whole
+
+
+def _is_rounded(p: FloatArray, decimals: int) -> bool:
+    scaled = p * 10.0**decimals
+    return bool((np.abs(scaled - np.rint(scaled)) < 1e-6).all())
 
 
 def _positive(

@@ -53,13 +53,13 @@ def calibration_examples(model: Any) -> Scored | None:
     if not isinstance(model, CalibratedClassifier):
         return None
     check_is_fitted(model, "classes_")
-    parts = model._fitted()
+    parts = model._state.folds
     why = None
     if any(part.weight is not None for part in parts):
         why = "calibration examples must not have weights to be compared with a stream"
     elif model.calibrate_on_ == "training":
         why = 'calibrate_on must not be "training", whose scores no new row is like'
-    elif getattr(model, "_prior", None) is not None:
+    elif model._state.shift is not None:
         why = "calibration examples must be of the shares that with_prior has set"
     if why is not None:
         raise InputError(f"{why}: give X and y, rows that the model was not trained on")
@@ -70,7 +70,7 @@ def calibration_examples(model: Any) -> Scored | None:
 
 
 def _are_probabilities(model: CalibratedClassifier) -> bool:
-    return all(hasattr(part.estimator, "predict_proba") for part in model._fitted())
+    return all(hasattr(part.estimator, "predict_proba") for part in model._state.folds)
 
 
 def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
@@ -103,7 +103,7 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
         table = check_scores(model.predict_proba(X), "what predict_proba returns")
         return (table[:, 1].copy() if table.shape[1] == 2 else table), True
     check_is_fitted(model, "classes_")
-    parts = model._fitted()
+    parts = model._state.folds
     if len(parts) == 1:
         return _part_scores(parts[0], X), _are_probabilities(model)
     n = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -128,7 +128,7 @@ def refuse_calibration_examples(model: CalibratedClassifier, scores: FloatArray)
     InputError
         If it is so for half of them or more, of 30 at least.
     """
-    if any(isinstance(part.scorer, OutOfBagScorer) for part in model._fitted()):
+    if any(isinstance(part.scorer, OutOfBagScorer) for part in model._state.folds):
         return
     own = model.calibration_scores_
     old, counts = np.unique(own if own.ndim == 1 else own[:, 0], return_counts=True)

@@ -35,21 +35,22 @@ def describe(model: Any) -> dict[str, Any]:
         return {**found, "estimator": _estimator(model)}
     method = model.method if isinstance(model.method, str) else _text(model.method)
     found |= {"method": method, "merge": model.merge}
-    if not hasattr(model, "_parts"):  # transductive: trained anew for each object
-        rows = len(model._codes) if hasattr(model, "_codes") else None
+    if not hasattr(model, "calibrate_on"):  # transductive: trained anew for each object
+        rows = len(model._state.codes) if model.__sklearn_is_fitted__() else None
         return {**found, "estimator": _text(model.estimator), "rows": rows}
-    parts = model._parts
+    fitted = model._state
+    parts = fitted.folds
     found |= {
         "estimator": _estimator(parts[0].estimator) if parts else "",
         "estimators": len(parts),
         "calibrate_on": model.calibrate_on_,
         "reason": model.calibrate_on_reason_,
         "calibration_examples": sum(len(part.codes) for part in parts),
-        "rows": getattr(model, "_n_rows", None),
+        "rows": fitted.n_rows,
     }
-    if model._prior is not None:
+    if fitted.shift is not None:
         found["prior"] = dict(zip(map(str, model.classes_), model.prior_.tolist(), strict=True))
-    if model._grouping is not None:
+    if fitted.by is not None:
         found |= {"by": _text(model.by), "groups": len(model.grouping_)}
     if model.calibrate_on_ == "oob":
         found |= {"subforest": model.subforest, "n_draws": model.n_draws}

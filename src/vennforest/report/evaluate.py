@@ -33,6 +33,7 @@ def evaluate(
     test: ArrayLike | None = None,
     by: Mapping[str, ArrayLike] | None = None,
     types: Mapping[str, str] | None = None,
+    missing: Sequence[str] | None = None,
     positive: Any = None,
     costs: Any = None,
     random_state: int = 0,
@@ -82,6 +83,8 @@ def evaluate(
     types : mapping of str to str, optional
         What columns of a data frame hold where that is not to be guessed, see
         ``vennforest.tables.TableColumns``.
+    missing : sequence of str, optional
+        Cells of a data frame that stand for missing values, such as ``["n.d.", "-"]``.
     positive : label, optional
         The positive class of two; by default the rarer.
     costs : CostMatrix, array-like, dict, str or path, optional
@@ -145,6 +148,7 @@ def evaluate(
         time=None if time is None else times(time, "time"),
         test=None if test is None else _mask(test, n),
         types=None if types is None else dict(types),
+        markers=None if missing is None else list(missing),
     )
     origin: Origin = "test" if test is not None else "folds" if time is None else "time"
     return assemble(
@@ -163,6 +167,7 @@ def evaluate(
             "random_state": int(random_state),
             "methods": list(folds.estimates),
             **({"types": dict(types)} if types else {}),
+            **({"missing": list(missing)} if missing else {}),
             "calibrate_on": how,
             "guarantee": subforest if how == "oob" else "cv",
             "noun": learner.title,

@@ -164,13 +164,18 @@ class Evaluation:
             'title="Report" sandbox="allow-scripts"></iframe>'
         )
 
-    def to_html(self, path: str | os.PathLike[str], *, command: str | None = None) -> None:
+    def to_html(
+        self, path: str | os.PathLike[str], *, rows: bool = False, command: str | None = None
+    ) -> None:
         """Write the report as one HTML file that needs nothing else.
 
         Parameters
         ----------
         path : path-like
             Written whole or not at all.
+        rows : bool
+            Whether single rows are listed with their values: the most uncertain ones, and the most
+            confident mistakes.
         command : str, optional
             What to type to get the same again.
 
@@ -183,7 +188,7 @@ class Evaluation:
         """
         from vennforest.report.page import write_page
 
-        write_page(self, path, command)
+        write_page(self, path, command, rows=rows)
 
     def summary(self) -> dict[str, Any]:
         """Return what the page says, as numbers and text that JSON can hold.

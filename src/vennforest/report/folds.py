@@ -51,6 +51,7 @@ def cross_validate(
     time: FloatArray | None = None,
     test: NDArray[np.bool_] | None = None,
     types: dict[str, str] | None = None,
+    markers: list[str] | None = None,
 ) -> tuple[OutOfFold, str]:
     """Predict every row by all methods, with a model that was not trained on it.
 
@@ -61,7 +62,7 @@ def cross_validate(
     estimator: Any = made(learner, n_trees, seed, n_jobs)
     missing = None
     if is_frame(X):
-        X, estimator, missing = _read_columns(X, estimator, test, seed, types)
+        X, estimator, missing = _read_columns(X, estimator, test, seed, types, markers)
     codes, classes = encode_labels(y)
     if X.shape[0] != len(codes):
         raise InputError(f"y must have a label for each of {X.shape[0]} rows, got {len(codes)}")
@@ -123,13 +124,14 @@ def _read_columns(
     test: NDArray[np.bool_] | None,
     seed: int,
     types: dict[str, str] | None,
+    markers: list[str] | None,
 ) -> tuple[pd.DataFrame, Any, float]:
     """Return a data frame's cells as they are read, what is fitted to them, and what is missing.
 
     What each column holds is learnt from the rows to train on, where ``test`` names the others; of
     these it is that cells are missing.
     """
-    pipeline = table_pipeline(estimator, random_state=seed, types=types)
+    pipeline = table_pipeline(estimator, random_state=seed, types=types, missing=markers)
     frame = as_pandas(X)
     read = pipeline[0].fit(frame if test is None else frame[~test]).transform(frame)
     missing = (read if test is None else read[test]).isna().to_numpy().mean()

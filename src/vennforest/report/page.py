@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vennforest._files import write_text
+from vennforest._harmless import harmless
 from vennforest.report import answers, event, figures, numbers, sections
 from vennforest.report.evaluation import versions
 from vennforest.report.event import is_rare, levels
@@ -282,7 +283,7 @@ def class_methods(evaluation: Evaluation) -> list[str]:
     return [key for key in keys if key in evaluation.measures]
 
 
-def render(evaluation: Evaluation, command: str | None = None) -> str:
+def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = False) -> str:
     """Return the page.
 
     Parameters
@@ -291,6 +292,8 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
         What it is about.
     command : str, optional
         What to type to get it again.
+    rows : bool
+        Whether single rows are listed with their values.
 
     Raises
     ------
@@ -313,9 +316,11 @@ def render(evaluation: Evaluation, command: str | None = None) -> str:
         **frame(command),
         **_verdict(evaluation),
         **_tables(evaluation),
+        uncertain=uncertain_rows(evaluation) if rows else None,
+        wrong=wrong_rows(evaluation) if rows else None,
         **{name: _marked(value, Markup) for name, value in _pictures(evaluation).items()},
     )
-    return page
+    return harmless(page)
 
 
 def _verdict(evaluation: Evaluation) -> dict[str, Any]:
@@ -345,8 +350,6 @@ def _tables(evaluation: Evaluation) -> dict[str, Any]:
         "levels": levels(evaluation, method),
         "classes": class_rows(evaluation),
         "class_methods": class_methods(evaluation),
-        "uncertain": uncertain_rows(evaluation),
-        "wrong": wrong_rows(evaluation),
         "decisions": sections.decisions(evaluation),
         "tops": event.tops_of(evaluation) if two else [],
         "ranking": event.ranking_rows(evaluation) if two else [],
@@ -391,7 +394,11 @@ def _marked(value: Any, markup: Any) -> Any:
 
 
 def write_page(
-    evaluation: Evaluation, path: str | os.PathLike[str], command: str | None = None
+    evaluation: Evaluation,
+    path: str | os.PathLike[str],
+    command: str | None = None,
+    *,
+    rows: bool = False,
 ) -> None:
     """Write the page, whole or not at all."""
-    write_text(path, render(evaluation, command))
+    write_text(path, render(evaluation, command, rows=rows))

@@ -104,7 +104,10 @@ def recipe(evaluation: Evaluation) -> str | None:
         types = settings.get("types")
         if types:
             lines += ["", f"types = {pformat(types, sort_dicts=False)}"]
-        model = f"table_pipeline({model}, random_state={seed}{', types=types' if types else ''})"
+        more = ", types=types" if types else ""
+        if settings.get("missing"):
+            more += f", missing={settings['missing']}"
+        model = f"table_pipeline({model}, random_state={seed}{more})"
     labels, groups = "y", ""
     if learner is not None and learner.numbered:
         lines += ["", "classes, codes = np.unique(y, return_inverse=True)"]

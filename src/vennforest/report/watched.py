@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._files import written_whole
+from vennforest._harmless import harmless
 from vennforest._validation import FloatArray
 from vennforest.monitoring import Change, Monitor
 from vennforest.monitoring.columns import FEWEST, ColumnChange, column_changes
@@ -282,7 +283,7 @@ def render(found: Watched, command: str | None = None) -> str:
         columns=found.columns[:MOST_COLUMNS],
         **frame(command),
     )
-    return page
+    return harmless(page)
 
 
 def _picture(found: Watched) -> str:

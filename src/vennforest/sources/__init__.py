@@ -1,6 +1,7 @@
 """From data to calibration scores: where the scores come from."""
 
 from vennforest.sources.base import (
+    CalibrationExamples,
     Fold,
     Joined,
     ModelScorer,
@@ -17,9 +18,9 @@ from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
 from vennforest.sources.honest import HonestForest
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
 from vennforest.sources.partitions import Partitions
-from vennforest.sources.routing import route
 
 __all__ = [
+    "CalibrationExamples",
     "Fold",
     "Folds",
     "Frozen",
@@ -37,7 +38,6 @@ __all__ = [
     "TrainingData",
     "is_bagged",
     "model_scores",
-    "route",
     "whole_scores",
     "with_seed",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,6 +148,34 @@ def whole_scores(part: Fold, X: Any) -> FloatArray:
         scores: FloatArray = part.scorer.whole(X)  # type: ignore[attr-defined]
         return scores
     return next(iter(part.scorer.sampled_scores(X))).scores
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationExamples:
+    """The calibration examples of several folds, one after another.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n,) or (n, k)
+    codes : ndarray of shape (n,)
+    weight : ndarray of shape (n,) or None
+        None where all are 1.
+    """
+
+    scores: FloatArray
+    codes: IntArray
+    weight: FloatArray | None
+
+    @classmethod
+    def of(cls, folds: Sequence[Fold]) -> Self:
+        """Return the examples of some folds."""
+        ones = [np.ones(len(f.codes)) if f.weight is None else f.weight for f in folds]
+        weighted = any(fold.weight is not None for fold in folds)
+        return cls(
+            np.concatenate([fold.scores for fold in folds]),
+            np.concatenate([fold.codes for fold in folds]).astype(np.intp),
+            np.concatenate(ones) if weighted else None,
+        )
 
 
 class Source(Protocol):

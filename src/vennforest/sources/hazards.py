@@ -14,6 +14,7 @@ from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTraini
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
 from vennforest._warn import warn
 from vennforest.sources.base import TrainingData
+from vennforest.sources.memory import warn_if_remembered
 from vennforest.sources.repeats import warn_of_repeats
 
 SAME = 1e-9
@@ -52,7 +53,9 @@ def check_training_data(estimator: Any, data: TrainingData, source: str) -> None
     check_labels(estimator, data.classes)
     check_class_weights(data.codes, data.classes, data.weight)
     check_thresholds(estimator)
-    if source not in ("frozen", "training"):
+    if source == "frozen":
+        warn_if_remembered(estimator, data.X, data.y)
+    elif source != "training":
         warn_of_repeats(data.X, data.codes)
 
 

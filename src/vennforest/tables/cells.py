@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -46,6 +47,41 @@ BOOLEANS = {
 
 FIRST = 1000
 """Cells that are tried one by one before all are converted at once."""
+
+
+def without_markers(X: pd.DataFrame, markers: Sequence[str]) -> pd.DataFrame:
+    """Return a table in which cells that stand for missing values are missing.
+
+    Parameters
+    ----------
+    X : DataFrame of shape (n, d)
+    markers : sequence of str
+        Text, compared without spaces around it; of columns of numbers those that are numbers.
+    """
+    if not len(markers):
+        return X
+    texts = {marker.strip() for marker in markers}
+    values = [value for value in map(number, texts) if value is not None]
+    columns: dict[Any, Any] = {}
+    for place in range(X.shape[1]):
+        cells = X.iloc[:, place]
+        if _kind_letter(cells) in "iuf":
+            found = cells.isin(values).to_numpy()
+        elif _kind_letter(cells) == "O":
+            found = np.array(
+                [isinstance(cell, str) and cell.strip() in texts for cell in cells.tolist()], bool
+            )
+        else:
+            continue
+        if found.any():
+            columns[place] = cells.where(~found)
+    if not columns:
+        return X
+    import pandas as pd
+
+    parts = [columns.get(place, X.iloc[:, place]) for place in range(X.shape[1])]
+    table: pd.DataFrame = pd.concat(parts, axis=1)
+    return table
 
 
 class Column:

@@ -17,6 +17,9 @@ PROBED = 5
 TRIED_FIRST = 1000
 """Cells that a format is tried with before all are."""
 
+LONGEST = 100
+"""Letters of a cell beyond which it is no date: guessing takes a second for each 50,000."""
+
 TIME = re.compile(r"\d\d:\d\d")
 HALF = re.compile(r"\b[ap]m\b", re.IGNORECASE)
 
@@ -60,6 +63,8 @@ def _guess(cell: str, day_first: bool) -> str | None:
     """
     from pandas.tseries.api import guess_datetime_format
 
+    if len(cell) > LONGEST:
+        return None
     morning = HALF.sub("AM", TIME.sub("10:11", cell, count=1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that 25/06 is a day and its month

@@ -19,16 +19,21 @@ HUNDREDS = {"%": -2, "‰": -3}
 UNIT = r"[^\d\s.,'’<>≤≥~=+\-−()]"
 """How a unit begins."""
 
+LONGEST = 100
+"""Letters of a cell beyond which it is text: no number is as long."""
+
+# What repeats without a bound gives nothing back (possessive quantifiers), since what follows it
+# begins with another letter: a cell takes time in proportion to its length, whatever it holds.
 CELL = re.compile(
-    r"(?P<limit>[<>]=?|[≤≥~])?\s*(?P<sign>[-+−])?\s*"
-    rf"(?P<before>{UNIT}{{1,4}})?\s*(?P<second>[-+−])?\s*"
-    r"(?P<digits>[.,]?\d(?:[\d.,'’\s]*\d)?[.,]?)(?P<power>[eE][-+]?\d+)?\s*"
+    r"(?P<limit>[<>]=?|[≤≥~])?\s*+(?P<sign>[-+−])?\s*+"
+    rf"(?P<before>{UNIT}{{1,4}})?\s*+(?P<second>[-+−])?\s*+"
+    r"(?P<digits>[.,]?\d(?:[.,'’\s]*+\d)*+[.,]?)(?P<power>[eE][-+]?\d++)?\s*+"
     rf"(?P<after>{UNIT}\S{{0,15}})?"
 )
 
 
 def _digits(thousands: str, decimal: str) -> re.Pattern[str]:
-    groups = rf"[1-9]\d{{0,2}}(?P<by>[{thousands}\s'’])(?:\d{{2,3}}(?P=by))*\d{{3}}"
+    groups = rf"[1-9]\d{{0,2}}(?P<by>[{thousands}\s'’])(?:\d{{2,3}}(?P=by))*+\d{{3}}"
     return re.compile(rf"(?P<whole>{groups}|\d*)(?:{decimal}(?P<part>\d*))?")
 
 
@@ -80,7 +85,7 @@ class NumberFormat:
         InputError
             If it is none, or could be of several.
         """
-        found = CELL.fullmatch(text.strip())
+        found = _parts(text)
         if found is not None and not (found["limit"] or found["sign"] or found["second"]):
             fitting = [name for name in DIGITS if _read(text, name) is not None]
             values = {_value(text, name) for name in fitting}
@@ -145,7 +150,7 @@ def _with_unit(cells: Sequence[str], digits: str, unit: str) -> NumberFormat | i
 
 def _read(cell: str, digits: str) -> Number | None:
     """Return a cell as a number with whatever unit, None where it is none."""
-    found = CELL.fullmatch(cell.strip())
+    found = _parts(cell)
     if found is None or (found["sign"] and found["second"]) or (found["before"] and found["after"]):
         return None
     number = DIGITS[digits].fullmatch(found["digits"])
@@ -157,6 +162,11 @@ def _read(cell: str, digits: str) -> Number | None:
     value = float(f"{whole or 0}.{number['part'] or 0}e{power}")
     sign = -1.0 if (found["sign"] or found["second"]) in ("-", "−") else 1.0
     return Number(sign * value, unit, bool(found["limit"]))
+
+
+def _parts(cell: str) -> re.Match[str] | None:
+    cell = cell.strip()
+    return CELL.fullmatch(cell) if len(cell) <= LONGEST else None
 
 
 def _value(cell: str, digits: str) -> float | None:

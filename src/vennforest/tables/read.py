@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def read_table(path: str | os.PathLike[str], as_text: Iterable[str] = ()) -> pd.DataFrame:
+def read_table(
+    path: str | os.PathLike[str], as_text: Iterable[str] = (), missing: Sequence[str] = ()
+) -> pd.DataFrame:
     """Read a table from CSV or TSV (also gzipped), Parquet, or Arrow (Feather, IPC).
 
     The format is detected from the content. Of a text file the first line names the columns; the
@@ -27,6 +29,8 @@ def read_table(path: str | os.PathLike[str], as_text: Iterable[str] = ()) -> pd.
         The file.
     as_text : iterable of str
         Columns that stay as they are written, of a text file: those whose types are declared.
+    missing : sequence of str
+        Cells that stand for missing values, beside those that always do.
 
     Returns
     -------
@@ -45,7 +49,7 @@ def read_table(path: str | os.PathLike[str], as_text: Iterable[str] = ()) -> pd.
     need_pandas()
     from vennforest.tables.stream import TableFile
 
-    table = TableFile(Path(path)).read(as_text)
+    table = TableFile(Path(path)).read(as_text, missing)
     if not len(table):
         raise InputError(
             f"{os.fspath(path)} has no rows, only the names of {len(table.columns)} columns"

@@ -178,7 +178,7 @@ class ScoreColumns:
         return counter.total(), n_rows
 
     def _parts(
-        self, grid: ScoreGrid | None
+        self, grid: ScoreGrid | None = None
     ) -> Iterator[tuple[FloatArray, NDArray[np.int64], FloatArray | None]]:
         """Yield scores (n,) or (n, k), numbers of labels (n,), and weights of rows with a label."""
         others = [*self.scores, *([self.weight] if self.weight else [])]

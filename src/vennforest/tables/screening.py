@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -16,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vennforest._validation import InputError
 from vennforest.tables.cells import Column, number
-from vennforest.tables.number_formats import COMMA, POINT, learn_format
+from vennforest.tables.number_formats import COMMA, PLAIN, POINT, learn_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +47,9 @@ LEAK = 0.98
 MOSTLY = 0.8
 """Share of cells written like numbers, or dates, from which the others are the exception."""
 
+MOST_MARKERS = 5
+"""Different cells of a column of numbers that may be marks of missing values."""
+
 HUMP = r"(?-i:(?<=[a-z])(?=[A-Z]))"  # where a word begins in CustomerId
 ID = re.compile(
     rf"(^|[_\W]|{HUMP})(id|uuid|guid|index|key|nr|no|number)[_\W]*$|^unnamed:", re.IGNORECASE
@@ -56,11 +60,11 @@ PERSON = re.compile(
     re.IGNORECASE,
 )
 LIKE_NUMBER = re.compile(
-    r"^[<>≤≥~]?\s*[-+]?(?:[€$£¥]|EUR|USD|GBP|CHF)?\s*[-+]?\d[\d.,'\s]*\s*"
+    r"^[<>≤≥~]?\s*+[-+]?(?:[€$£¥]|EUR|USD|GBP|CHF)?\s*+[-+]?\d[\d.,'\s]*+"
     r"(?:[%‰€$£¥]|[A-Za-zµ°/]{1,6})?$"
 )
 LIKE_DATE = re.compile(
-    r"^\d{1,4}[-/. ](?:\d{1,2}|[A-Za-zäöüéû]{3,9})\.?[-/. ,]+\d{1,4}(?:[T ]\d{1,2}:\d{2}.*)?$"
+    r"^\d{1,4}[-/. ](?:\d{1,2}|[A-Za-zäöüéû]{3,9})\.?[-/. ,]++\d{1,4}(?:[T ]\d{1,2}:\d{2}.*)?$"
 )
 DATE_FORMATS = (
     "%d.%m.%Y",
@@ -276,7 +280,7 @@ def _text_of(sample: Sequence[str], name: str) -> str | None:
         return (
             f"{name!r} looks like dates, such as {sample[0]!r}, but is read as text: the format is "
             "not a common one, or not the same in all cells. Write them as 2021-01-25, or declare "
-            f"their format with --types, such as {_declared(name, _format_of(sample[0]))}."
+            f"their format: {_declared(name, _format_of(sample[0]))}."
         )
     plain = [value for value in sample if number(value) is not None]
     like = [value for value in sample if LIKE_NUMBER.match(value) and any(map(str.isdigit, value))]
@@ -285,23 +289,40 @@ def _text_of(sample: Sequence[str], name: str) -> str | None:
     odd = next((value for value in sample if number(value) is None), sample[0])
     if len(plain) < MOSTLY * len(sample) and len(set(like)) < FEWEST:
         return None  # grades and codes such as 1a
-    try:
-        how = learn_format(sample, name)
-        odd = sample[how] if isinstance(how, int) else odd
-        what = _declared(name, "number" if isinstance(how, int) else f"number {how}")
-    except InputError:  # the comma may be either
-        what = " or ".join(_declared(name, f"number {digits}") for digits in (POINT, COMMA))
-    also = "" if any(map(str.isdigit, odd)) else ", leave others empty"
     odd = odd if len(odd) <= 30 else odd[:29] + "…"
     return (
-        f"{name!r} looks like numbers but is read as text, because of cells such as {odd!r}: write "
-        f"plain numbers with a decimal point{also}, or declare it with --types: "
-        f"{what}."
+        f"{name!r} looks like numbers but is read as text, because of cells such as {odd!r}: "
+        f"{_remedy(sample, name)}."
     )
 
 
+def _remedy(sample: Sequence[str], name: str) -> str:
+    """Return what makes numbers of a column of text that looks like them."""
+    plain = "write plain numbers with a decimal point"
+    markers = sorted({value for value in sample if LIKE_NUMBER.match(value) is None})
+    mark = ""
+    if markers:
+        if len(markers) > MOST_MARKERS or any("," in one or len(one) > 30 for one in markers):
+            return f"{plain}, and leave other cells empty"
+        mark = f"--missing {shlex.quote(','.join(markers))}"
+        sample = [value for value in sample if value not in markers]
+    try:
+        how = learn_format(sample, name)
+        if isinstance(how, int):
+            return f"{plain}, and leave other cells empty"
+        read = "" if str(how) == PLAIN else _declared(name, f"number {how}")
+    except InputError:  # the comma may be either
+        read = " or ".join(_declared(name, f"number {digits}") for digits in (POINT, COMMA))
+    if not mark:
+        return f"{plain}, or declare how they are written with {read or _declared(name, 'number')}"
+    cells = " and ".join(map(repr, markers))
+    also = f", and {read}" if read else ""
+    return f"if {cells} stand for missing values, say so with {mark}{also}"
+
+
 def _declared(name: str, what: str) -> str:
-    return json.dumps({name: what}, ensure_ascii=False)
+    """Return the option that declares a column, as it is typed."""
+    return f"--types {shlex.quote(json.dumps({name: what}, ensure_ascii=False))}"
 
 
 def _dates(present: pd.Series[Any], name: str) -> str | None:
@@ -321,7 +342,7 @@ def _dates(present: pd.Series[Any], name: str) -> str | None:
     swapped = written.translate(str.maketrans("dm", "md"))
     return (
         f"In {str(name)!r} day and month could be either; the first number is taken for {first}. "
-        f"If it is {second}, say so with --types: {_declared(str(name), f'date {swapped}')}."
+        f"If it is {second}, say so with {_declared(str(name), f'date {swapped}')}."
     )
 
 

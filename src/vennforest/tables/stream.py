@@ -15,7 +15,7 @@ import pyarrow as pa
 from vennforest._files import files_of, one_line
 from vennforest._validation import InputError
 from vennforest.tables.arrow import ArrowFile, ParquetFiles, plain, to_frame
-from vennforest.tables.cells import Column, numbers
+from vennforest.tables.cells import Column, numbers, without_markers
 from vennforest.tables.files import check_table_file, is_arrow
 from vennforest.tables.refusals import row_of
 from vennforest.tables.text import TextFormat, read_text, text_format, text_parts, with_point
@@ -92,13 +92,15 @@ class TableFile:
             return self._arrow.place(row)
         return row_of(row, str(self.path))
 
-    def read(self, as_text: Iterable[str] = ()) -> pd.DataFrame:
+    def read(self, as_text: Iterable[str] = (), missing: Sequence[str] = ()) -> pd.DataFrame:
         """Return all rows; columns of numbers and booleans in a text file become such.
 
         Parameters
         ----------
         as_text : iterable of str
             Columns that stay text in a text file.
+        missing : sequence of str
+            Cells that stand for missing values.
 
         Raises
         ------
@@ -106,10 +108,10 @@ class TableFile:
             If the file is damaged further on.
         """
         if self._arrow is not None:
-            return to_frame(self._arrow.read())
+            return without_markers(to_frame(self._arrow.read()), missing)
         assert self.text is not None
         try:
-            cells = read_text(self.path, self.text)
+            cells = without_markers(read_text(self.path, self.text), missing)
         except (OSError, EOFError) as error:
             raise self._unreadable(error) from error
         comma, index = self.text.decimal == ",", cells.index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 import warnings
 from collections.abc import Mapping
@@ -29,20 +30,23 @@ FORM = (
 )
 
 
-def read_types(path: Path) -> dict[str, str]:
-    """Return what a file says that columns hold.
+def read_types(given: Path | str) -> dict[str, str]:
+    """Return what a user says that columns hold, in a file or in so many words.
 
     Parameters
     ----------
-    path : Path
-        JSON, or TOML where its name ends in ``.toml``: columns and what they hold, see
-        `TableColumns`.
+    given : Path or str
+        JSON, a file of JSON, or one of TOML where its name ends in ``.toml``: columns and what
+        they hold, see `TableColumns`.
 
     Raises
     ------
     InputError
         If there is no such file, or it says something else.
     """
+    if str(given).lstrip().startswith("{"):
+        return check_types(_parsed(str(given), "--types", toml=False), "--types")
+    path = Path(given)
     try:
         refuse_special(path)
         text = path.read_text(encoding="utf-8-sig")
@@ -52,14 +56,16 @@ def read_types(path: Path) -> dict[str, str]:
         raise InputError(f"{path} must hold {FORM}, got no text") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {one_line(error)}") from None
+    return check_types(_parsed(text, str(path), toml=path.suffix.lower() == ".toml"), str(path))
+
+
+def _parsed(text: str, what: str, *, toml: bool) -> Any:
     try:
-        toml = path.suffix.lower() == ".toml"
-        types = tomllib.loads(text) if toml else json.loads(text, object_pairs_hook=_once)
+        return tomllib.loads(text) if toml else json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
-        raise InputError(f"{path} must hold {FORM}, got text with a fault: {error}") from None
+        raise InputError(f"{what} must hold {FORM}, got text with a fault: {error}") from None
     except RecursionError:
-        raise InputError(f"{path} must hold {FORM}, got lists within lists") from None
-    return check_types(types, str(path))
+        raise InputError(f"{what} must hold {FORM}, got lists within lists") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -124,7 +130,7 @@ def _checked_date(written: str) -> str:
         with warnings.catch_warnings():  # of a day without a year, which is refused below
             warnings.simplefilter("ignore", DeprecationWarning)
             read = datetime.strptime(day.strftime(written), written)
-    except ValueError:
+    except (ValueError, re.error):  # a part that stands twice is a fault of a pattern
         read = None
     if read is None or read.year != 2021:
         raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Literal, Self
 
+import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
@@ -26,7 +27,7 @@ from sklearn.utils.validation import (
 )
 from threadpoolctl import ThreadpoolController
 
-from vennforest._loaded import expect, expect_array, expect_labels
+from vennforest._state import check_array, labels, require, stored
 from vennforest._validation import (
     FloatArray,
     IntArray,
@@ -47,6 +48,58 @@ TransductiveMerge = Literal["auto", "log", "brier", "midpoint"]
 """How `TransductiveClassifier` makes one probability of its bounds."""
 
 
+@stored("fitted-transductive")
+@attrs.frozen(eq=False)
+class FittedTransductive:
+    """The training set, kept for the trainings to come, and how they go.
+
+    Attributes
+    ----------
+    template : classifier
+        Not fitted, its seeds drawn.
+    estimator : classifier
+        Trained on the training set alone.
+    X : ndarray, sparse matrix or data frame of shape (n, d)
+    codes : ndarray of shape (n,)
+    classes : ndarray of shape (k,)
+    weight : ndarray of shape (n,) or None
+    taxonomy : Taxonomy or None
+        None: Venn-Abers.
+    merge : str
+    feature_names : ndarray of shape (d,) or None
+    """
+
+    template: Any
+    estimator: Any
+    X: Any
+    codes: IntArray
+    classes: NDArray[Any] = attrs.field(validator=labels)
+    weight: FloatArray | None
+    taxonomy: Taxonomy | None
+    merge: Merge
+    feature_names: NDArray[Any] | None
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a training set of other rows, and settings of no such value."""
+        X, n = self.X, len(self.codes)
+        require(len(X.shape) == 2 and X.shape[0] == n, "X must have a row for each label")
+        check_array(self.codes, "codes", (n,), "i", 0, len(self.classes) - 1)
+        if self.weight is not None:
+            check_array(self.weight, "weight", (n,), low=0)
+            require((self.weight > 0).all(), "weight must be above zero")
+        names = self.feature_names
+        require(names is None or len(names) == X.shape[1], "feature_names must be of every column")
+        require(
+            self.taxonomy is None or isinstance(self.taxonomy, Taxonomy),
+            "taxonomy must be a Taxonomy",
+        )
+        check_option(self.merge, TransductiveMerge, "merge")
+        require(str(self.merge) != "auto", "merge must be settled")
+        for model in (self.template, self.estimator):
+            require(hasattr(model, "fit"), "estimator must be a classifier")
+
+
+@stored("transductive-classifier")
 class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Classifier whose bounds come from retraining with each new object under every label.
 
@@ -115,13 +168,16 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import attrs
+    import numpy as np
     >>> X, y = np.arange(12.0)[:, None], np.array([0, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 1])
     >>> model = TransductiveClassifier().fit(X, y)
     >>> m = model.predict_multiprobability([[0.5], [9.5]])
     >>> m.p0.round(3), m.p1.round(3)
     (array([0. , 0.6]), array([0.333, 1.   ]))
     """
+
+    _fitted: FittedTransductive
 
     def __init__(
         self,
@@ -167,7 +223,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         TypeError
             If the estimator has neither ``predict_proba`` nor ``decision_function``.
         """
-        self._taxonomy, self._merge = self._check_parameters()
+        taxonomy, merge = self._check_parameters()
         X, y = validate_data(self, check_table(X), y, skip_check_array=True)
         check_consistent_length(X, y)
         codes, classes = encode_labels(y)
@@ -181,13 +237,62 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             raise ValueError(
                 f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}"
             )
-        self._template = self._seeded(issparse(X))
-        self._weight = weight
-        self.classes_ = classes
-        self.estimator_ = _train(clone(self._template), X, classes[codes], weight)
-        _score(self.estimator_, _safe_indexing(X, [0]), classes)
-        self._X, self._codes = X, codes
+        template = self._seeded(issparse(X))
+        estimator = _train(clone(template), X, classes[codes], weight)
+        _score(estimator, _safe_indexing(X, [0]), classes)
+        names = getattr(self, "feature_names_in_", None)
+        self._fitted = FittedTransductive(
+            template, estimator, X, codes, classes, weight, taxonomy, merge, names
+        )
         return self
+
+    @property
+    def _state(self) -> FittedTransductive:
+        check_is_fitted(self)
+        return self._fitted
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether ``fit`` has been called."""
+        return "_fitted" in self.__dict__
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, sorted."""
+        return self._state.classes
+
+    @property
+    def estimator_(self) -> Any:
+        """Trained on the training set alone."""
+        return self._state.estimator
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the parameters and what fitting made of them, None before ``fit``."""
+        return {
+            "parameters": self.get_params(deep=False),
+            "fitted": self._fitted if self.__sklearn_is_fitted__() else None,
+        }
+
+    @classmethod
+    def from_state(cls, *, parameters: dict[str, Any], fitted: FittedTransductive | None) -> Self:
+        """Return the classifier of a state.
+
+        Raises
+        ------
+        ValueError
+            If a parameter of a fitted classifier has no such value.
+        """
+        model = cls(**parameters)
+        if fitted is not None:
+            require(isinstance(fitted, FittedTransductive), "fitted must be what fit has made")
+            require(
+                issparse(fitted.X) or type(fitted.X) is np.ndarray,
+                "X must be an array or a sparse matrix",
+            )
+            model._check_parameters()
+            model._fitted, model.n_features_in_ = fitted, fitted.X.shape[1]
+            if fitted.feature_names is not None:
+                model.feature_names_in_ = fitted.feature_names
+        return model
 
     def _check_parameters(self) -> tuple[Taxonomy | None, Merge]:
         """Return the taxonomy (None: Venn-Abers) and the merge that the parameters mean."""
@@ -230,30 +335,6 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             )
         return with_seed(self._given(sparse), check_random_state(self.random_state))
 
-    def check_loaded(self) -> None:
-        """Refuse training data that is none, and settings of no such value.
-
-        Raises
-        ------
-        ValueError
-            If the check fails.
-        """
-        self._check_parameters()
-        check_option(self._merge, Merge, "merge")
-        expect(self._merge != "smooth", "_merge must not be smooth")
-        expect_labels(self.classes_)
-        X, n = self._X, len(self._codes)
-        expect(issparse(X) or type(X) is np.ndarray, "_X must be an array or a sparse matrix")
-        expect(X.shape == (n, self.n_features_in_), "_X must have a row for each label")
-        expect_array(self._codes, "_codes", (n,), "i", 0, len(self.classes_) - 1)
-        if self._weight is not None:
-            expect_array(self._weight, "_weight", (n,), low=0)
-            expect((self._weight > 0).all(), "_weight must be above zero")
-        taxonomy = self._taxonomy
-        expect(taxonomy is None or isinstance(taxonomy, Taxonomy), "_taxonomy must be a Taxonomy")
-        for model in (self._template, self.estimator_):
-            expect(hasattr(model, "fit"), "estimator must be a classifier")
-
     def predict_multiprobability(self, X: Any) -> Multiprobability:
         """Return lower and upper probabilities of every class.
 
@@ -274,28 +355,28 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         ValueError
             If the features are not those of ``fit``.
         """
-        check_is_fitted(self, "estimator_")
+        fitted = self._state
         X = validate_data(self, check_table(X), reset=False, skip_check_array=True)
-        _score(self.estimator_, X, self.classes_)  # refuses at once what the estimator refuses
-        everything, n = stack(self._X, X), len(self._codes)
+        _score(fitted.estimator, X, fitted.classes)  # refuses at once what the estimator refuses
+        everything, n = stack(fitted.X, X), len(fitted.codes)
         first = first_of_equal_rows(everything)
         values = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
             delayed(_values_of_object)(
-                self._template,
+                fitted.template,
                 _safe_indexing(everything, [*range(n), row]),
-                self._codes,
-                self.classes_,
-                self._weight,
+                fitted.codes,
+                fitted.classes,
+                fitted.weight,
                 np.append(first[:n], min(first[row], n)),
-                self._taxonomy,
+                fitted.taxonomy,
             )
             for row in range(n, len(first))
         )
         stacked = np.array(values)
         lower, upper = stacked.min(axis=1), stacked.max(axis=1)
-        if self._taxonomy is None and len(self.classes_) > 2:
+        if fitted.taxonomy is None and len(fitted.classes) > 2:
             lower, upper = normalised_bounds(lower, upper)
-        return Multiprobability(lower, upper, self.classes_)
+        return Multiprobability(lower, upper, fitted.classes)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return probabilities of every class, shape (m, k), rows summing to 1: merged bounds.
@@ -307,7 +388,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def _predict(self, X: Any) -> tuple[Multiprobability, FloatArray]:
         """Return bounds and probabilities, with one training for each label of each object."""
         bounds = self.predict_multiprobability(X)
-        return bounds, bounds.merge(self._merge)
+        return bounds, bounds.merge(self._state.merge)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each object, shape (m,), the first of equals.

@@ -20,6 +20,12 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
+from vennforest.calibrators.core.direction import (
+    HigherIs,
+    direction_of,
+    reversed_at,
+    reversed_counts,
+)
 from vennforest.calibrators.core.examples import JoinedScores, LeftOut, joined_scores, left_out_rows
 from vennforest.calibrators.core.exports import CalibrationTable, Dialect, exports
 from vennforest.calibrators.core.fitted import Fitted, Learnt
@@ -55,6 +61,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         *,
         sample_weight: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        higher_is: HigherIs = "likelier",
     ) -> Self:
         """Learn the map from scores to probabilities.
 
@@ -69,6 +76,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Non-negative; a weight of 2 is the observation twice, of 0 its absence.
         classes : array-like of shape (k,), optional
             Every class, when some may be missing from ``y``.
+        higher_is : {"likelier", "safer", "auto"}, default="likelier"
+            What a higher score says of the second of two classes. ``"safer"``: that it is less
+            likely, as of credit scores; then all scores are reversed, here and in predictions.
+            ``"auto"``: what these examples show.
 
         Returns
         -------
@@ -77,7 +88,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If scores are NaN or infinite, shapes do not fit, or there are fewer than two classes.
+            If scores are NaN or infinite, shapes do not fit, there are fewer than two classes, or
+            the examples leave the direction in doubt.
         """
         scores = check_scores(scores)
         check_consistent_length(scores, y)
@@ -97,8 +109,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             row_of = np.where(kept, np.cumsum(kept) - 1, -1)
             scores, codes, weight = scores[kept], codes[kept], weight[kept]
             weight = check_weights(weight, len(weight))
+        at = direction_of(scores, codes, weight, len(labels), higher_is)
+        scores = scores if at is None else at - scores
         learnt = self._fit(scores, codes, weight, len(labels))
-        self._fitted = Fitted(labels, learnt, n_given, row_of)
+        self._fitted = Fitted(labels, learnt, n_given, row_of, reversed_at=at)
         return self
 
     def _fit_checked(
@@ -113,7 +127,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self._fitted = Fitted(np.arange(k), self._fit(scores, codes, weight, k))
         return self
 
-    def fit_counts(self, counts: ScoreCounts) -> Self:
+    def fit_counts(self, counts: ScoreCounts, *, higher_is: HigherIs = "likelier") -> Self:
         """Learn the map from counts of the classes at scores, as from the examples themselves.
 
         Counts of parts of a data set add up, wherever the parts are. The fit is that of ``fit``
@@ -125,6 +139,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Of two classes, or of more: one against the rest for calibrators that fit a map to
             each class, else with score vectors (``vectors=True``). Counts on a grid put new
             scores on that grid.
+        higher_is : {"likelier", "safer", "auto"}, default="likelier"
+            As of ``fit``.
 
         Returns
         -------
@@ -144,7 +160,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             )
         if not len(counts):
             raise ValueError("counts must hold at least one example, got none")
-        self._fitted = Fitted(counts.classes, self._fit_counts(counts), grid=counts.grid)
+        at = reversed_at(counts, higher_is)
+        learnt = self._fit_counts(counts if at is None else reversed_counts(counts, at))
+        self._fitted = Fitted(counts.classes, learnt, grid=counts.grid, reversed_at=at)
         return self
 
     def _fit_counts(self, counts: ScoreCounts) -> Learnt:
@@ -385,8 +403,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if "_fitted" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
         if (grid := self._fitted.grid) is None:
-            return _columns(check_scores(scores), len(self.classes_), self._keeps_columns)
-        return grid(_columns(check_scores(scores), len(self.classes_), False))
+            checked = _columns(check_scores(scores), len(self.classes_), self._keeps_columns)
+        else:
+            checked = grid(_columns(check_scores(scores), len(self.classes_), False))
+        at = self._fitted.reversed_at
+        return checked if at is None else at - checked
 
     def _left_out(
         self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int

@@ -11,8 +11,7 @@ import numpy as np
 
 from vennforest._files import check_output
 from vennforest._validation import InputError
-from vennforest.commands.report_columns import report_on_columns
-from vennforest.commands.report_model import report_on_model
+from vennforest.commands.report_given import report_on_columns, report_on_model
 from vennforest.commands.report_table import (
     Columns,
     Judged,
@@ -40,13 +39,14 @@ def run(
     judged: Judged,
     costs: str | None,
     guessed: Path | None,
+    rows: bool,
     **options: Any,
 ) -> None:
     """Evaluate, write the page, and say what it says.
 
     Parameters
     ----------
-    data, target, output, example, test, costs, guessed
+    data, target, output, example, test, costs, guessed, rows
         See ``vennforest report --help``.
     columns : Columns
     judged : Judged
@@ -88,7 +88,7 @@ def run(
     for note in evaluation.notes:
         if note not in table.labelled.notes:
             say(f"Note: {note}")
-    evaluation.to_html(output, command=shlex.join(["vennforest", *sys.argv[1:]]))
+    evaluation.to_html(output, rows=rows, command=shlex.join(["vennforest", *sys.argv[1:]]))
     if as_json:
         print_json({**evaluation.summary(), "report": str(output)})
     for line in evaluation.headline()[:3]:
@@ -159,6 +159,7 @@ def _trained(
             time=None if columns.time is None else times(table.values[columns.time], columns.time),
             test=table.test,
             types=table.labelled.types or None,
+            missing=list(columns.missing) or None,
             progress=progress,
             **common_options(table, columns, costs),
         )

@@ -1,0 +1,44 @@
+"""Write the page docs/hazards.md from the table of hazards that the tests run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+PAGE = Path(__file__).parent / "hazards.md"
+
+HEAD = (
+    "# What is refused, and what you are warned of\n\n"
+    "If a setting would break the guarantee, you get an error or a warning, not a wrong answer. "
+    "This table lists the faults that the tests put in, the ways in which they were tried, and "
+    "what happens. `pytest tests/hazards` runs them all; the same call without the fault passes "
+    "without a warning.\n\n"
+    "| fault | tried with | what happens |\n|---|---|---|\n"
+)
+
+OUTCOMES = {"refused": "error", "warned": "warning", "right": "right answer"}
+
+FOOT = (
+    "\nThree faults cannot be seen in what `fit` is given: an estimator that keeps labels outside "
+    "itself (a cache that its copies share), a feature recorded after the outcome, and rows "
+    "sorted by label beside a column that follows the order. The [report](report.md) points at "
+    "columns that look like the last two.\n"
+)
+
+
+def page() -> str:
+    """Return the text of the page."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from hazards.table import HAZARDS
+
+    rows = []
+    for hazard in HAZARDS:
+        outcomes = {OUTCOMES[hazard.verdict_of(way).outcome] for way in hazard.ways}
+        rows.append(
+            f"| {hazard.fault} | {', '.join(hazard.ways)} | {' or '.join(sorted(outcomes))} |"
+        )
+    return HEAD + "\n".join(rows) + "\n" + FOOT
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,191 @@
+"""Whether a fitted model remembers the labels of rows: then it was trained on them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import _safe_indexing
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest._warn import warn
+
+MOST_ROWS = 1000
+"""Rows that are looked at; half of them train a copy of the model."""
+
+FEWEST_ROWS = 40
+
+MOVES = 4
+"""Moved rows that a row is compared with, in opposite pairs."""
+
+DISTANCES = (1.0, 3.0)
+"""How far rows are moved, in distances to the nearest other row."""
+
+SIGNIFICANT = 4.0
+"""Standard errors by which a model has to remember more than one that did not see the rows."""
+
+
+class Recall(NamedTuple):
+    """How much higher the probability of a row's label is at the row than around it."""
+
+    mean: float
+    error: float
+    """Standard error of the mean."""
+
+
+def warn_if_remembered(frozen: FrozenEstimator, X: Any, y: NDArray[Any]) -> None:
+    """Warn where a frozen model was probably trained on the rows that are to calibrate it.
+
+    Parameters
+    ----------
+    frozen : FrozenEstimator
+        Around a fitted classifier.
+    X : array-like or data frame of shape (n, d)
+    y : ndarray of shape (n,)
+        Labels.
+
+    Warns
+    -----
+    UserWarning
+        If the model remembers the labels of these rows.
+    """
+    if remembers(frozen.estimator, X, y):
+        warn(
+            "the frozen model seems to have been trained on the rows given to fit: its "
+            "probability of a row's own label is far higher at the row than beside it. Calibrate "
+            "on rows that it has not seen, or let vennforest train it: "
+            "CalibratedClassifier(estimator) without FrozenEstimator"
+        )
+
+
+def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
+    """Return whether a fitted classifier remembers the labels of rows.
+
+    A model that was trained on a row has its probability of the row's label peak there; moved a
+    little in any direction, the row gets less. What curvature of an honest model makes of that is
+    measured with a copy of the model: trained on half of the rows, and asked about both halves.
+    The model remembers the rows if it is nearer to the half that the copy saw.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted, with ``predict_proba``.
+    X : array-like or data frame of shape (n, d)
+    y : ndarray of shape (n,)
+
+    Returns
+    -------
+    bool
+        False as well where nothing can be told: no measured columns, fewer than 40 rows, or a model
+        that cannot be trained again.
+    """
+    rng = np.random.default_rng(0)
+    rows = np.sort(rng.permutation(len(y))[:MOST_ROWS])
+    if len(rows) < FEWEST_ROWS or issparse(X) or not hasattr(model, "predict_proba"):
+        return False
+    X, y = _safe_indexing(X, rows), y[rows]
+    table, columns = _measured(X)
+    if not columns:
+        return False
+    half = rng.permutation(len(rows)) < len(rows) // 2
+    seen, unseen = np.flatnonzero(half), np.flatnonzero(~half)
+    try:
+        copy = clone(model).fit(_safe_indexing(X, seen), y[seen])
+        known = _Moved.of(X, table, columns, rng)
+        return any(_tell(model, copy, known, y, seen, unseen, far) for far in DISTANCES)
+    except Exception:  # a model that cannot be trained on so few rows, or takes no moved ones
+        return False
+
+
+def _tell(
+    model: Any,
+    copy: Any,
+    rows: _Moved,
+    y: NDArray[Any],
+    seen: IntArray,
+    unseen: IntArray,
+    far: float,
+) -> bool:
+    """Return whether the model's recall is that of rows seen, at one distance."""
+    own = rows.recall(model, y, far)
+    both = rows.recall(copy, y, far)
+    mine, of_seen, of_unseen = _mean(own), _mean(both[seen]), _mean(both[unseen])
+    gap = of_seen.mean - of_unseen.mean
+    more = mine.mean - of_unseen.mean
+    return (
+        gap > SIGNIFICANT * np.hypot(of_seen.error, of_unseen.error)
+        and more > SIGNIFICANT * np.hypot(mine.error, of_unseen.error)
+        and more > gap / 2
+    )
+
+
+def _mean(recall: FloatArray) -> Recall:
+    known = recall[np.isfinite(recall)]
+    if len(known) < 2:
+        return Recall(0.0, np.inf)
+    return Recall(float(known.mean()), float(known.std(ddof=1) / np.sqrt(len(known))))
+
+
+class _Moved(NamedTuple):
+    """Rows, and by how much each is moved in its measured columns."""
+
+    X: Any
+    columns: list[Any]
+    moves: list[FloatArray]
+    """Of shape (n, columns) each, as long as the way to the nearest other row."""
+
+    @classmethod
+    def of(cls, X: Any, table: FloatArray, columns: list[Any], rng: np.random.Generator) -> _Moved:
+        spread = table.std(axis=0)
+        scaled = table / spread
+        away = NearestNeighbors(n_neighbors=2).fit(scaled).kneighbors(scaled)[0][:, 1:]
+        moves = []
+        for _ in range(MOVES // 2):
+            step = rng.normal(size=table.shape)
+            step *= away / np.linalg.norm(step, axis=1, keepdims=True)
+            moves += [step * spread, -step * spread]
+        return cls(X, columns, moves)
+
+    def recall(self, model: Any, y: NDArray[Any], far: float) -> FloatArray:
+        """Return each row's recall, NaN where the model does not know its label, (n,)."""
+        column = {label: j for j, label in enumerate(model.classes_.tolist())}
+        label = np.array([column.get(one, -1) for one in y.tolist()])
+        rows = np.arange(len(y))
+        here = model.predict_proba(self.X)[rows, label]
+        there = [model.predict_proba(self._by(far * move))[rows, label] for move in self.moves]
+        recall: FloatArray = np.where(label >= 0, here - np.mean(there, axis=0), np.nan)
+        return recall
+
+    def _by(self, move: FloatArray) -> Any:
+        if isinstance(self.X, np.ndarray):
+            moved = self.X.astype(np.float64)
+            moved[:, self.columns] += move
+            return moved
+        return self.X.assign(
+            **{name: self.X[name] + move[:, j] for j, name in enumerate(self.columns)}
+        )
+
+
+def _measured(X: Any) -> tuple[FloatArray, list[Any]]:
+    """Return the columns of measured numbers, (n, c), and their names or places."""
+    names: list[Any]
+    if hasattr(X, "select_dtypes"):  # pandas
+        table = X.select_dtypes("floating")
+        names = [name for name in table.columns if isinstance(name, str)]
+        values = table[names].to_numpy(np.float64)
+    else:
+        values = np.asarray(X)
+        if values.ndim != 2 or values.dtype.kind != "f":
+            return np.empty((0, 0)), []
+        values, names = values.astype(np.float64), list(range(values.shape[1]))
+    used = [
+        j
+        for j in range(values.shape[1])
+        if np.isfinite(values[:, j]).all() and len(np.unique(values[:, j])) > len(values) / 4
+    ]
+    return values[:, used], [names[j] for j in used]

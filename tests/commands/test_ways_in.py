@@ -1,0 +1,172 @@
+"""Odd cells, names and streams on their way into commands and out of them."""
+
+import io
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vennforest import load
+from vennforest._harmless import harmless
+from vennforest._validation import InputError
+from vennforest.cli import main
+from vennforest.engines import duckdb as engine
+from vennforest.metrics._inputs import check_probabilities
+from vennforest.tables import TableColumns
+from vennforest.tables.screening import misread
+from vennforest.tables.types import check_types, read_types
+
+N = 80
+
+
+@pytest.fixture
+def scores(tmp_path):
+    rng = np.random.default_rng(3)
+    s = rng.random(N)
+    frame = pd.DataFrame({"s": s, "y": np.where(rng.random(N) < s, "b", "a"), "note": "=1+1"})
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    command = ["calibrate", tmp_path / "scores.csv", "-s", "s", "-t", "y"]
+    assert main([*map(str, command), "-o", str(tmp_path / "c.json")]) == 0
+    return tmp_path
+
+
+def lab(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    value = rng.normal(5, 2, n).round(2)
+    cells = value.astype(str).astype(object)
+    cells[::9], cells[4::17] = "n.d.", "-"
+    return pd.DataFrame(
+        {"lab": cells, "age": rng.integers(20, 80, n), "y": np.where(value > 5, "u", "v")}
+    )
+
+
+def fit(folder, *more):
+    command = ["fit", folder / "t.csv", "-t", "y", "-o", folder / "m.skops", "--trees", "15"]
+    return main([*map(str, command), *more])
+
+
+def test_marks_of_missing_cells(tmp_path, capsys):
+    lab().to_csv(tmp_path / "t.csv", index=False)
+    assert fit(tmp_path) == 0
+    advice = re.search(r"--missing (\S+)", capsys.readouterr().err.replace("'", ""))
+    assert advice is not None and advice[1].rstrip(".") in ("-,n.d.", "-,n.d")
+    assert fit(tmp_path, "--missing", "n.d.,-") == 0
+    model = load(tmp_path / "m.skops")
+    columns = model.estimators_[0][0]
+    assert columns.kinds_ == ["number", "number"] and columns.missing == ["n.d.", "-"]
+    output = tmp_path / "p.csv"
+    assert (
+        main(["predict", *map(str, (tmp_path / "m.skops", tmp_path / "t.csv", "-o", output))]) == 0
+    )
+    X = lab().drop(columns="y")
+    assert np.allclose(pd.read_csv(output)["p(u)"], model.predict_proba(X)[:, 0], rtol=1e-12)
+    blank = X.replace({"lab": {"n.d.": None, "-": None}})
+    assert np.array_equal(model.predict_proba(X), model.predict_proba(blank))
+
+
+def test_marks_among_numbers_and_in_frames():
+    X = pd.DataFrame({"a": [1.0, -999.0, 3.0], "b": [" ? ", "2", "x"], "c": ["?", "1", "2"]})
+    columns = TableColumns(missing=["?", "-999"]).fit(X)
+    read = columns.transform(X)
+    assert columns.kinds_ == ["number", "text", "number"]
+    assert np.isnan(read["a"][1]) and read["b"][0] is None and np.isnan(read["c"][0])
+
+
+def test_what_is_advised_can_be_pasted(tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"income": [f"{v:,} €" for v in rng.integers(10**4, 10**6, 40)]})
+    frame.loc[:4, "income"] = [f"{v}.5 €" for v in range(5)]
+    (said,) = misread(frame)
+    advice = re.search(r"--types '(.*)'", said)
+    assert advice is not None
+    assert TableColumns(read_types(advice[1])).fit(frame).kinds_ == ["number"]
+    limits = pd.DataFrame({"lab": ["<5"] * 3 + [f"{i}.25" for i in range(40)]})
+    (said,) = misread(limits)
+    advice = re.search(r"--types '(.*)'", said)
+    assert advice is not None
+    assert TableColumns(read_types(advice[1])).fit(limits).kinds_ == ["number"]
+
+
+def test_types_that_are_none():
+    with pytest.raises(InputError, match="must say where day, month and year stand"):
+        check_types({"X0": "date %Y%Y"})
+    with pytest.raises(InputError, match="--types must hold columns"):
+        read_types('{"a": ')
+    with pytest.raises(InputError, match=r"lists within lists|with a fault"):
+        read_types('{"a":' + "[" * 200_000)
+
+
+def test_brackets_are_no_calibrator(scores, capsys):
+    (scores / "b.json").write_text("[" * 200_000)
+    assert main(["apply", str(scores / "b.json"), str(scores / "scores.csv")]) == 2
+    assert "holds no calibrator" in capsys.readouterr().err
+
+
+def test_apply_on_streams(scores, capsys, monkeypatch):
+    text = (scores / "scores.csv").read_bytes()
+    apply = ["apply", str(scores / "c.json")]
+    assert main([*apply, str(scores / "scores.csv"), "-o", str(scores / "out.csv")]) == 0
+    assert "Wrote" in capsys.readouterr().err
+    done = subprocess.run(
+        [sys.executable, "-m", "vennforest", *apply, "-", "-o", "-"],
+        input=text,
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == (scores / "out.csv").read_bytes() and b"nanobind" not in done.stderr
+    assert pd.read_csv(io.BytesIO(done.stdout))["note"][0] == "=1+1"
+    safe = [*apply, str(scores / "scores.csv"), "-o", str(scores / "safe.csv"), "--no-formulas"]
+    assert main(safe) == 0
+    assert pd.read_csv(scores / "safe.csv")["note"][0] == "'=1+1"
+
+
+def test_no_leaks_are_listed_after_duckdb(scores):
+    pd.read_csv(scores / "scores.csv").to_parquet(scores / "scores.parquet")
+    command = ["calibrate", "scores.parquet", "-s", "s", "-t", "y", "-o", "d.json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "vennforest", *command], cwd=scores, capture_output=True, check=True
+    )
+    assert b"leaked" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["m.pkl", "m.joblib", "m.JSON", "m.csv"])
+def test_names_that_promise_another_format(tmp_path, capsys, name):
+    lab().to_csv(tmp_path / "t.csv", index=False)
+    assert fit(tmp_path, "-o", str(tmp_path / name)) == 2
+    assert "must end in .skops" in capsys.readouterr().err
+
+
+def test_columns_that_differ_by_case(tmp_path):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"SCORE": 1 - rng.random(N), "score": rng.random(N), "y": [0, 1] * 40})
+    for name in ("t.parquet", "t.csv"):
+        (frame.to_parquet if name.endswith("t") else frame.to_csv)(tmp_path / name, index=False)
+        command = ["calibrate", str(tmp_path / name), "-s", "score", "-t", "y", "--method", "platt"]
+        assert main([*command, "-o", str(tmp_path / f"{name}.json")]) == 0
+        with pytest.raises(InputError, match=r"'SCORE' and 'score' of .* must differ by more than"):
+            engine.calibrate(tmp_path / name, score="score", target="y")
+    found = [json.loads((tmp_path / f"t.{s}.json").read_text()) for s in ("parquet", "csv")]
+    assert found[0]["about"]["scores"] == ["score"]
+
+
+@pytest.mark.parametrize("decimals", [2, 3, 4])
+def test_rounded_probabilities_are_taken(decimals):
+    p = np.random.default_rng(4).dirichlet(np.ones(5), 200)
+    with pytest.warns(UserWarning, match=f"rounded to {decimals} decimals"):
+        got = check_probabilities(p.round(decimals))
+    assert np.abs(got.sum(axis=1) - 1).max() < 1e-12
+    assert np.abs(got - p).max() < 3 * 10.0**-decimals
+    wrong = p.round(decimals)
+    wrong[17, 0] += 0.1
+    with pytest.raises(
+        ValueError, match=r"sum to 1 within 0\.\d+, got a sum of .* in row 18: give"
+    ):
+        check_probabilities(wrong)
+
+
+def test_what_steers_is_written_out():
+    assert harmless("a\x1b[31m\u202eb\tc\n") == "a\\x1b[31m\\u202eb\tc\n"

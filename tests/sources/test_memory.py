@@ -1,0 +1,75 @@
+"""Models that were trained on the rows are told from those that were not."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from vennforest.sources.memory import remembers
+
+MODELS = {
+    "forest": RandomForestClassifier(20, random_state=0),
+    "boosting": GradientBoostingClassifier(n_estimators=40, random_state=0),
+    "histograms": HistGradientBoostingClassifier(max_iter=30, random_state=0),
+    "tree": DecisionTreeClassifier(min_samples_leaf=3, random_state=0),
+    "neighbours": KNeighborsClassifier(1),
+}
+SIGNALS = {
+    "coin": lambda X: 0 * X[:, 0],
+    "line": lambda X: 2 * X[:, 0],
+    "product": lambda X: 4 * X[:, 0] * X[:, 1],
+    "steep": lambda X: 20 * X[:, 0],
+}
+
+
+def drawn(signal, n, rng):
+    X = rng.normal(size=(n, 6))
+    return X, (rng.random(n) < 1 / (1 + np.exp(-SIGNALS[signal](X)))).astype(int)
+
+
+@pytest.mark.parametrize("signal", ["coin", "line", "product"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_remembers_the_noisy_labels_it_was_trained_on(name, signal):
+    X, y = drawn(signal, 400, np.random.default_rng(1))
+    assert remembers(MODELS[name].fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+@pytest.mark.parametrize("name", [*MODELS, "logistic"])
+@pytest.mark.parametrize("n", [200, 2000])
+def test_a_model_of_other_rows_does_not(name, signal, n):
+    rng = np.random.default_rng(2)
+    model = MODELS.get(name, LogisticRegression())
+    assert not remembers(model.fit(*drawn(signal, n, rng)), *drawn(signal, 400, rng))
+
+
+def test_tables_with_other_columns():
+    rng = np.random.default_rng(3)
+    X, y = drawn("coin", 300, rng)
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(sex=rng.integers(0, 2, 300))
+    assert remembers(RandomForestClassifier(20, random_state=0).fit(frame, y), frame, y)
+    whole = rng.integers(0, 3, (300, 4))
+    assert not remembers(RandomForestClassifier(20, random_state=0).fit(whole, y), whole, y)
+
+
+def test_nothing_is_told_of_few_rows_or_a_model_that_cannot_be_trained():
+    rng = np.random.default_rng(4)
+    X, y = drawn("coin", 30, rng)
+    assert not remembers(DecisionTreeClassifier().fit(X, y), X, y)
+
+    class Fixed(GaussianNB):
+        def fit(self, X, y):
+            if len(y) < 200:
+                raise ValueError("too few")
+            return super().fit(X, y)
+
+    X, y = drawn("coin", 300, rng)
+    assert not remembers(Fixed().fit(X, y), X, y)
