@@ -176,7 +176,9 @@ def expected_scores(scores: FloatArray, variance: FloatArray) -> FloatArray:
     noise /= density
     expected = knots + noise * slope / density + np.gradient(noise, knots)
     rising = np.maximum(np.diff(expected), SLOWEST * np.diff(knots))
-    return np.interp(scores, knots, expected[0] + np.append(0.0, np.cumsum(rising)))
+    climbed = expected[0] + np.append(0.0, np.cumsum(rising))
+    found: FloatArray = np.interp(scores, knots, climbed)
+    return found
 
 
 def design_effect(
