@@ -19,12 +19,13 @@ from vennforest._files import check_output, one_line
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators.registry import check_method
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.settings import CalibrateOn, ClassifierMerge
+from vennforest.classifier.settings import ClassifierMerge
 from vennforest.commands.measures import measures_said
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import busy, print_json, say
 from vennforest.persistence.model_file import write_model
 from vennforest.sources import Subforest
+from vennforest.sources.registry import check_source, named_sources
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.cells import PLURAL
 from vennforest.tables.known_rows import sketch_rows
@@ -202,7 +203,7 @@ def _check_options(
 ) -> dict[str, Any]:
     """Return checked parameters of the classifier."""
     check_method(method, "--method")
-    check_option(calibrate_on, CalibrateOn, "--calibrate-on")
+    check_source(calibrate_on, "--calibrate-on")
     check_option(merge, ClassifierMerge, "--merge")
     check_option(subforest, Subforest, "--subforest")
     if jobs == 0:
@@ -227,7 +228,8 @@ def _fit(
     note: Callable[[str], None],
 ) -> CalibratedClassifier:
     forest = RandomForestClassifier(n_estimators=trees, random_state=seed, n_jobs=jobs)
-    folds = options["calibrate_on"] in ("cv", "cv-forest")
+    known = named_sources().get(options["calibrate_on"])
+    folds = known is not None and known.several
     model = CalibratedClassifier(
         table_pipeline(
             forest, random_state=seed, types=table.types or None, missing=list(missing) or None

@@ -97,11 +97,6 @@ def leaves_out_groups(calibrator: Any) -> bool:
     return "groups" in signature(calibrator.predict_multiprobability).parameters
 
 
-def takes_joined(calibrator: Any) -> bool:
-    """Tell whether a calibrator gives bounds for objects that change calibration scores."""
-    return callable(getattr(calibrator, "predict_joined", None))
-
-
 def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> FloatArray:
     """Return the probabilities (m, k) that a calibrator makes of its bounds for scores.
 

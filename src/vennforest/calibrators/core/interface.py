@@ -26,7 +26,7 @@ from vennforest.calibrators.core.direction import (
     reversed_at,
     reversed_counts,
 )
-from vennforest.calibrators.core.examples import JoinedScores, LeftOut, joined_scores, left_out_rows
+from vennforest.calibrators.core.examples import LeftOut, left_out_rows
 from vennforest.calibrators.core.exports import CalibrationTable, Dialect, exports
 from vennforest.calibrators.core.fitted import Fitted, Learnt
 from vennforest.counts import ScoreCounts
@@ -433,23 +433,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 "left_out must be None after fit_counts, which knows no single examples"
             )
         return left_out_rows(left_out, groups, m, self._n_given, self._row_of)
-
-    def _check_joined(
-        self, scores: ArrayLike, offsets: ArrayLike, rows: ArrayLike, changed: ArrayLike
-    ) -> JoinedScores:
-        """Return what ``predict_joined`` is given as plain arrays, examples as ``_fit`` knows them.
-
-        Raises
-        ------
-        ValueError
-            If shapes do not fit, a score is not finite, or an example does not exist.
-        """
-        check_is_fitted(self, "classes_")
-        if self._from_counts:
-            raise ValueError("rows must be empty after fit_counts, which knows no single examples")
-        return joined_scores(
-            scores, offsets, rows, changed, len(self.classes_), self._n_given, self._row_of
-        )
 
     def __sklearn_tags__(self) -> Tags:
         """Describe to scikit-learn an estimator whose input is one column of scores."""

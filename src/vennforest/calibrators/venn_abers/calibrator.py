@@ -22,7 +22,6 @@ from vennforest.calibrators.confidence import (
 from vennforest.calibrators.core.bounded import BoundedCalibrator
 from vennforest.calibrators.core.fitted import Learnt, as_tuple
 from vennforest.calibrators.core.one_vs_rest import normalised_bounds
-from vennforest.calibrators.venn_abers.joined import read_joined
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
 from vennforest.calibrators.venn_abers.step_table import StepTable
 from vennforest.calibrators.venn_abers.sums import MOST_WEIGHT, check_total
@@ -249,65 +248,6 @@ class VennAbers(BoundedCalibrator):
             p[block, 0], p[block, 1] = 1 - clipped, clipped
         return p
 
-    def predict_joined(
-        self, scores: ArrayLike, offsets: ArrayLike, rows: ArrayLike, changed: ArrayLike
-    ) -> Multiprobability:
-        """Return bounds for objects that change scores of calibration examples.
-
-        For each label y that an object might have, p_y is the isotonic fit to the n calibration
-        pairs with the scores they then have, plus the object's own pair, read at its score. The
-        bounds of a class are the least and the largest of its k values.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m, k) for two classes, else (m, k, k)
-            The score, or a column of scores a class, of each object with each label.
-        offsets : array-like of int of shape (m * k + 1,)
-            Where the changed examples of each object and label begin, all labels of one object
-            side by side.
-        rows : array-like of int of shape (n_changed,)
-            Numbers of calibration examples as given to ``fit``, each once an object and label.
-        changed : array-like of shape (n_changed,) for two classes, else (n_changed, k)
-            Their scores then.
-
-        Returns
-        -------
-        Multiprobability
-            Bounds of shape (m, k), in [0, 1].
-
-        Raises
-        ------
-        NotFittedError
-            Before ``fit``.
-        ValueError
-            If shapes do not fit, a score is not finite, or an example does not exist.
-        """
-        joined = self._check_joined(scores, offsets, rows, changed)
-        m, k = joined.scores.shape[:2]
-        labels = np.tile(np.arange(k), m)
-        if k == 2:
-            ones = labels.astype(np.int8)
-            fits = read_joined(self.tables_[0], joined.scores.ravel(), ones, *joined[1:])
-            fits = fits.reshape(m, 2)
-            upper, lower = fits.max(axis=1), fits.min(axis=1)
-            return Multiprobability(
-                np.column_stack([1 - upper, lower]),
-                np.column_stack([1 - lower, upper]),
-                self.classes_,
-            )
-        p = np.empty((m, k, k))
-        for j, table in enumerate(self.tables_):
-            p[:, :, j] = read_joined(
-                table,
-                np.ascontiguousarray(joined.scores[:, :, j]).ravel(),
-                (labels == j).astype(np.int8),
-                joined.offsets,
-                joined.rows,
-                np.ascontiguousarray(joined.changed[:, j]),
-            ).reshape(m, k)
-        lower, upper = normalised_bounds(p.min(axis=1), p.max(axis=1))
-        return Multiprobability(lower, upper, self.classes_)
-
     def predict_confidence(
         self,
         scores: ArrayLike,
@@ -347,6 +287,12 @@ class VennAbers(BoundedCalibrator):
             weighted and the method is ``"exact"`` (which counts independent examples).
         """
         new = self._check_new(scores)
+        weighted = (one.examples is not None and len(one.examples.weight) for one in self.tables_)
+        if method == "exact" and any(weighted):
+            raise ValueError(
+                "sample_weight must be None at fit for exact confidence intervals, which count "
+                "examples: use method='likelihood-ratio'"
+            )
         per_class = [ClassExamples(table.x, *table.sums.counts()) for table in self.tables_]
         columns = new[:, None] if new.ndim == 1 else new
         found = intervals_of(per_class, columns, self.classes_, level, method, simultaneous)

@@ -20,10 +20,10 @@ from vennforest import CalibratedClassifier
 from vennforest.calibrators.core.one_vs_rest import normalised_bounds
 from vennforest.classifier.prediction import predict_together
 from vennforest.forest import LeafIndex, Membership, PackedForest
-from vennforest.sources import joined_kernels as kernels
+from vennforest.forest.verification import BagsError
+from vennforest.joined import join_kernels as kernels
+from vennforest.joined.bags import binomial_thresholds
 from vennforest.sources.draws import hash_rows
-from vennforest.sources.joined_bags import binomial_thresholds
-from vennforest.sources.verification import BagsError
 
 DRAWN = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)
 """Whether scikit-learn draws bags in proportion to weights, or fills leaves with them."""
@@ -268,7 +268,7 @@ def test_pieces_and_threads_change_nothing(monkeypatch, k):
     X, y, new = blobs(k=k)
     model = fitted(RandomForestClassifier(20, random_state=0), X, y, random_state=0)
     expected = model.predict_multiprobability(new)
-    module = sys.modules["vennforest.sources.joined"]
+    module = sys.modules["vennforest.joined.scorer"]
     monkeypatch.setattr(module, "ROOM", 1)
     monkeypatch.setattr(module, "OBJECTS", 3)
     monkeypatch.setattr(sys.modules["vennforest.forest.leaves"], "CELLS_AT_ONCE", 500)
@@ -354,7 +354,7 @@ def test_leaves_that_do_not_hold_their_bags_are_refused():
     bags = [np.bincount(b, minlength=len(y)).astype(float) for b in forest.estimators_samples_]
     numbers = np.arange(len(y))
     index = LeafIndex.build(packed, X, y, bags, membership, numbers)
-    assert index.is_sound(len(packed.nodes), len(y))
+    assert len(index.totals) == len(packed.nodes)
     assert len(index.examples) == membership.counts().sum()
     assert index.totals.sum() == 5 * len(y)
     with pytest.raises(ValueError, match="must hold in each leaf the class frequencies"):

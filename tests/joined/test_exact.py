@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 from oracles import joined as literal
 from vennforest import CalibratedClassifier
-from vennforest.sources import HonestForest
+from vennforest.joined import HonestForest
 from vennforest.sources.draws import hash_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(out of bag|more than once)")
@@ -270,17 +270,18 @@ def test_steps_before_the_forest_are_fitted_to_what_grows_it():
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("parameters", "message"),
     [
-        (HonestForest(grow_size=0.0), "grow_size must lie between 0 and 1, got 0.0"),
-        (HonestForest(grow_size=1), "grow_size must lie between 0 and 1, got 1"),
-        (HonestForest(grow_size=0.02), "y must hold every class among the examples that the trees"),
-        (HonestForest(votes="none"), "votes must be one of"),
-        (HonestForest(n_draws=0), "n_draws must be"),
+        ({"grow_size": 0.0}, "grow_size must lie between 0 and 1, got 0.0"),
+        ({"grow_size": 1}, "grow_size must lie between 0 and 1, got 1"),
+        ({"grow_size": 0.02}, "y must hold every class among the examples that the trees"),
+        ({"votes": "none"}, "votes must be one of"),
+        ({"n_draws": 0}, "n_draws must be"),
     ],
 )
-def test_parameters_are_checked(source, message):
+def test_parameters_are_checked(parameters, message):
     X, y = objects(np.random.default_rng(0), 40)
-    model = CalibratedClassifier(RandomForestClassifier(5), calibrate_on=source, random_state=0)
     with pytest.raises(ValueError, match=message):
-        model.fit(X, y)
+        CalibratedClassifier(
+            RandomForestClassifier(5), calibrate_on=HonestForest(**parameters), random_state=0
+        ).fit(X, y)

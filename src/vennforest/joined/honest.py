@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from vennforest._state import stored
 from vennforest._validation import FloatArray, check_count, check_option
-from vennforest.forest import LeafIndex, Membership
+from vennforest.forest import LeafIndex, Members, Membership
+from vennforest.forest.answers import ForestAnswers
 from vennforest.forest.leaves import class_weights
 from vennforest.forest.packed import Votes
+from vennforest.joined.bags import thresholds_of
+from vennforest.joined.scorer import JoinedScorer, check_joins
 from vennforest.sources.base import Fold, TrainingData
-from vennforest.sources.ensembles import ForestAnswers
-from vennforest.sources.joined import JoinedScorer, check_joins
-from vennforest.sources.joined_bags import thresholds_of
 from vennforest.sources.pipelines import taken_apart
 
 
-@dataclass(frozen=True)
+@stored("honest-forest")
+@attrs.frozen
 class HonestForest:
     """Grow the trees on one part of the data; fill their leaves from the rest, which calibrates.
 
@@ -64,8 +66,11 @@ class HonestForest:
     votes: Votes = "soft"
     n_draws: int = 1
 
-    def check_loaded(self) -> None:
-        """Nothing to check: a source is used by ``fit`` alone."""
+    def __attrs_post_init__(self) -> None:
+        check_option(self.votes, Votes, "votes")
+        check_count(self.n_draws, "n_draws")
+        if not isinstance(self.grow_size, Real) or not 0 < self.grow_size < 1:
+            raise ValueError(f"grow_size must lie between 0 and 1, got {self.grow_size!r}")
 
     def folds(
         self,
@@ -84,10 +89,6 @@ class HonestForest:
             If the estimator is not a forest, a parameter has no such value, or a part of the data
             lacks examples or the first one a class.
         """
-        check_option(self.votes, Votes, "votes")
-        check_count(self.n_draws, "n_draws")
-        if not isinstance(self.grow_size, Real) or not 0 < self.grow_size < 1:
-            raise ValueError(f"grow_size must lie between 0 and 1, got {self.grow_size!r}")
         check_joins(estimator, data)
         data = data.present()
         order = random_state.permutation(len(data))
@@ -106,8 +107,9 @@ class HonestForest:
         transformer, forest = taken_apart(model)
         seen = rest.X if transformer is None else transformer.transform(rest.X)
         bags = [random_state.poisson(1.0, len(rest)).astype(np.uint16) for _ in forest.estimators_]
-        _fill(forest, ForestAnswers(forest, self.votes, n_jobs), seen, rest, bags)
-        answers = ForestAnswers(forest, self.votes, n_jobs)  # packed anew
+        _fill(forest, ForestAnswers(forest), seen, rest, bags)
+        members = Members(forest, self.votes, n_jobs)  # packed after its leaves were filled
+        answers = cast("ForestAnswers", members.answers)
         membership = Membership.from_dense(np.array([bag == 0 for bag in bags]))
         kept = np.flatnonzero(membership.counts() > 0)
         if not len(kept):
@@ -125,7 +127,7 @@ class HonestForest:
         )
         scorer = JoinedScorer(
             transformer,
-            answers,
+            members,
             index,
             thresholds_of(stats.poisson.cdf(np.arange(40), 1.0)[None]),
             np.ones((len(bags), len(data.classes))),
@@ -135,8 +137,8 @@ class HonestForest:
         )
         chosen = rest if len(kept) == len(rest) else rest.rows(kept)
         scores = scorer.calibration_scores()
-        numbers, by = chosen.numbers, chosen.by
-        return [Fold(model, scores, chosen.codes, chosen.weight, scorer, rows=numbers, by=by)]
+        rows, by = chosen.numbers, chosen.by
+        return [Fold(model, scores, chosen.codes, chosen.weight, scorer, rows=rows, by=by)]
 
 
 def _weights(bags: list[NDArray[np.uint16]], weight: FloatArray | None) -> Iterator[FloatArray]:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray
-from vennforest.calibrators.venn_abers import joined_kernels
 from vennforest.calibrators.venn_abers.step_table import StepTable
+from vennforest.joined import refit_kernels
 
 
 def read_joined(
@@ -36,7 +36,7 @@ def read_joined(
     nothing = np.empty(0, np.intp)
     order, members = table.members if len(examples.weight) else (nothing, nothing)
     fits = np.empty(len(scores))
-    joined_kernels.read_joined(
+    refit_kernels.read_joined(
         scores,
         labels,
         offsets,

@@ -3,8 +3,8 @@
 The public ``estimators_samples_`` draws the bags anew from the seeds of the members. A forest that
 draws its samples by other means, or reorders rows before it draws, inherits the property and with
 it bags that it never used; examples would then calibrate by trees that have seen their labels. So
-a few trees are taken, the examples of their claimed bags are sent down, and what arrives in every
-leaf must be what the tree says is in it.
+the examples of a tree's claimed bag are sent down the tree, and what arrives in every leaf must be
+what the tree says is in it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def verify_bag(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None)
 def _leaves_agree(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None) -> bool:
     """Tell whether the examples of a bag fill the leaves of a tree as they are filled."""
     tree = bag.tree.tree_
-    some, times = np.unique(bag.drawn, return_counts=True)
+    counts = np.bincount(bag.drawn, minlength=len(codes))
+    some = np.flatnonzero(counts)
+    times = counts[some]
     known = np.asarray(bag.tree.classes_).astype(np.intp)
     place = np.searchsorted(known, codes[some]).clip(max=len(known) - 1)
     if not len(some) or (known[place] != codes[some]).any():

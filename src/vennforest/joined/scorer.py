@@ -6,24 +6,25 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
+import attrs
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._loaded import expect, expect_array, expect_number
+from vennforest._state import array, number, require, stored
 from vennforest._validation import FloatArray, IntArray
-from vennforest.forest import LeafIndex, Membership
-from vennforest.forest.membership import samples_of
-from vennforest.sources import joined_kernels
-from vennforest.sources.base import JoinedBlock, Result, SampledScores, TrainingData
-from vennforest.sources.draws import HashArray
-from vennforest.sources.ensembles import ForestAnswers, kind_of
-from vennforest.sources.joined_bags import Bags
+from vennforest.forest import BagsError, LeafIndex, Members, Membership, kind_of
+from vennforest.forest.answers import ForestAnswers
+from vennforest.joined import join_kernels
+from vennforest.joined.bags import Bags
+from vennforest.joined.block import JoinedBlock, Result
+from vennforest.sources.base import SampledScores, TrainingData
+from vennforest.sources.draws import HashArray, hash_rows
+from vennforest.sources.out_of_bag import OWN_SCORERS, OwnScorer
 from vennforest.sources.pipelines import last_step
 from vennforest.sources.small_ensembles import EnsembleScorer, typical
-from vennforest.sources.verification import BagsError
 
 UNITS = (math.lcm(*range(1, 31)), math.lcm(*range(1, 29)))
 """Answers of trees are whole multiples of one part in 2.3e12, or in 8e10 with many trees.
@@ -90,7 +91,8 @@ MOST_DRAWS = 10_000
 """Draws that a model read from a file may ask for."""
 
 
-@dataclass(frozen=True)
+@stored("joined-scorer")
+@attrs.frozen(eq=False, slots=False)
 class JoinedScorer(EnsembleScorer):
     """Scores new objects that are in the bags of some trees, as every calibration example is.
 
@@ -98,7 +100,8 @@ class JoinedScorer(EnsembleScorer):
     ----------
     transformer : Pipeline or None
         What comes before the forest.
-    answers : ForestAnswers
+    members : Members
+        The forest.
     index : LeafIndex
     thresholds : ndarray of shape (1, n) or (k, n), uint64
         2**64 times the probability that a bag holds an object at most 0, 1, ... times; for all
@@ -109,51 +112,38 @@ class JoinedScorer(EnsembleScorer):
     n_draws, seed : int
     """
 
-    transformer: Any
-    answers: ForestAnswers
-    index: LeafIndex
-    thresholds: NDArray[np.uint64]
-    units: FloatArray
-    n_calibration: int
-    n_draws: int
-    seed: int
+    index: LeafIndex = attrs.field(validator=attrs.validators.instance_of(LeafIndex))
+    thresholds: NDArray[np.uint64] = attrs.field(validator=array(None, None, kinds="u"))
+    units: FloatArray = attrs.field(validator=array(None, None, low=0))
+    n_calibration: int = attrs.field(validator=number(1, 2**31 - 1, integer=True))
+    n_draws: int = attrs.field(validator=number(1, MOST_DRAWS, integer=True))
+    seed: int = attrs.field(validator=number(0, 2**32, integer=True))
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        require(isinstance(self.answers, ForestAnswers), "members must be of a forest")
+        forest, index, n = self.members.ensemble, self.index, self.n_calibration
+        trees = [tree.tree_ for tree in forest.estimators_]
+        nodes, k = sum(tree.node_count for tree in trees), len(forest.classes_)
+        require(len(index.totals) == nodes, f"index must be of {nodes} nodes")
+        seen = np.bincount(index.examples, minlength=n)
+        require(len(seen) == n, f"index must be of {n} examples")
+        require(seen.min() > 0, "index must leave a tree to every example")
+        thresholds = self.thresholds
+        require(len(thresholds) in (1, k), f"thresholds must be of {k} labels")
+        require(thresholds.dtype == np.uint64, "thresholds must be of type uint64")
+        require(thresholds.shape[1], "thresholds must have one or more columns")
+        require((thresholds[:, 1:] >= thresholds[:, :-1]).all(), "thresholds must not decrease")
+        require(self.units.shape == (len(trees), k), f"units must be of {len(trees)} trees")
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
         return {name: value for name, value in self.__dict__.items() if name[0] != "_"}
 
-    def check_loaded(self) -> None:
-        """Refuse leaves, examples and probabilities of another forest.
-
-        Raises
-        ------
-        ValueError
-            If they are.
-        """
-        expect(isinstance(self.answers, ForestAnswers), "answers must be of a forest")
-        expect(
-            self.transformer is None or hasattr(self.transformer, "transform"),
-            "transformer must transform",
-        )
-        expect_number(self.n_calibration, "n_calibration", 1, 2**31 - 1, integer=True)
-        forest, index, n = self.answers.forest, self.index, self.n_calibration
-        trees = [tree.tree_ for tree in forest.estimators_]
-        nodes, k = sum(tree.node_count for tree in trees), len(forest.classes_)
-        expect(isinstance(index, LeafIndex), "index must be a LeafIndex")
-        index.check_loaded()
-        expect(index.is_sound(nodes, n), f"index must be of {nodes} nodes and {n} examples")
-        seen = np.bincount(index.examples, minlength=n)
-        expect(seen.min() > 0, "index must leave a tree to every example")
-        rows = len(self.thresholds)
-        expect(rows in (1, k), f"thresholds must be of {k} labels")
-        expect_array(self.thresholds, "thresholds", (rows, None), "u")
-        expect(self.thresholds.dtype == np.uint64, "thresholds must be of type uint64")
-        expect(self.thresholds.shape[1], "thresholds must hold one or more")
-        ascending = (self.thresholds[:, 1:] >= self.thresholds[:, :-1]).all()
-        expect(ascending, "thresholds must not decrease")
-        expect_array(self.units, "units", (len(trees), k), low=0)
-        expect_number(self.n_draws, "n_draws", 1, MOST_DRAWS, integer=True)
-        expect_number(self.seed, "seed", 0, 2**32, integer=True)
+    @property
+    def answers(self) -> ForestAnswers:
+        """The trees."""
+        return cast("ForestAnswers", self.members.answers)
 
     @property
     def n_examples(self) -> int:
@@ -171,7 +161,7 @@ class JoinedScorer(EnsembleScorer):
         packed = self.answers.packed
         n, k = packed.distributions.shape
         table = np.empty((n, 1 if k == 2 else k))
-        joined_kernels.tabulate(packed.distributions, self._hard, self._unit, table)
+        join_kernels.tabulate(packed.distributions, self._hard, self._unit, table)
         return table
 
     @property
@@ -183,7 +173,7 @@ class JoinedScorer(EnsembleScorer):
         """Sums of out-of-bag answers (n, c) of the calibration examples, and their number (n,)."""
         table, n = self._table, self.n_calibration
         sums, counts = np.zeros((n, table.shape[1])), np.zeros(n)
-        joined_kernels.sum_answers(
+        join_kernels.sum_answers(
             self.answers.packed.nodes,
             table,
             self.index.begins,
@@ -214,9 +204,9 @@ class JoinedScorer(EnsembleScorer):
     def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
         """Yield the scores of the rows of X; every sample has the same weight."""
         rows = self._rows(X)
-        hashes = self.answers.hashes(rows)
-        for number in range(self.n_draws):
-            joined = JoinedDraw(self, rows, hashes, number)
+        hashes = hash_rows(self.answers.table(rows))
+        for draw in range(self.n_draws):
+            joined = JoinedDraw(self, rows, hashes, draw)
             yield SampledScores(joined.scores(), None, 1, joined)
 
     def blocks(
@@ -233,7 +223,7 @@ class JoinedScorer(EnsembleScorer):
         while start < m:
             scores, offsets = np.empty((m * k, c)), np.empty(m * k + 1, np.int64)
             examples, changed = np.empty(capacity, np.int32), np.empty((capacity, c))
-            stop = joined_kernels.join(
+            stop = join_kernels.join(
                 leaves,
                 hashes,
                 np.uint64(self.seed),
@@ -280,7 +270,7 @@ def check_joins(estimator: Any, data: TrainingData) -> None:
     """
     last, way_out = last_step(estimator), 'use subforest="exchangeable"'
     kind = kind_of(last)
-    if kind is None or kind.answers is not ForestAnswers or kind.samples is not samples_of:
+    if kind is None or not kind.joins:
         raise ValueError(
             'estimator must be a random forest or extra trees for subforest="joined", since the '
             f"new object joins the leaves of their trees, got {type(last).__name__}: {way_out}"
@@ -299,7 +289,7 @@ def check_joins(estimator: Any, data: TrainingData) -> None:
 
 def joined_scorer(
     transformer: Any,
-    answers: ForestAnswers,
+    members: Members,
     data: TrainingData,
     rows: Any,
     membership: Membership,
@@ -308,6 +298,7 @@ def joined_scorer(
     seed: int,
 ) -> JoinedScorer:
     """Return the scorer of a forest fitted to data, whose calibration examples are ``kept``."""
+    answers = cast("ForestAnswers", members.answers)
     bags = Bags.read(answers.forest, data)
     numbers = np.full(len(data), -1, np.intp)
     numbers[kept] = np.arange(len(kept))
@@ -318,5 +309,8 @@ def joined_scorer(
     except ValueError as error:
         raise BagsError(str(error)) from error
     return JoinedScorer(
-        transformer, answers, index, bags.thresholds(), bags.units, len(kept), n_draws, seed
+        transformer, members, index, bags.thresholds(), bags.units, len(kept), n_draws, seed
     )
+
+
+OWN_SCORERS["joined"] = OwnScorer(check_joins, joined_scorer)

@@ -8,6 +8,7 @@ from oracles import formulas as oracle
 from support.cases import draw_scores
 from vennforest import ScoreCounts, Venn, VennAbers
 from vennforest.calibrators.core.one_vs_rest import normalised_bounds
+from vennforest.joined import predict_joined
 
 
 def draw_changes(rng, scores, m, k, share):
@@ -53,7 +54,7 @@ def test_venn_abers_is_the_fit_of_changed_scores_in_fractions():
         scores, y, weight = draw_case(rng, 2, int(rng.integers(1, 11)))
         model = VennAbers().fit(scores, y, sample_weight=weight, classes=[0, 1])
         own, *changes = draw_changes(rng, scores, 2, 2, rng.choice([0.1, 0.5, 1.0]))
-        m = model.predict_joined(own, *changes)
+        m = predict_joined(model, own, *changes)
         for i in range(2):
             values = []
             for label in (0, 1):
@@ -77,7 +78,7 @@ def test_venn_abers_is_a_refit_for_each_object_and_label(k, share):
         scores, y, weight = draw_case(rng, k, n)
         model = VennAbers("log").fit(scores, y, sample_weight=weight, classes=range(k))
         own, *changes = draw_changes(rng, scores, 2, k, share)
-        m = model.predict_joined(own, *changes)
+        m = predict_joined(model, own, *changes)
         for i in range(2):
             p = np.empty((k, k))
             for label in range(k):
@@ -112,7 +113,7 @@ def test_venn_counts_the_changed_categories(k, taxonomy):
         scores, y, weight = draw_case(rng, k, int(rng.integers(1, 40)))
         model = Venn(taxonomy).fit(scores, y, sample_weight=weight, classes=range(k))
         own, *changes = draw_changes(rng, scores, 3, k, rng.choice([0.0, 0.3, 1.0]))
-        m = model.predict_joined(own, *changes)
+        m = predict_joined(model, own, *changes)
         for i in range(3):
             p = np.empty((k, k))
             for label in range(k):
@@ -130,7 +131,7 @@ def test_without_changes_bounds_are_the_ordinary_ones():
     new = np.round(rng.random(100), 3)
     for model in (VennAbers().fit(scores, y), Venn("confidence-bins").fit(scores, y)):
         expected = model.predict_multiprobability(new)
-        m = model.predict_joined(np.column_stack([new, new]), np.zeros(201, int), [], [])
+        m = predict_joined(model, np.column_stack([new, new]), np.zeros(201, int), [], [])
         assert_array_equal(m.lower, expected.lower)
         assert_array_equal(m.upper, expected.upper)
 
@@ -158,12 +159,12 @@ def test_what_does_not_fit_is_refused(make, argument, value, message):
         "rows": [0, 2],
         "changed": [0.2, 0.8],
     }
-    assert len(model.predict_joined(**given)) == 1
+    assert len(predict_joined(model, **given)) == 1
     with pytest.raises(ValueError, match=message):
-        model.predict_joined(**{**given, argument: value})
+        predict_joined(model, **{**given, argument: value})
 
 
 def test_counts_know_no_examples():
     model = VennAbers().fit_counts(ScoreCounts.from_counts([0.1, 0.9], [3, 1], [1, 3]))
     with pytest.raises(ValueError, match="rows must"):
-        model.predict_joined([[0.2, 0.3]], [0, 1, 2], [0, 1], [0.2, 0.8])
+        predict_joined(model, [[0.2, 0.3]], [0, 1, 2], [0, 1], [0.2, 0.8])
