@@ -20,7 +20,9 @@ from vennforest.calibrators.confidence import (
     intervals_of,
 )
 from vennforest.calibrators.core.bounded import BoundedCalibrator
+from vennforest.calibrators.core.examples import LeftOut
 from vennforest.calibrators.core.fitted import Learnt, as_tuple
+from vennforest.calibrators.core.formula import Term, after
 from vennforest.calibrators.core.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
 from vennforest.calibrators.venn_abers.step_table import StepTable
@@ -224,7 +226,9 @@ class VennAbers(BoundedCalibrator):
             ``left_out`` does not hold m numbers from -1 to n - 1, or ``groups`` n labels.
         """
         new = self._check_new(scores)
-        absent = self._left_out(left_out, groups, len(new))
+        return self._multiprobability(new, self._left_out(left_out, groups, len(new)))
+
+    def _multiprobability(self, new: FloatArray, absent: LeftOut | None = None) -> Multiprobability:
         sides = np.empty((2, len(self.classes_), len(new)))
         if new.ndim == 1:
             self.tables_[0].read(new, absent, out=sides[:, 1])
@@ -316,10 +320,21 @@ class VennAbers(BoundedCalibrator):
         ValueError
             If ``merge`` was not ``"smooth"`` at ``fit``.
         """
-        new = self._check_new(scores)
+        return self._smooth(self._check_new(scores))
+
+    def _smooth(self, scores: FloatArray) -> FloatArray:
         if self.smooth_ is None:
             raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
-        return self.smooth_.predict(new)
+        return self.smooth_.predict(scores)
+
+    def _starts(self) -> FloatArray:
+        table = self.tables_[0]
+        # p0 depends on how many calibration scores are <= s, p1 on how many are < s.
+        return np.unique(np.concatenate([table.zeros.ends, after(table.ones.ends)]))
+
+    def _smooth_formula(self, x: Term) -> Term:
+        assert self.smooth_ is not None
+        return self.smooth_.formula(x)
 
 
 def _table_of(x: FloatArray, counts: CountArray) -> StepTable:
