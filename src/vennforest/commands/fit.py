@@ -16,6 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import check_output, one_line
+from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators.registry import check_method
 from vennforest.classifier import CalibratedClassifier
@@ -77,8 +78,9 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
         If a file or option is not what it should be.
     """
     notes: list[str] = []
-    with busy(f"Training {options['trees']} trees"):
-        done = fit_file(data, target, output, note=notes.append, **options)
+    training = busy(f"Training {options['trees']} trees")
+    with training, local_copy(data) as file, sent_whole(output) as out:
+        done = fit_file(file, target, out, note=notes.append, **options)
     for note in notes:
         say(f"Note: {note}")
     if as_json:
