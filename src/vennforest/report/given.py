@@ -25,7 +25,7 @@ from vennforest.calibrators.registry import check_method, make_calibrator
 from vennforest.classifier.prediction import predict_once
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.evaluation import NAMES, Evaluation, assemble, check_positive
+from vennforest.report.evaluation import Evaluation, assemble, check_positive, method_names
 from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
 from vennforest.report.splits import members_of, shuffled, values_by
 
@@ -277,7 +277,7 @@ def report_scores(
             if members is None
             else "shuffled; rows of a group are never on both sides",
         },
-        names=NAMES,
+        names=method_names(),
         origin="scores",
         by=values_by(by, len(codes)),
         notes=remarks,
@@ -366,7 +366,7 @@ def report_model(
     check_positive(positive, labels.astype(str))
     bounds, p = predict_once(model, X)
     key = str(getattr(model, "method", "model"))
-    key = key if key in NAMES and key != RAW else "model"
+    key = key if key in method_names() and key != RAW else "model"
     estimates = {key: MethodEstimates(p, bounds)}
     own = model.estimators_ if hasattr(model, "estimators_") else []
     if len(own) == 1 and hasattr(own[0], "predict_proba"):
@@ -393,7 +393,7 @@ def report_model(
             "seen": seen,
             "methods": list(estimates),
         },
-        names={RAW: "Raw model", "model": "The model", key: NAMES.get(key, "The model")},
+        names={RAW: "Raw model", "model": "The model", key: method_names().get(key, "The model")},
         origin="model",
         by=values_by(by, len(codes)),
         notes=remarks,
