@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from vennforest.calibrators.core.direction import (
 from vennforest.calibrators.core.examples import LeftOut, left_out_rows
 from vennforest.calibrators.core.exports import CalibrationTable, Dialect, exports
 from vennforest.calibrators.core.fitted import Fitted, Learnt
+from vennforest.calibrators.core.formula import Terms
 from vennforest.counts import ScoreCounts
 
 
@@ -188,6 +190,35 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n, k) for scores (n,) (two classes) or (n, k)."""
 
+    def _formula(self, scores: Terms) -> Terms:
+        """Return the probabilities as formulas of scores: what every export is written from.
+
+        Parameters
+        ----------
+        scores : tuple of Term
+            The score of the second class (two classes), or one a class.
+
+        Returns
+        -------
+        tuple of Term
+            The probability of the second class (two classes), or one a class.
+
+        Raises
+        ------
+        ValueError
+            If it has none.
+        """
+        raise ValueError(f"a formula must be of a calibrator that has one, got {self}")
+
+    def _formulas(self, scores: Terms) -> dict[str, Terms]:
+        """Return the formulas of ``p``, and of ``p0`` and ``p1`` where there are bounds."""
+        return {"p": self._formula(scores)}
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        """Whether scores must be probabilities."""
+        return getattr(self, "on_", "logits") == "probabilities"
+
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels, sorted, of shape (k,)."""
@@ -293,8 +324,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         str
-            A document of the schema in ``docs/calibrator-json.md``: what was learnt, and for two
-            classes the table of ``to_table`` and a sigmoid, for programs that only apply it.
+            A document of the schema in ``docs/calibrator-json.md``: what was learnt, and its
+            formulas and tables, for programs that only apply it.
             Single calibration examples are not in it, as after ``fit_counts``.
 
         Raises
@@ -342,10 +373,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         dialect: Dialect = "duckdb",
         *,
         table: str = "scores",
-        score: str = "score",
+        score: str | Sequence[str] = "score",
         steps: str | None = None,
     ) -> str:
-        """Return a query that adds the answers for two classes to the columns of a table.
+        """Return a query that adds the answers to the columns of a table.
 
         Parameters
         ----------
@@ -354,8 +385,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         table : str, default="scores"
             What stands after FROM, as the system wants it: a name, or such as
             ``read_parquet('scores.parquet')``.
-        score : str, default="score"
-            The name of the column of scores of the second class.
+        score : str or sequence of str, default="score"
+            The name of the column of scores of the second class; of more than two classes the
+            names of their columns, in sorted order of the labels.
         steps : str, optional
             A table that holds what ``to_table`` gives, for large ones; None: it is written into
             the query.
@@ -364,16 +396,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         -------
         str
             A SELECT of all columns and ``p0``, ``p1`` (with bounds) and ``p``, which are NULL
-            where the score is NULL, NaN, infinite, or refused by ``predict_proba``. Rows come in
-            no order.
+            where the score is NULL, NaN, infinite, or refused by ``predict_proba``; of more than
+            two classes ``p_`` and the label, for each. Rows come in no order.
 
         Raises
         ------
         NotFittedError
             Before ``fit``.
         ValueError
-            If the dialect is none of these, there are more than two classes, or the calibrator
-            holds a function of the user's.
+            If the dialect is none of these, bounds are of more than two classes, or the
+            calibrator holds a function of the user's.
 
         Notes
         -----

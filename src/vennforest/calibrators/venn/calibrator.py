@@ -17,6 +17,7 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.bounded import BoundedCalibrator
 from vennforest.calibrators.core.examples import LeftOut
 from vennforest.calibrators.core.fitted import Learnt
+from vennforest.calibrators.core.formula import Term
 from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.calibrators.venn.taxonomies import resolve
 from vennforest.calibrators.venn.taxonomy import Taxonomy
@@ -249,7 +250,9 @@ class Venn(BoundedCalibrator):
             ``left_out`` does not hold m numbers from -1 to n - 1, or ``groups`` n labels.
         """
         new = self._check_new(scores)
-        absent = self._left_out(left_out, groups, len(new))
+        return self._multiprobability(new, self._left_out(left_out, groups, len(new)))
+
+    def _multiprobability(self, new: FloatArray, absent: LeftOut | None = None) -> Multiprobability:
         category = self.taxonomy_(new)
         lower, upper = (one[category] for one in self._learnt.bounds)
         if absent is not None:
@@ -303,11 +306,21 @@ class Venn(BoundedCalibrator):
         ValueError
             If ``merge`` was not ``"smooth"`` at ``fit``.
         """
-        new = self._check_new(scores)
+        return self._smooth(self._check_new(scores))
+
+    def _smooth(self, scores: FloatArray) -> FloatArray:
         smoother: VennAbers | None = self._learnt.smoother
         if smoother is None:
             raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
-        return smoother.predict_smooth(new)
+        return smoother._smooth(scores)
+
+    def _starts(self) -> FloatArray | None:
+        return self.taxonomy_.starts()
+
+    def _smooth_formula(self, x: Term) -> Term:
+        found: Categories = self._learnt
+        assert found.smoother is not None
+        return found.smoother._smooth_formula(x)
 
 
 def _bounds(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
