@@ -1,31 +1,46 @@
-# Applies a calibrator of two classes that vennforest has written as JSON.
+# Applies a calibrator that vennforest has written as JSON.
 #   source("calibrator.R"); apply_calibrator(read_calibrator("calibrator.json"), c(0.2, 0.7))
+# Of more than two classes scores are a matrix with a column for each.
 library(jsonlite)
 
 read_calibrator <- function(path) {
-  document <- fromJSON(path)
+  document <- fromJSON(path, simplifyVector = FALSE)
   if (document$format != "vennforest-calibrator" || document$version != 1 ||
       is.null(document$reading))
-    stop(path, " must be a calibrator with a table or a sigmoid")
+    stop(path, " must be a calibrator with formulas")
   document$reading
 }
 
-sigmoid <- function(curve, s) {
-  if (!is.null(curve$low)) {
-    s <- pmin(pmax(s, curve$low), curve$high)
-    s <- log(s) - log1p(-s)
-  }
-  z <- (s / curve$unit - curve$centre) / curve$spread
-  1 / (1 + exp(-(curve$slope * z + curve$intercept)))
-}
+operations <- list(
+  add = `+`, subtract = `-`, multiply = `*`, divide = `/`, min = pmin, max = pmax,
+  log = function(a) suppressWarnings(log(a)), exp = exp, floor = floor,
+  "if <=" = function(a, b, here, above) ifelse(a <= b, here, above)
+)
 
-apply_calibrator <- function(reading, s) {
-  taken <- !is.na(s) & s >= reading$low & s <= reading$high
-  s[!taken] <- NA
-  if (is.null(reading$steps)) return(data.frame(p = sigmoid(reading$sigmoid, s)))
-  at <- findInterval(s, reading$steps$start)
-  found <- lapply(reading$steps[c("p0", "p1", "p")], function(column) column[at])
-  if (is.null(reading$steps$p))
-    found$p <- pmin(pmax(sigmoid(reading$sigmoid, s), found$p0), found$p1)
-  as.data.frame(Filter(Negate(is.null), found))
+apply_calibrator <- function(reading, scores) {
+  scores <- as.matrix(scores)
+  taken <- rowSums(is.na(scores) | scores < reading$low | scores > reading$high) == 0
+  if (!is.null(reading$sum_within))
+    taken <- taken & abs(rowSums(scores) - 1) <= reading$sum_within
+  scores[!(taken %in% TRUE), ] <- NA
+  values <- list()
+  for (term in reading$terms) {
+    of <- term[-1]
+    at <- function(i) values[[as.integer(of[[i]]) + 1]]
+    values[[length(values) + 1]] <- switch(term[[1]],
+      score = scores[, as.integer(of[[1]]) + 1],
+      number = rep(as.numeric(of[[1]]), nrow(scores)),
+      "look up" = {
+        table <- reading$tables[[as.integer(of[[2]]) + 1]]
+        unlist(table[[of[[3]]]])[findInterval(at(1), unlist(table$start))]
+      },
+      do.call(operations[[term[[1]]]], lapply(seq_along(of), at))
+    )
+  }
+  known <- c("low", "high", "sum_within", "tables", "terms")
+  answers <- reading[setdiff(names(reading), known)]
+  as.data.frame(lapply(answers, function(places) {
+    found <- sapply(unlist(places), function(i) values[[i + 1]])
+    if (length(unlist(places)) == 1) as.vector(found) else I(matrix(found, nrow(scores)))
+  }))
 }

@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import KFold
 
 from vennforest import CalibratedClassifier
-from vennforest.sources import HonestForest
+from vennforest.joined import HonestForest
 from vennforest_experiments.datasets import available
 
 MOST_ROWS = 2000

@@ -26,15 +26,18 @@ if TYPE_CHECKING:
     from vennforest.classifier import CalibratedClassifier
     from vennforest.counts import ScoreCounts, ScoreGrid
     from vennforest.cross_validation import cross_val_multiprobability
+    from vennforest.forest import ForestKind, register_forest
     from vennforest.monitoring import Monitor, ProtectedClassifier
     from vennforest.multiprobability import Multiprobability
     from vennforest.persistence.model_file import load, save
+    from vennforest.sources import register_source
     from vennforest.transductive.classifier import TransductiveClassifier
 
 __all__ = [
     "BetaCalibration",
     "BostromScaling",
     "CalibratedClassifier",
+    "ForestKind",
     "IsotonicCalibration",
     "MatrixScaling",
     "Monitor",
@@ -53,11 +56,14 @@ __all__ = [
     "__version__",
     "cross_val_multiprobability",
     "load",
+    "register_forest",
+    "register_source",
     "save",
 ]
 
 _ELSEWHERE = {
     "CalibratedClassifier": "classifier",
+    "ForestKind": "forest",
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
     "ProtectedClassifier": "monitoring",
@@ -66,6 +72,8 @@ _ELSEWHERE = {
     "TransductiveClassifier": "transductive",
     "cross_val_multiprobability": "cross_validation",
     "load": "persistence",
+    "register_forest": "forest",
+    "register_source": "sources",
     "save": "persistence",
 }
 """Where the names that are not calibrators come from."""

@@ -14,7 +14,7 @@ from vennforest._files import one_line
 from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
 from vennforest.classifier.prediction import Prediction, predict_once
-from vennforest.sources.ensembles import kind_of
+from vennforest.forest import kind_of
 from vennforest.tables.refusals import bad_score, row_of
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from vennforest.calibrators import (
     TemperatureScaling,
     Venn,
 )
+from vennforest.joined import predict_joined
 
 TWO = [
     *(method.calibrator() for method in METHODS.values()),
@@ -189,7 +190,7 @@ def test_no_examples_are_known():
         with pytest.raises(ValueError, match="left_out must be None after fit_counts"):
             one.predict_multiprobability([0.5], [0])
         with pytest.raises(ValueError, match="rows must be empty after fit_counts"):
-            one.predict_joined([[0.2, 0.3]], [0, 1, 2], [0, 1], [0.2, 0.8])
+            predict_joined(one, [[0.2, 0.3]], [0, 1, 2], [0, 1], [0.2, 0.8])
     with pytest.raises(InputError, match=r"counts must be ScoreCounts .*, got list"):
         VennAbers().fit_counts([0.2])
     with pytest.raises(ValueError, match="counts must hold at least one example, got none"):

@@ -19,7 +19,6 @@ from vennforest.calibrators.core.multinomial import _Problem, fit_multinomial
 from vennforest.calibrators.core.penalised import _step
 from vennforest.calibrators.venn.taxonomies import CallableTaxonomy
 from vennforest.export import json_form
-from vennforest.export.formulas import formula
 
 
 def loss_of(z, negative, positive, weights, b):
@@ -152,11 +151,6 @@ def test_labels_that_no_array_holds_have_no_document():
     calibrator = PlattScaling().fit([0.1, 0.4, 0.6, 0.9], y)
     with pytest.raises(ValueError, match=r"integers below 2\*\*63"):
         calibrator.to_json()
-
-
-def test_only_calibrators_have_formulas():
-    with pytest.raises(ValueError, match="a formula must be of a calibrator that is one, got 3"):
-        formula(3, None)
 
 
 def test_bounds_alone_have_no_smooth_estimates():

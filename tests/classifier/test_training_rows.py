@@ -26,7 +26,7 @@ from vennforest import (
 )
 from vennforest.calibrators.registry import METHODS
 from vennforest.classifier import training_rows
-from vennforest.sources import HonestForest
+from vennforest.joined import HonestForest
 from vennforest.tables import table_pipeline
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from support.exported import draw, of_logits, of_probabilities
@@ -91,21 +91,6 @@ def test_what_is_kept_and_what_is_not():
         PlattScaling.from_json(model.to_json())
 
 
-def test_the_smooth_estimate_is_the_one_of_the_document():
-    scores, y = draw()
-    document = json.loads(VennAbers(merge="smooth").fit(scores, y).to_json())
-    maps = document["calibrator"]["fitted"]["smooth_"]["maps"]["of"]
-    maps[0]["slope"] /= 2
-    document["reading"]["sigmoid"]["slope"] /= 2
-    read = VennAbers.from_json(json.dumps(document))
-    fitted = VennAbers(merge="smooth").fit(scores, y)
-    logits = [
-        np.log(p[:, 1] / p[:, 0])
-        for p in map(VennAbers.predict_smooth, (read, fitted), [[0.2, 0.6]] * 2)
-    ]
-    assert_allclose(np.diff(logits[0]), np.diff(logits[1]) / 2)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -176,7 +161,7 @@ def test_an_altered_document_is_refused_or_gives_probabilities():
 
 def test_what_other_programs_read_must_be_what_this_one_answers():
     document = json.loads(VennAbers().fit(*draw()).to_json())
-    document["reading"]["steps"]["p0"][3] += 1e-6
+    document["reading"]["tables"][0]["p0"][3] += 1e-6
     with pytest.raises(InputError, match="reading must follow from calibrator"):
         Calibrator.from_json(json.dumps(document))
 
@@ -184,15 +169,20 @@ def test_what_other_programs_read_must_be_what_this_one_answers():
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 @pytest.mark.skipif(not READER.exists(), reason="needs the examples")
 def test_the_reader_in_javascript(tmp_path):
+    rng = np.random.default_rng(66)
     scores, y = draw()
-    new = np.random.default_rng(66).random(40)
+    new = rng.random(40)
     models = [
-        VennAbers(),
-        VennAbers("log"),
-        IsotonicCalibration(),
-        PlattScaling(),
-        PlattScaling(on="logit"),
-        Venn("confidence-bins"),
+        *(method.calibrator().fit(scores, y) for method in METHODS.values()),
+        VennAbers("log").fit(scores, y),
+        IsotonicCalibration("linear").fit(scores, y),
+        PlattScaling(on="logit").fit(scores, y),
+        Venn("confidence-bins").fit(scores, y),
+    ]
+    vectors = rng.dirichlet(np.ones(4), 40)
+    labels = np.append(np.arange(4), rng.integers(0, 4, 36))
+    many = [
+        method.calibrator().fit(vectors, labels) for method in METHODS.values() if not method.bounds
     ]
     script = (
         "const {read, apply} = require(process.argv[2]);"
@@ -200,23 +190,26 @@ def test_the_reader_in_javascript(tmp_path):
         "for (const path of process.argv.slice(5))"
         "  console.log(JSON.stringify(scores.map(s => apply(read(path), s))));"
     )
-    paths = []
-    for i, model in enumerate(models):
-        paths.append(tmp_path / f"{i}.json")
-        paths[-1].write_text(model.fit(scores, y).to_json(), encoding="utf-8")
     (tmp_path / "run.js").write_text(script)
-    done = subprocess.run(
-        ["node", tmp_path / "run.js", READER, "-", json.dumps(new.tolist()), *paths],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for model, line in zip(models, done.stdout.splitlines(), strict=True):
-        *answers, nan, above, below = json.loads(line)
-        assert nan == above == below == {"p0": None, "p1": None, "p": None}
+
+    def answers_of(fitted, asked):
+        paths = []
+        for i, model in enumerate(fitted):
+            paths.append(tmp_path / f"{i}.json")
+            paths[-1].write_text(model.to_json(), encoding="utf-8")
+        command = ["node", tmp_path / "run.js", READER, "-", json.dumps(asked.tolist()), *paths]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return zip(fitted, map(json.loads, done.stdout.splitlines()), strict=True)
+
+    for model, (*answers, nan, above, below) in answers_of(models, new):
+        assert nan == above == below
+        assert set(nan.values()) == {None}
         p = [one["p"] for one in answers]
         np.testing.assert_allclose(p, model.predict_proba(new)[:, 1], rtol=0, atol=1e-14)
         if hasattr(model, "predict_multiprobability"):
             bounds = model.predict_multiprobability(new)
             assert [one["p0"] for one in answers] == bounds.p0.tolist()
             assert [one["p1"] for one in answers] == bounds.p1.tolist()
+    for model, answers in answers_of(many, vectors):
+        p = [one["p"] for one in answers[:-3]]
+        np.testing.assert_allclose(p, model.predict_proba(vectors), rtol=0, atol=1e-14)

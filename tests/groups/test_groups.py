@@ -32,7 +32,8 @@ from vennforest.classifier.settings import Settings
 from vennforest.decisions import prediction_sets
 from vennforest.groups import Grouping, Groups
 from vennforest.groups.cells import assign
-from vennforest.sources import Fold, HonestForest, ModelScorer, model_scores
+from vennforest.joined import HonestForest
+from vennforest.sources import Fold, ModelScorer, model_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
 

@@ -1,8 +1,8 @@
 """Write one small file of every kind of model, with what it predicts: ``make models``.
 
-Run it after a change of what files hold, that is, together with a new ``FORMAT``: the files of
-formats before stay, and every later version of vennforest has to read them all
-(``tests/persistence/test_kept_models.py``).
+Once a version is released its files stay, and every later version has to read them
+(``tests/persistence/test_kept_models.py``); until then they are written again after every change of
+what files hold.
 """
 
 import copy
@@ -46,9 +46,8 @@ from vennforest.calibrators.registry import METHODS, make_calibrator
 from vennforest.calibrators.venn.taxonomies import NAMED
 from vennforest.groups import Groups
 from vennforest.monitoring import Monitor, ProtectedClassifier
-from vennforest.persistence.archive import FORMAT
 
-HERE = Path(__file__).parent
+FILES = Path(__file__).parent / "files"
 
 OF_LIBRARIES = ("cv-boosting", "cv-histogram", "cv-vectors", "table")
 """Beginnings of the names of models with parts that only newer libraries than ours may read."""
@@ -318,7 +317,7 @@ def rows_from_json(rows):
 
 def main(folder=None):
     """Write all files of the present format."""
-    folder = HERE / f"format{FORMAT}" if folder is None else Path(folder)
+    folder = FILES if folder is None else Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.skops"):
         old.unlink()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from oracles import monitoring as oracle
+from vennforest._state import from_state, state_of
 from vennforest._validation import InputError
 from vennforest.monitoring import CompositeJumper, Monitor, conformal_p_values, simple_jumper
 from vennforest.monitoring.bets import (
@@ -126,9 +127,7 @@ def draw_bets(rng, of_labels, n_bins, n_bets):
         factors /= (factors @ mass)[:, None]
     kind = "labels given scores" if of_labels else "scores"
     prior = rng.dirichlet(np.ones(n_bets))
-    bets = Bets(kind, edges, limits, factors, np.log(factors), prior, ("",) * n_bets)
-    bets.check_loaded()
-    return bets
+    return Bets(kind, edges, limits, factors, np.log(factors), prior, ("",) * n_bets)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -147,7 +146,7 @@ def test_channel_is_the_mixture(form, of_labels):
                 for a, b in ((0, 5), (5, 6), (6, 14))
             ]
         )
-        channel.check_loaded()
+        from_state(Channel, state_of(channel))  # as a file does
         reference = list(zip(bets.cells(before).tolist(), known.tolist(), strict=True))
         stream = list(zip(bets.cells(scores).tolist(), hits.tolist(), strict=True))
         column = oracle.stream_columns(reference, stream, case, of_labels, bets.limits.tolist())
@@ -221,7 +220,7 @@ def test_designed_bets_are_fair(scores, seed, share, probabilities):
         bets_on_share(float(shares.mean())),
         bets_on_labels(scores, shares),
     ):
-        bets.check_loaded()
+        from_state(Bets, state_of(bets))  # as a file does
 
 
 def test_scores_that_are_probabilities_are_taken_for_them():

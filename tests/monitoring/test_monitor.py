@@ -90,7 +90,9 @@ def test_models_calibrated_within_groups_are_watched():
 def test_reference_of_ones_own_beside_calibration_examples():
     rng = np.random.default_rng(4)
     monitor = Monitor(make("holdout"), random_state=0).fit(*draw(rng, 300))
-    assert sum(monitor._channels[0].counts.ravel()) == 300  # all of it, design is calibration's
+    assert (
+        sum(monitor._progress.channels[0].counts.ravel()) == 300
+    )  # all of it, design is calibration's
 
 
 def test_objects_alone_need_no_labels():
@@ -159,13 +161,13 @@ def test_file_goes_on_where_the_monitor_was(tmp_path):
 
 def spoil(name, value):
     def change(monitor):
-        target = monitor._channels[1]
-        if hasattr(target, name):
-            object.__setattr__(target, name, value(getattr(target, name)))
-        elif hasattr(target.bets, name):
-            object.__setattr__(target.bets, name, value(getattr(target.bets, name)))
-        else:
-            setattr(monitor, name, value(getattr(monitor, name)))
+        progress = monitor._progress
+        target = progress.channels[1]
+        for one in (target, target.bets, progress):
+            if hasattr(one, name):
+                object.__setattr__(one, name, value(getattr(one, name)))
+                return
+        setattr(monitor, name, value(getattr(monitor, name)))
 
     return change
 
@@ -187,13 +189,13 @@ def spoil(name, value):
         ("prior", lambda v: v * 2),
         ("names", lambda v: v[1:]),
         ("kind", lambda v: "luck"),
-        ("_seeds", lambda v: v[1:]),
-        ("_channels", lambda v: v[1:]),
-        ("n_seen_", lambda v: -1),
-        ("alarm_", lambda v: 0.5),
-        ("_last_time", lambda v: "x"),
+        ("seeds", lambda v: v[1:]),
+        ("channels", lambda v: v[1:]),
+        ("n_seen", lambda v: -1),
+        ("alarm", lambda v: 0.5),
+        ("last_time", lambda v: "x"),
         ("alpha", lambda v: 2.0),
-        ("classes_", lambda v: v[::-1]),
+        ("classes", lambda v: v[::-1]),
     ],
 )
 def test_spoilt_file_is_refused(tmp_path, name, value):
@@ -216,7 +218,7 @@ def small():
 
 def test_what_is_refused_changes_nothing(small):
     small.update_scores([0.5, 0.6], ["x", "o"], time=[3, 4])
-    before = small.evidence_, small.n_seen_, small._channels[0].counts.copy()
+    before = small.evidence_, small.n_seen_, small._progress.channels[0].counts.copy()
     for scores, y, time, message in (
         ([0.1], ["z"], None, "y must hold labels of classes"),
         ([np.nan], ["x"], None, "scores must be finite"),
@@ -231,7 +233,7 @@ def test_what_is_refused_changes_nothing(small):
         with pytest.raises(ValueError, match=message):
             small.update_scores(scores, y, time=time)
     assert (small.evidence_, small.n_seen_) == before[:2]
-    assert_array_equal(small._channels[0].counts, before[2])
+    assert_array_equal(small._progress.channels[0].counts, before[2])
 
 
 def test_times_are_kept(small):

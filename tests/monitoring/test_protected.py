@@ -150,13 +150,13 @@ def test_parts_missing_labels_and_files(tmp_path):
     vennforest.save(ProtectedClassifier(calibrated), tmp_path / "fresh.skops")
     assert vennforest.load(tmp_path / "fresh.skops").model_weight_ == 1
     for name, wrong in (
-        ("_state", parts._state * 2),
-        ("_weights", parts._weights[:, 1:]),
-        ("_n_seen", -1),
+        ("waiting", parts._weights.waiting * 2),
+        ("following", parts._weights.following[:, 1:]),
+        ("n_seen", -1),
     ):
         spoilt = ProtectedClassifier(model)
         spoilt.update(X[100:110], y[100:110])
-        setattr(spoilt, name, wrong)
+        object.__setattr__(spoilt._weights, name, wrong)
         save_spoilt(spoilt, tmp_path / "spoilt.skops")
         with pytest.raises(InputError, match="damaged"):
             vennforest.load(tmp_path / "spoilt.skops")

@@ -8,6 +8,7 @@ import time
 import warnings
 import zipfile
 from functools import cache
+from unittest import mock
 
 import attrs
 import joblib
@@ -38,7 +39,9 @@ from support.forging import (
     write_parts,
 )
 from vennforest import CalibratedClassifier, TransductiveClassifier, VennAbers
+from vennforest._state import STORED, state_of, stored_name
 from vennforest._validation import InputError
+from vennforest.persistence import skops_nodes
 from vennforest.persistence.forests import pack_trees, unpack_trees
 from vennforest.persistence.skops_nodes import TREES as LOADER
 
@@ -225,8 +228,7 @@ def test_files_of_the_first_format_are_refused_with_a_way_out(saved):
 
 def is_unfitted(thing):
     """Tell whether it is an estimator that is but a parameter of another."""
-    fitted = any(name.endswith("_") or name == "_state" for name in getattr(thing, "__dict__", ()))
-    return hasattr(thing, "get_params") and not fitted
+    return hasattr(thing, "get_params") and vars(thing).keys() <= thing.get_params(False).keys()
 
 
 def only(model, kind):
@@ -247,18 +249,43 @@ def only(model, kind):
             todo += thing
         elif attrs.has(type(thing)):
             todo += (getattr(thing, one.name) for one in attrs.fields(type(thing)))
+        elif stored_name(type(thing)) is not None:
+            todo += state_of(thing).values()
         else:
             todo += getattr(thing, "__dict__", {}).values()
     raise AssertionError(f"no {kind}")
+
+
+def save_corrupted(model, kind, change, path):
+    """Save a model with the fields of its first object of a type changed."""
+    if kind not in {cls.__name__ for cls in STORED.values()}:
+        change(only(model, kind))
+        save_spoilt(model, path)
+        return
+    done = []
+
+    def changed(thing):
+        state = dict(state_of(thing))
+        if type(thing).__name__ == kind and not is_unfitted(thing) and not done:
+            done.append(thing)
+            change(state)
+        return state
+
+    with mock.patch.object(skops_nodes, "state_of", changed):
+        save_spoilt(model, path)
+    assert done, f"no {kind}"
 
 
 def put(name, value):
     """Return what gives an attribute another value, which may follow from the old one."""
 
     def change(thing):
-        old = getattr(thing, name)
+        old = thing[name] if isinstance(thing, dict) else getattr(thing, name)
         new = value(old) if callable(value) else value
-        object.__setattr__(thing, name, new)
+        if isinstance(thing, dict):
+            thing[name] = new
+        else:
+            object.__setattr__(thing, name, new)
 
     return change
 
@@ -468,30 +495,33 @@ CORRUPTIONS = [
     ("prior-three", "ShiftedPrior", put("factors", at(0, -1.0))),
     ("prior-three", "ShiftedPrior", put("factors", at(0, 0.0))),
     # evidence
-    ("monitor-ville", "Monitor", put("form", "none")),
-    ("monitor-ville", "Monitor", put("form", "cusum")),
-    ("monitor-ville", "Monitor", put("watch", "objects")),
-    ("monitor-ville", "Monitor", put("alpha", 2.0)),
-    ("monitor-ville", "Monitor", put("classes_", lambda c: np.append(c, "z"))),
-    ("monitor-ville", "Monitor", put("_channels", lambda c: c[:-1])),
-    ("monitor-ville", "Monitor", put("_channels", lambda c: [None] * len(c))),
-    ("monitor-scores-3", "Monitor", put("_channels", lambda c: c[::-1])),
-    ("monitor-scores-3", "Monitor", put("_channels", lambda c: c[3:] + c[3:6])),
-    ("monitor-ville", "Monitor", put("_channels", lambda c: c[:1] * 3)),
-    ("monitor-ville", "Monitor", put("_seeds", lambda s: s[:-1])),
-    ("monitor-ville", "Monitor", put("_seeds", lambda s: [-1, *s[1:]])),
-    ("monitor-ville", "Monitor", put("n_seen_", -1)),
-    ("monitor-ville", "Monitor", put("n_seen_", 10**6)),
-    ("monitor-ville", "Monitor", put("n_unlabelled_", 0.5)),
-    ("monitor-ville", "Monitor", put("alarm_", 12)),
-    ("monitor-ville", "Monitor", put("alarm_time_", np.nan)),
-    ("monitor-ville", "Monitor", put("_last_time", np.nan)),
-    ("monitor-oob", "Monitor", put("model", None)),
-    ("monitor-ville", "Monitor", put("_last_batch", None)),
-    ("monitor-ville", "Monitor", put("_log_now", np.nan)),
-    ("monitor-ville", "Monitor", put("_log_max", np.inf)),
-    ("monitor-ville", "Monitor", put("_log_max", -50.0)),
-    ("monitor-ville", "Monitor", put("_own_reference", True)),
+    ("monitor-ville", "Progress", put("form", "none")),
+    ("monitor-ville", "Progress", put("form", "cusum")),
+    ("monitor-ville", "Progress", put("watch", "objects")),
+    ("monitor-ville", "Monitor", put("parameters", lambda p: {**p, "alpha": 2.0})),
+    ("monitor-ville", "Monitor", put("parameters", lambda p: {**p, "form": "cusum"})),
+    ("monitor-ville", "Monitor", put("parameters", lambda p: {**p, "alfa": 0.05})),
+    ("monitor-ville", "Monitor", put("progress", 5)),
+    ("monitor-ville", "Progress", put("classes", lambda c: np.append(c, "z"))),
+    ("monitor-ville", "Progress", put("channels", lambda c: c[:-1])),
+    ("monitor-ville", "Progress", put("channels", lambda c: (None,) * len(c))),
+    ("monitor-scores-3", "Progress", put("channels", lambda c: c[::-1])),
+    ("monitor-scores-3", "Progress", put("channels", lambda c: c[3:] + c[3:6])),
+    ("monitor-ville", "Progress", put("channels", lambda c: c[:1] * 3)),
+    ("monitor-ville", "Progress", put("seeds", lambda s: s[:-1])),
+    ("monitor-ville", "Progress", put("seeds", lambda s: (-1, *s[1:]))),
+    ("monitor-ville", "Progress", put("n_seen", -1)),
+    ("monitor-ville", "Progress", put("n_seen", 10**6)),
+    ("monitor-ville", "Progress", put("n_unlabelled", 0.5)),
+    ("monitor-ville", "Progress", put("alarm", 12)),
+    ("monitor-ville", "Progress", put("alarm_time", np.nan)),
+    ("monitor-ville", "Progress", put("last_time", np.nan)),
+    ("monitor-oob", "Monitor", put("parameters", lambda p: {**p, "model": None})),
+    ("monitor-ville", "Progress", put("last_batch", None)),
+    ("monitor-ville", "Progress", put("log_now", np.nan)),
+    ("monitor-ville", "Progress", put("log_max", np.inf)),
+    ("monitor-ville", "Progress", put("log_max", -50.0)),
+    ("monitor-ville", "Progress", put("own_reference", True)),
     ("monitor-ville", "Channel", put("code", 0)),
     ("monitor-ville", "Channel", put("counts", lambda c: c[:-1])),
     ("monitor-ville", "Channel", put("counts", at((0, 0), -5))),
@@ -521,18 +551,18 @@ CORRUPTIONS = [
     ("monitor-ville", "Bets", put("prior", lambda p: p * 2)),
     ("monitor-ville", "Bets", put("prior", lambda p: p[:-1])),
     ("monitor-ville", "Bets", put("names", lambda n: n[:-1])),
-    ("protected-two", "ProtectedClassifier", put("_state", lambda s: s[:-1])),
-    ("protected-two", "ProtectedClassifier", put("_state", lambda s: s + 1)),
-    ("protected-two", "ProtectedClassifier", put("_weights", lambda w: w * 0.5)),
-    ("protected-two", "ProtectedClassifier", put("_weights", at((0, 0), -0.1))),
-    ("protected-two", "ProtectedClassifier", put("_n_seen", -1)),
-    ("protected-three", "ProtectedClassifier", put("_weights", lambda w: w[:, :-1])),
-    ("table", "TableColumns", put("kinds_", lambda k: k[:-1])),
-    ("table", "TableColumns", put("kinds_", lambda k: ["code", *k[1:]])),
-    ("table-types", "TableColumns", put("formats_", lambda f: ["1,234", *f[1:]])),
-    ("table-types", "TableColumns", put("formats_", lambda f: [5, *f[1:]])),
-    ("table-types", "TableColumns", put("types", {"size": "numbers"})),
-    ("table-types", "TableColumns", put("types", ["size"])),
+    ("protected-two", "ExpertWeights", put("waiting", lambda s: s[:-1])),
+    ("protected-two", "ExpertWeights", put("waiting", lambda s: s + 1)),
+    ("protected-two", "ExpertWeights", put("following", lambda w: w * 0.5)),
+    ("protected-two", "ExpertWeights", put("following", at((0, 0), -0.1))),
+    ("protected-two", "ExpertWeights", put("n_seen", -1)),
+    ("protected-three", "ExpertWeights", put("following", lambda w: w[:, :-1])),
+    ("table", "ColumnFormats", put("kinds", lambda k: k[:-1])),
+    ("table", "ColumnFormats", put("kinds", lambda k: ("code", *k[1:]))),
+    ("table-types", "ColumnFormats", put("formats", lambda f: ("1,234", *f[1:]))),
+    ("table-types", "ColumnFormats", put("formats", lambda f: (5, *f[1:]))),
+    ("table-types", "TableColumns", put("parameters", {"types": {"size": "numbers"}})),
+    ("table-types", "TableColumns", put("parameters", {"types": ["size"]})),
 ]  # fmt: skip
 
 
@@ -544,8 +574,7 @@ CORRUPTIONS = [
 def test_what_fit_could_not_have_left_is_refused(kind, part, change, saved):
     path = saved(kind)
     model = vennforest.load(path)
-    change(only(model, part))
-    save_spoilt(model, path)
+    save_corrupted(model, part, change, path)
     with pytest.raises(
         InputError, match=r"model\.skops is damaged: .*(not a result of fit|must|\d)"
     ):

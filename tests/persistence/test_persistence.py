@@ -54,9 +54,9 @@ from vennforest import (
 )
 from vennforest._validation import InputError
 from vennforest.calibrators.venn import taxonomies
+from vennforest.joined import HonestForest
 from vennforest.persistence.archive import FORMAT, read_header
 from vennforest.persistence.trusted import is_estimator, is_function
-from vennforest.sources import HonestForest
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of bag.*:UserWarning")
 

@@ -15,14 +15,16 @@ from vennforest import _state
 from vennforest._errors import InputError
 from vennforest._state import array, stored
 from vennforest.calibrators import Calibrator
+from vennforest.calibrators.core.fitted import Learnt
 
 
 @stored("test-shares")
 @attrs.frozen(eq=False)
-class Shares:
-    """The share of each class."""
+class Shares(Learnt):
+    """The share of each class, twice."""
 
     p: np.ndarray = attrs.field(validator=array(None, low=0, high=1))
+    again: object = None
 
 
 @stored("test-always-shares")
@@ -30,23 +32,14 @@ class AlwaysShares(Calibrator):
     """Gives every score the shares of the classes."""
 
     _keeps_columns = False
+    _learns = Shares
 
-    def _fit(self, scores, codes, weight):
-        found = Shares(np.bincount(codes, weight, minlength=len(self.classes_)) / len(codes))
-        self.fitted_ = (found, found)
+    def _fit(self, scores, codes, weight, k):
+        found = Shares(np.bincount(codes, weight, minlength=k) / len(codes))
+        return Shares(found.p, (found, found))
 
     def _predict_proba(self, scores):
-        return np.tile(self.fitted_[0].p, (len(scores), 1))
-
-    def to_state(self):
-        return {"classes": self.classes_, "fitted": self.fitted_}
-
-    @classmethod
-    def from_state(cls, classes, fitted):
-        _state.check_labels(classes)
-        made = cls()
-        made.classes_, made.fitted_, made._n_given, made._row_of = classes, fitted, 0, None
-        return made
+        return np.tile(self._learnt.p, (len(scores), 1))
 
 
 def schema_of(model):
@@ -72,10 +65,11 @@ def test_a_registered_type_needs_no_trust(path):
 
 def test_what_stands_twice_is_written_and_made_once(path):
     model = vennforest.load(path)
-    assert model.fitted_[0] is model.fitted_[1]
+    learnt = model._fitted.learnt
+    assert learnt.again[0] is learnt.again[1] and learnt.again[0].p is learnt.p
     schema = schema_of(model)
-    assert sum(one["__loader__"] == "VennforestStateNode" for one in states(schema)) == 2
-    assert sum(one["__loader__"] == "CachedNode" for one in states(schema)) == 1
+    shares = [one["__loader__"] for one in states(schema) if one["__class__"] == "test-shares"]
+    assert sorted(shares) == ["CachedNode", "VennforestStateNode", "VennforestStateNode"]
 
 
 def test_files_name_the_package_of_a_type_and_no_module():
@@ -97,7 +91,7 @@ def test_a_state_that_the_constructor_refuses_is_damage(path):
 
 def test_what_load_would_refuse_is_not_saved(tmp_path):
     model = AlwaysShares().fit([0.1, 0.2, 0.3, 0.4], [0, 1, 1, 1])
-    model.fitted_[0].p[0] = np.nan
+    model._fitted.learnt.p[0] = np.nan
     with pytest.raises(InputError, match=r"must be as fit left it.*p must be finite"):
         vennforest.save(model, tmp_path / "model.skops")
     assert not list(tmp_path.iterdir())

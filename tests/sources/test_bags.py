@@ -8,9 +8,9 @@ from sklearn.tree._tree import Tree
 from sklearn.utils.class_weight import compute_sample_weight
 
 from vennforest.forest.membership import samples_of
+from vennforest.forest.verification import Bag, BagsError, verify_bag
+from vennforest.joined.bags import Bags
 from vennforest.sources.base import TrainingData
-from vennforest.sources.joined_bags import Bags
-from vennforest.sources.verification import Bag, BagsError, verify_bag
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced_subsample"])

@@ -13,8 +13,8 @@ from support.forging import check_structure
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn_abers.sums import Sums
 from vennforest.forest import LeafIndex
-from vennforest.sources import HonestForest, joined
-from vennforest.sources.verification import BagsError
+from vennforest.forest.verification import BagsError
+from vennforest.joined import HonestForest, scorer
 
 rng = np.random.default_rng(20)
 X = rng.normal(size=(120, 3))
@@ -112,7 +112,7 @@ def test_objects_are_joined_in_as_many_turns_as_there_is_room(monkeypatch):
         RandomForestClassifier(40, random_state=0), subforest="joined", random_state=0
     ).fit(X, y)
     whole = model.predict_multiprobability(X)
-    monkeypatch.setattr(joined, "ROOM", 1)
+    monkeypatch.setattr(scorer, "ROOM", 1)
     turns = model.predict_multiprobability(X)
     assert (turns.lower == whole.lower).all() and (turns.upper == whole.upper).all()
 

@@ -79,7 +79,7 @@ def ask(calibrator, n, extra=()):
     with np.errstate(over="ignore", under="ignore"):
         s = np.concatenate([s, np.nextafter(s, -np.inf), np.nextafter(s, np.inf), rng.random(n)])
     low, high = 0.0, 1.0
-    if (grid := vars(calibrator).get("_grid")) is not None:
+    if (grid := calibrator._fitted.grid) is not None:
         low, high = grid.low, grid.high
     elif isinstance(calibrator, VennAbers | Venn | IsotonicCalibration):
         low, high = -1.7976931348623157e308, 1.7976931348623157e308

@@ -33,9 +33,9 @@ import vennforest
 from models import make
 from support.forging import array_of, bytes_of, parts_of, states, write_parts
 from vennforest._validation import InputError
-from vennforest.persistence.archive import FORMAT, read_header
+from vennforest.persistence.archive import read_header
 
-FOLDER = Path(make.__file__).parent / f"format{FORMAT}"
+FOLDER = make.FILES
 SECONDS, WALL, MEMORY = 10, 60, 2 << 30
 """Limits of a change: processor time, time of waiting, memory beyond what there is before it."""
 

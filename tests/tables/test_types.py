@@ -235,14 +235,6 @@ def test_a_table_is_screened_as_it_is_declared(tmp_path):
         split_target(ugly(), "y", types={"labs": "number"})
 
 
-def test_columns_saved_before_there_were_types_are_read_and_shown():
-    columns = TableColumns().fit(pd.DataFrame({"c": ["1", "2"]}))
-    del columns.__dict__["types"]
-    assert columns.types is None and "TableColumns()" in repr(columns)
-    columns.check_loaded()
-    assert columns.transform(pd.DataFrame({"c": ["3"]}))["c"].item() == 3
-
-
 def test_a_sample_says_how_numbers_are_written():
     for text, digits, unit in [
         ("1.234,5 €", COMMA, "€"), ("$1,234.50", POINT, "$"), ("12.5%", PLAIN, "%"),

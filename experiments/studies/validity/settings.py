@@ -9,13 +9,14 @@ from experiments.studies.validity.forests import first_trees, grow
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+from vennforest.sources.ensembles import ForestAnswers
 
 from vennforest import CalibratedClassifier, PlattScaling, VennAbers
 from vennforest.calibrators import Venn
 from vennforest.forest import Membership, PackedForest
-from vennforest.sources import HonestForest, Partitions
+from vennforest.joined import HonestForest
+from vennforest.sources import Partitions
 from vennforest.sources.base import model_scores
-from vennforest.sources.ensembles import ForestAnswers
 from vennforest.sources.out_of_bag import OutOfBagScorer
 
 CALIBRATORS = {"Venn–Abers": lambda: VennAbers("log"), "Venn": lambda: Venn("label", "log")}

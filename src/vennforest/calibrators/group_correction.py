@@ -10,6 +10,7 @@ import numpy as np
 from vennforest._state import require, stored
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.fitted import Learnt
+from vennforest.calibrators.core.formula import Terms
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.maps.matrix import MatrixScaling
 
@@ -100,6 +101,10 @@ class GroupCorrection(Calibrator):
         p = self.base.predict_proba(scores)
         fitted = correction(self.ridge).fit(p, codes, sample_weight=weight, classes=range(k))
         return CorrectedMap(fitted)
+
+    def _formula(self, scores: Terms) -> Terms:
+        fitted: CorrectedMap = self._learnt
+        return fitted.correction._formula(self.base._formula(scores))
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         fitted: CorrectedMap = self._learnt

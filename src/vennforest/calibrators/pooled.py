@@ -14,6 +14,7 @@ from vennforest._state import check_number, require, stored
 from vennforest._validation import FloatArray, InputError, IntArray, check_count
 from vennforest.calibrators.core.fitted import Learnt
 from vennforest.calibrators.core.folds import Cells
+from vennforest.calibrators.core.formula import Terms, summed
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.maps.log_scores import On, ToProbabilities
 from vennforest.calibrators.maps.matrix import MatrixScaling
@@ -212,6 +213,16 @@ class PooledCalibration(Calibrator):
     def _check_parameters(self) -> None:
         for member in self.members_.values():
             require(isinstance(member, Calibrator), "members must be calibrators")
+
+    def _formula(self, scores: Terms) -> Terms:
+        found: Pool = self._learnt
+        p = found.to_probabilities.formula(scores)
+        weights = list(found.weights.values())
+        members = [found.members[name]._formula(p) for name in found.weights]
+        return tuple(
+            summed(w * one for w, one in zip(weights, column, strict=True)) / sum(weights)
+            for column in zip(*members, strict=True)
+        )
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         found: Pool = self._learnt

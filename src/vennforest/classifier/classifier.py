@@ -36,7 +36,6 @@ from vennforest.classifier.prediction import (
     predict_confidence,
 )
 from vennforest.classifier.settings import (
-    CalibrateOn,
     ClassifierMerge,
     Settings,
     method_has_bounds,
@@ -170,7 +169,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         estimator: Any = None,
         *,
         method: str | Calibrator = "venn-abers",
-        calibrate_on: CalibrateOn | Source = "auto",
+        calibrate_on: str | Source = "auto",
         subforest: Subforest = "all",
         votes: Votes = "soft",
         holdout_size: float | int = 1 / 3,

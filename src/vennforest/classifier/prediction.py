@@ -7,17 +7,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
-from vennforest.calibrators.core.bounded import has_bounds, merged, takes_joined
+from vennforest.calibrators.core.bounded import has_bounds, merged
 from vennforest.classifier.fitted import FittedClassifier
 from vennforest.groups.cells import SubModel
+from vennforest.joined import Joined, predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
-from vennforest.sources import Fold, Joined, whole_scores
+from vennforest.sources import Fold, whole_scores
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 
@@ -161,7 +163,7 @@ def _bounds(
             given["groups"] = groups
         bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
         return bounds
-    blocks = joined.map(lambda block: calibrator.predict_joined(*block))
+    blocks = joined.map(lambda block: predict_joined(calibrator, *block))
     lower = np.concatenate([block.lower for block in blocks])
     upper = np.concatenate([block.upper for block in blocks])
     return Multiprobability(lower, upper, classes)
@@ -231,7 +233,7 @@ def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
     pieces: list[list[Piece]] = [[] for _ in models]
     for subs in zip(*(fitted.sub_models(X) for fitted in every), strict=True):
         rows = subs[0].of(X)
-        folds = [replace(fold, scorer=_Once(fold.scorer)) for fold in subs[0].folds]
+        folds = [attrs.evolve(fold, scorer=_Once(fold.scorer)) for fold in subs[0].folds]
         for fitted, sub, own in zip(every, subs, pieces, strict=True):
             factors = None if fitted.shift is None else fitted.shift.factors
             recorded = sub._replace(folds=folds)

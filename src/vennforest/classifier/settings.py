@@ -11,23 +11,19 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
-from vennforest._validation import InputError, check_option
+from vennforest._validation import check_option
 from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, Venn
 from vennforest.calibrators.core.bounded import has_bounds, leaves_out
 from vennforest.calibrators.registry import METHODS, check_method, make_calibrator
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
+from vennforest.forest import BagsError
 from vennforest.forest.packed import Votes
 from vennforest.groups import Groups
 from vennforest.sources import (
     Fold,
-    Folds,
-    Frozen,
-    Holdout,
-    OutOfBag,
     Source,
     Subforest,
-    Training,
     TrainingData,
     with_seed,
 )
@@ -35,13 +31,10 @@ from vennforest.sources.choice import choose
 from vennforest.sources.hazards import check_training_data
 from vennforest.sources.out_of_bag import StepsError
 from vennforest.sources.pipelines import last_step, transformers_of
-from vennforest.sources.verification import BagsError
+from vennforest.sources.registry import SourceSettings, check_source, make_source
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
 """How bounds, or the scores that they are of, become one probability."""
-
-CalibrateOn = Literal["auto", "oob", "holdout", "cv", "cv-forest", "training"]
-"""Where the calibration scores come from."""
 
 OUT_OF_BAG: dict[str, Any] = {"subforest": "all", "votes": "soft", "n_draws": 1}
 """The parameters that only ``"oob"`` takes, with their defaults."""
@@ -95,7 +88,7 @@ class Settings:
     calibrator: Calibrator
     bounds: bool
     pooled: bool
-    calibrate_on: CalibrateOn | Source
+    calibrate_on: str | Source
     subforest: Subforest
     votes: Votes
     holdout_size: float | int
@@ -131,18 +124,9 @@ class Settings:
         """Return the source of a name; splits behind bounds are not stratified."""
         if not isinstance(self.calibrate_on, str):
             return self.calibrate_on
-        if name == "oob":
-            return OutOfBag(self.subforest, self.votes, self.n_draws)
-        if name == "holdout":
-            return Holdout(self.holdout_size, stratify=not self.bounds)
-        if name in ("cv", "cv-forest"):
-            return Folds(
-                self.cv,
-                self.ensemble,
-                stratify=not self.bounds,
-                share_trees=name == "cv-forest",
-            )
-        return Frozen() if name == "frozen" else Training()
+        given = {known: getattr(self, known) for known in ("holdout_size", "cv", "ensemble")}
+        given |= {known: getattr(self, known) for known in OUT_OF_BAG}
+        return make_source(name, SourceSettings(**given, stratify=not self.bounds))
 
     def calibrator_for(self, model: Any) -> Calibrator:
         """Return an unfitted calibrator for the scores of a fitted model."""
@@ -235,11 +219,7 @@ def _check_parameters(model: Any) -> None:
     draws, size = model.n_draws, model.holdout_size
     if not isinstance(model.method, Calibrator):
         check_method(model.method)
-    if not callable(getattr(model.calibrate_on, "folds", None)):
-        check_option(model.calibrate_on, CalibrateOn, "calibrate_on")
-    elif isinstance(model.calibrate_on, type):
-        name = model.calibrate_on.__name__
-        raise InputError(f"calibrate_on must be an instance of a source, got {name}: use {name}()")
+    check_source(model.calibrate_on)
     check_option(model.subforest, Subforest, "subforest")
     check_option(model.votes, Votes, "votes")
     check_option(model.merge, ClassifierMerge, "merge")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -98,7 +99,7 @@ def _within_groups(
             lower[mine], upper[mine] = found.lower[mine], found.upper[mine]
         if by.ridge is not None:
             # The correction learns from the probability of each row without it, as it is asked.
-            given = [replace(fold, scores=_columns(of_all[fold.rows])) for fold in folds]
+            given = [attrs.evolve(fold, scores=_columns(of_all[fold.rows])) for fold in folds]
             one = [correction(by.ridge)] * len(given)
             own_p = _predict_examples(given, one, one, classes, n, fitted.row_groups)[1]
         known = mine[~np.isnan(own_p[mine, 0])]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from vennforest._version import __version__
 
@@ -15,6 +16,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+class HelpWithNames(TyperCommand):
+    """A command whose help lists the named sources; they are imported when help is asked for."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, with the names in the place of ``SOURCES``."""
+        for option in self.params:
+            text = getattr(option, "help", None)
+            if text and "SOURCES" in text:
+                from vennforest.sources.registry import source_names
+
+                vars(option)["help"] = text.replace("SOURCES", ", ".join(source_names()[1:]))
+        super().format_help(ctx, formatter)
 
 
 @dataclass

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from vennforest._files import check_output, one_line, written_whole
+from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators import Venn, VennAbers
+from vennforest.calibrators.core.direction import HigherIs, ranking
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.one_vs_rest import OneVsRestCalibrator
 from vennforest.calibrators.registry import check_method
@@ -81,8 +83,8 @@ def run(data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
         If a file or option is not what it should be.
     """
     notes: list[str] = []
-    with progress_bar("Rows") as progress:
-        done = calibrate_file(data, output, note=notes.append, progress=progress, **options)
+    with progress_bar("Rows") as progress, local_copy(data) as file, sent_whole(output) as out:
+        done = calibrate_file(file, out, note=notes.append, progress=progress, **options)
     for note in notes:
         say(f"Note: {note}")
     if as_json:
@@ -108,6 +110,7 @@ def calibrate_file(
     method: str = "venn-abers",
     merge: str | None = None,
     grid: str = "auto",
+    higher_is: str | None = None,
     rows_at_once: int = ROWS_AT_ONCE,
     most_scores: int = MOST_SCORES,
     note: Callable[[str], None] = lambda _: None,
@@ -133,6 +136,9 @@ def calibrate_file(
     grid : {"auto", "none", "score", "logit"}
         On what 1,048,576 cells scores are put. ``"auto"``: on none up to as many distinct scores,
         beyond that probabilities on log-odds.
+    higher_is : {"likelier", "safer", "auto"}, optional
+        What a higher score says of the second of two classes; "auto": what the rows show. None:
+        likelier, unless the rows show the opposite, which is refused.
     rows_at_once : int
         Above zero.
     most_scores : int
@@ -151,6 +157,8 @@ def calibrate_file(
     """
     start = time.perf_counter()
     check_option(grid, GridOf, "grid")
+    if higher_is is not None:
+        check_option(higher_is, HigherIs, "--higher-is")
     calibrator = _calibrator(method, merge)
     check_suffix(output, ".json", "calibrator")
     check_output(output, {"table of scores": data})
@@ -167,7 +175,8 @@ def calibrate_file(
             columns = ScoreColumns(table, scores, target, weight, rows_at_once, progress)
             found = _count(columns, calibrator, method, grid, most_scores)
         assert found is not None
-        calibrator.fit_counts(found.counts)
+        _check_direction(found, higher_is)
+        calibrator.fit_counts(found.counts, higher_is=cast("Any", higher_is or "likelier"))
     except InputError:
         raise
     except ValueError as error:  # what the scores are not
@@ -176,6 +185,8 @@ def calibrate_file(
     if missing:
         note(f"{missing:,} rows have no {target!r} and are left out.")
     _note_bounds(counts, grid, note)
+    if calibrator._fitted.reversed_at is not None:
+        note(f"High scores mean that {str(classes[1])!r} is less likely: they are reversed.")
     positive = str(classes[1]) if len(classes) == 2 else None
     about = {"scores": found.scores, "target": target, "rows": found.n_rows, "data": data.name}
     # A million scores are written once, and not read and written again.
@@ -226,6 +237,20 @@ def _count(
         raise InputError(f"--grid must be none or auto for {method} of {k} classes, got {grid}")
     found = columns.count(classes, chosen, whole, most if grid == "auto" or whole else 1 << 62)
     return None if found is None else _Found(classes, missing, columns.scores, *found)
+
+
+def _check_direction(found: _Found, higher_is: str | None) -> None:
+    """Refuse scores that fall where the second class becomes frequent, unless that is meant."""
+    if higher_is is not None or len(found.classes) > 2:
+        return
+    area, sure = ranking(found.counts)
+    if sure and area < 0.5:
+        first, second = found.classes
+        raise InputError(
+            f"the scores {found.scores[0]!r} are lower for {str(second)!r} than for "
+            f"{str(first)!r} (area under the ROC curve {area:.3f}): give --higher-is safer if high "
+            f"scores mean that {str(second)!r} is less likely, or --higher-is likelier to keep them"
+        )
 
 
 def _note_bounds(counts: ScoreCounts, grid: str, note: Callable[[str], None]) -> None:

@@ -16,15 +16,17 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import check_output, one_line
+from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators.registry import check_method
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.settings import CalibrateOn, ClassifierMerge
+from vennforest.classifier.settings import ClassifierMerge
 from vennforest.commands.measures import measures_said
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import busy, print_json, say
 from vennforest.persistence.model_file import write_model
 from vennforest.sources import Subforest
+from vennforest.sources.registry import check_source, named_sources
 from vennforest.tables import TableColumns, table_pipeline
 from vennforest.tables.cells import PLURAL
 from vennforest.tables.known_rows import sketch_rows
@@ -76,8 +78,9 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
         If a file or option is not what it should be.
     """
     notes: list[str] = []
-    with busy(f"Training {options['trees']} trees"):
-        done = fit_file(data, target, output, note=notes.append, **options)
+    training = busy(f"Training {options['trees']} trees")
+    with training, local_copy(data) as file, sent_whole(output) as out:
+        done = fit_file(file, target, out, note=notes.append, **options)
     for note in notes:
         say(f"Note: {note}")
     if as_json:
@@ -202,7 +205,7 @@ def _check_options(
 ) -> dict[str, Any]:
     """Return checked parameters of the classifier."""
     check_method(method, "--method")
-    check_option(calibrate_on, CalibrateOn, "--calibrate-on")
+    check_source(calibrate_on, "--calibrate-on")
     check_option(merge, ClassifierMerge, "--merge")
     check_option(subforest, Subforest, "--subforest")
     if jobs == 0:
@@ -227,7 +230,8 @@ def _fit(
     note: Callable[[str], None],
 ) -> CalibratedClassifier:
     forest = RandomForestClassifier(n_estimators=trees, random_state=seed, n_jobs=jobs)
-    folds = options["calibrate_on"] in ("cv", "cv-forest")
+    known = named_sources().get(options["calibrate_on"])
+    folds = known is not None and known.several
     model = CalibratedClassifier(
         table_pipeline(
             forest, random_state=seed, types=table.types or None, missing=list(missing) or None

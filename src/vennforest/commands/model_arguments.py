@@ -13,6 +13,7 @@ from vennforest.commands.arguments import (
     Debug,
     Draws,
     Drop,
+    HelpWithNames,
     Jobs,
     Json,
     Keep,
@@ -28,7 +29,7 @@ from vennforest.commands.arguments import (
 )
 
 
-@app.command()
+@app.command(cls=HelpWithNames)
 def fit(
     data: Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)],
     target: Annotated[
@@ -41,7 +42,7 @@ def fit(
     trees: Trees = 300,
     calibrate_on: Annotated[
         str,
-        typer.Option(help="oob, holdout, cv, cv-forest or training; auto: oob where it is honest."),
+        typer.Option(help="Where calibration scores come from: SOURCES; auto: oob where honest."),
     ] = "auto",
     merge: Annotated[
         str,

@@ -15,6 +15,7 @@ import pyarrow as pa
 from vennforest import persistence
 from vennforest._answers import label_column
 from vennforest._files import check_output, one_line
+from vennforest._remote import sent_whole
 from vennforest._shown import columns_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
@@ -76,8 +77,13 @@ def run(model: Path, data: Path, output: Path, *, as_json: bool, **options: Any)
     if as_json and output == STREAM:
         raise InputError("--json prints where the predictions would go: name a file with --output")
     notes: list[str] = []
-    with progress_bar("Rows") as progress, input_file(data) as file:
-        done = predict_file(model, file, output, note=notes.append, progress=progress, **options)
+    with (
+        progress_bar("Rows") as progress,
+        input_file(model) as read,
+        input_file(data) as file,
+        sent_whole(output) as out,
+    ):
+        done = predict_file(read, file, out, note=notes.append, progress=progress, **options)
     for note in notes:
         say(f"Note: {note}")
     if as_json:

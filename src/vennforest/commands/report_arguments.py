@@ -118,6 +118,14 @@ def report(
             '\'{"observed class": {"decision": cost, …}, …}\', or a file of it, or of CSV.',
         ),
     ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS",
+            help="Percentage points by which reliable probabilities may be off.",
+            show_default="2, or a fifth of the share of a rare class",
+        ),
+    ] = None,
     rows: Annotated[
         bool,
         typer.Option(
@@ -158,6 +166,7 @@ def report(
         costs=costs,
         guessed=guessed,
         rows=rows,
+        tolerance=None if tolerance is None else tolerance / 100,
         estimator=estimator,
         positive=positive,
         methods=methods,

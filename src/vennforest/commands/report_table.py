@@ -194,13 +194,14 @@ def changed(name: str, options: dict[str, Any]) -> bool:
 
 
 def common_options(
-    table: ReportTable, columns: Columns, costs: CostMatrix | None
+    table: ReportTable, columns: Columns, costs: CostMatrix | None, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Return what every evaluation is given."""
     return {
         "groups": None if columns.groups is None else table.values[columns.groups],
         "by": {name: table.values[name] for name in columns.by},
         "costs": costs,
+        "tolerance": options["tolerance"],
         "name": table.name,
         "target": table.labelled.target,
         "notes": table.labelled.notes,

@@ -59,6 +59,15 @@ def calibrate(
             "or none; auto: of the log-odds where there are at least as many distinct scores."
         ),
     ] = "auto",
+    higher_is: Annotated[
+        str | None,
+        typer.Option(
+            "--higher-is",
+            show_default="likelier, and refused where the rows show the opposite",
+            help="What a higher score says of the second class: likelier, safer (such as credit "
+            "scores), or auto: what the rows show.",
+        ),
+    ] = None,
     rows_at_once: Rows = 200_000,
     as_json: Json = False,
     debug: Debug = False,
@@ -79,6 +88,7 @@ def calibrate(
         method=method,
         merge=merge,
         grid=grid,
+        higher_is=higher_is,
         rows_at_once=rows_at_once,
     )
 

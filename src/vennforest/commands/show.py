@@ -18,15 +18,6 @@ from vennforest.commands.terminal import print_json
 COLUMNS = 40
 """Columns that are listed by name."""
 
-FROM = {
-    "oob": "out of bag",
-    "cv": "on folds",
-    "cv-forest": "on folds that share one forest's trees",
-    "holdout": "on a part held out from training",
-    "training": "on the training data itself: no guarantee holds",
-    "frozen": "a model that was fitted before",
-}
-
 
 def run(model: Path, *, as_json: bool) -> None:
     """Print what a model file says.
@@ -164,12 +155,15 @@ def _columns(about: _Part) -> Iterator[tuple[str, str]]:
 
 
 def _calibrated(how: _Part) -> str:
+    from vennforest.sources.registry import named_sources
+
     method, source = how.text("method"), how.text("calibrate_on")
     if not method:
         return ""
     said = f"by {method}"
     if source:
-        said += f", {FROM.get(source, source)}"
+        known = named_sources().get(source)
+        said += f", {source if known is None else known.description}"
     examples = how.text("calibration_examples")
     said += f", with {_number(examples)} examples" if examples else ""
     for name in ("merge", "subforest", "n_draws"):

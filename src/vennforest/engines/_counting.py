@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from vennforest._validation import FloatArray, InputError
 from vennforest.batch import check_number, find_column, matrix_of
 from vennforest.calibrators import Calibrator
+from vennforest.calibrators.core.direction import HigherIs
 from vennforest.calibrators.core.one_vs_rest import OneVsRestCalibrator
 from vennforest.calibrators.maps.quadratic import LogOddsCalibrator
 from vennforest.calibrators.registry import make_calibrator
@@ -317,7 +318,9 @@ def _two_classes(
     )
 
 
-def fitted_to(method: str | Calibrator, counts: ScoreCounts) -> Calibrator:
+def fitted_to(
+    method: str | Calibrator, counts: ScoreCounts, higher_is: HigherIs = "likelier"
+) -> Calibrator:
     """Return a calibrator fitted to counts.
 
     Raises
@@ -327,7 +330,7 @@ def fitted_to(method: str | Calibrator, counts: ScoreCounts) -> Calibrator:
     """
     if not len(counts):
         raise InputError("the data must hold at least one row of weight above zero, got none")
-    fitted: Calibrator = make_calibrator(method).fit_counts(counts)
+    fitted: Calibrator = make_calibrator(method).fit_counts(counts, higher_is=higher_is)
     return fitted
 
 

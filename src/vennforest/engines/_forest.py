@@ -9,9 +9,10 @@ several partitions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -22,9 +23,10 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.settings import Settings, resolve_estimator
 from vennforest.counts import ScoreCounts
 from vennforest.engines._workers import Labelled, Shipment, label_kind, read_labelled
+from vennforest.forest import Members
+from vennforest.forest.answers import ForestAnswers
 from vennforest.sources import Fold, Partitions, TrainingData, with_seed
 from vennforest.sources.draws import HashArray
-from vennforest.sources.ensembles import ForestAnswers
 from vennforest.sources.partitions import (
     Crew,
     PartitionScorer,
@@ -126,7 +128,7 @@ def fit_partitions(
     forest = join_forests(backend.crews(growing.grow, held))
     forest.feature_names_in_ = np.array(features, dtype=object)
     membership = bags_of(crews, len(numbers))
-    answers = ForestAnswers(forest, source.votes, model.n_jobs)
+    members = Members(forest, source.votes, model.n_jobs)
     # Workers score one partition each: threads would be in each other's way.
     shipped = Shipment((ForestAnswers(forest, source.votes, 1), membership))
     scoring = Scoring(reading, shipped, classes, numbers, seen, MOST_DRAWN, seed)
@@ -134,7 +136,7 @@ def fit_partitions(
     tallies: list[Tally] = [found[number] for number in numbers]
     leaves_out = source.subforest == "exchangeable"
     scores, codes, weight, homes = _examples(tallies, len(classes), leaves_out)
-    scorer = PartitionScorer(answers, membership, homes, source.subforest, source.n_draws, seed)
+    scorer = PartitionScorer(members, membership, homes, source.subforest, source.n_draws, seed)
     part = Fold(forest, scores, codes, weight, scorer)
     fitted.set_params(calibrate_on=source)
     why = f"the forest is grown on {len(numbers)} partitions where they are"
@@ -160,8 +162,7 @@ def _source(model: CalibratedClassifier) -> Partitions:
                 f"got {model.subforest!r}"
             )
         n_draws = model.n_draws if model.n_draws != "all" else 1
-        source = replace(source, subforest=model.subforest, votes=model.votes, n_draws=n_draws)
-    source.check_parameters()
+        source = attrs.evolve(source, subforest=model.subforest, votes=model.votes, n_draws=n_draws)
     return source
 
 

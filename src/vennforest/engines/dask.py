@@ -15,6 +15,7 @@ from vennforest._answers import need_pyarrow
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor, find_column
 from vennforest.calibrators import Calibrator
+from vennforest.calibrators.core.direction import HigherIs
 from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.engines._counting import Counting, Grid, fitted_to
@@ -36,6 +37,7 @@ def calibrate(
     weight: str | None = None,
     classes: Sequence[Any] | None = None,
     grid: Grid = "auto",
+    higher_is: HigherIs = "likelier",
 ) -> Calibrator:
     """Fit a calibrator to scores and labels, of which only counts leave the partitions.
 
@@ -57,6 +59,8 @@ def calibrate(
         On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
         methods that need all scores of an example together. None: every distinct score, of which
         there may be as many as rows.
+    higher_is : {"likelier", "safer", "auto"}, default="likelier"
+        What a higher score says of the second of two classes; "auto": what the data show.
 
     Returns
     -------
@@ -81,7 +85,7 @@ def calibrate(
         while len(sums) > 1:
             sums = [_dask().delayed(_add)(sums[i : i + 2]) for i in range(0, len(sums), 2)]
         counts: ScoreCounts = _computed(sums)[0]
-    return fitted_to(method, counts)
+    return fitted_to(method, counts, higher_is)
 
 
 def predict(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vennforest._answers import need_pyarrow
 from vennforest._files import check_output, files_of, one_line, written_whole
+from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_count
 from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
+from vennforest.calibrators.core.direction import HigherIs
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._sql import Statement, quoted
 
@@ -38,6 +40,7 @@ def calibrate(
     weight: str | None = None,
     classes: Sequence[Any] | None = None,
     grid: Grid = "auto",
+    higher_is: HigherIs = "likelier",
     memory_limit: str | None = None,
     threads: int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
@@ -49,7 +52,8 @@ def calibrate(
     Parameters
     ----------
     source : path, sequence of paths, or DuckDBPyRelation
-        Parquet or CSV files (``*`` and ``?`` stand for several), or a relation such as
+        Parquet or CSV files (``*`` and ``?`` stand for several), here or at an address such as
+        ``s3://bucket/scores.parquet`` or ``https://…``, or a relation such as
         ``duckdb.sql("SELECT …")``, with its own connection. Columns of CSV are numbers or text.
     score : str or sequence of str
         The column of the second of two classes' scores, or a column per class in sorted order of
@@ -66,6 +70,8 @@ def calibrate(
         On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
         methods that need all scores of an example together. None: every distinct score, of which
         there may be as many as rows.
+    higher_is : {"likelier", "safer", "auto"}, default="likelier"
+        What a higher score says of the second of two classes; "auto": what the data show.
     memory_limit : str, optional
         Of DuckDB, such as ``"4GB"``.
     threads : int, optional
@@ -104,7 +110,7 @@ def calibrate(
             raise InputError(f"{table.shown} must hold at least one row, got none")
         if weight is None:
             table.check_rows(int(sum(groups[0]["n"].to_pylist())))
-        return fitted_to(method, counting.of_groups(groups))
+        return fitted_to(method, counting.of_groups(groups), higher_is)
 
 
 def predict(
@@ -129,7 +135,7 @@ def predict(
     model : CalibratedClassifier or calibrator
         Fitted.
     output : path-like
-        Ends in .parquet, .csv or .arrow; written whole or not at all.
+        Ends in .parquet, .csv or .arrow; written whole or not at all; here or in an object store.
     columns : str or sequence of str, optional
         The columns of features in the order of training, or of scores; None: by their names in
         training.
@@ -160,7 +166,10 @@ def predict(
 
     how = output_format(output)
     done = 0
-    with opened(source, memory_limit, threads, temp_directory) as table:
+    with (
+        opened(source, memory_limit, threads, temp_directory) as table,
+        sent_whole(output) as output,
+    ):
         check_output(output, {f"data file {path.name}": path for path in table.paths})
         predictor = BatchPredictor(
             model, table.schema(), columns=columns, carried=carried, rows_at_once=rows_at_once
@@ -266,7 +275,19 @@ def opened(
             )
         yield Files(lambda query: source.query("source", query), "the relation", [])
         return
-    paths = _paths(source)
+    given = [source] if isinstance(source, str | os.PathLike) else list(source)
+    with ExitStack() as copies:
+        here = [copies.enter_context(local_copy(one)) for one in given]
+        yield from _opened(_paths(here), memory_limit, threads, temp_directory)
+
+
+def _opened(
+    paths: list[Path],
+    memory_limit: str | None,
+    threads: int | None,
+    temp_directory: str | os.PathLike[str] | None,
+) -> Iterator[Files]:
+    duckdb = need_duckdb()
     config: dict[str, Any] = {}
     if memory_limit is not None:
         config["memory_limit"] = memory_limit
@@ -287,7 +308,7 @@ def opened(
         connection.close()
 
 
-def _paths(source: Source) -> list[Path]:
+def _paths(given: Sequence[Path]) -> list[Path]:
     """Return the files that are named, in the order of their names where a pattern stands for them.
 
     Raises
@@ -295,7 +316,6 @@ def _paths(source: Source) -> list[Path]:
     InputError
         If there is none.
     """
-    given = [source] if isinstance(source, str | os.PathLike) else list(source)
     paths: list[Path] = []
     for one in given:
         found = files_of(Path(one))

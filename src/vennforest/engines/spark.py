@@ -13,6 +13,7 @@ from vennforest._answers import need_pyarrow
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
+from vennforest.calibrators.core.direction import HigherIs
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
@@ -37,6 +38,7 @@ def calibrate(
     weight: str | None = None,
     classes: Sequence[Any] | None = None,
     grid: Grid = "auto",
+    higher_is: HigherIs = "likelier",
 ) -> Calibrator:
     """Fit a calibrator to scores and labels, by a GROUP BY of which only the result is collected.
 
@@ -58,6 +60,8 @@ def calibrate(
         On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
         methods that need all scores of an example together. None: every distinct score, of which
         there may be as many as rows.
+    higher_is : {"likelier", "safer", "auto"}, default="likelier"
+        What a higher score says of the second of two classes; "auto": what the data show.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def calibrate(
             raise InputError("the data frame must stay as it is while it is read: persist it")
     if not any(len(group) for group in groups):
         raise InputError("the data frame must hold at least one row, got none")
-    return fitted_to(method, counting.of_groups(groups))
+    return fitted_to(method, counting.of_groups(groups), higher_is)
 
 
 def predict(

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from vennforest.export.formulas import table_of
 from vennforest.export.json_form import from_json, to_json
 from vennforest.export.sql import to_sql
-from vennforest.export.step_tables import table_of
 
 __all__ = ["from_json", "table_of", "to_json", "to_onnx", "to_sql"]
 

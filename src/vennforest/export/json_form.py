@@ -14,11 +14,9 @@ from vennforest._state import STORED, check_array, from_state, require, state_of
 from vennforest._validation import InputError
 from vennforest._version import __version__
 from vennforest.calibrators.core.fitted import Fitted
+from vennforest.calibrators.core.formula import Operation, Steps, written
 from vennforest.calibrators.core.interface import Calibrator
-from vennforest.calibrators.maps.platt import PlattMap
-from vennforest.calibrators.venn import Venn
-from vennforest.calibrators.venn_abers import VennAbers
-from vennforest.export.step_tables import accepted, table_of
+from vennforest.export.formulas import answers, taken
 
 FORMAT, VERSION = "vennforest-calibrator", 1
 """What a document is, and the version of the schema in docs/calibrator-json.md."""
@@ -132,43 +130,60 @@ def _labels(classes: NDArray[Any]) -> tuple[str, list[Any]]:
 
 
 def _reading(calibrator: Calibrator) -> dict[str, Any] | None:
-    """Return what a short program needs to apply a calibrator of two classes, None if more.
+    """Return what a short program needs to apply a calibrator; None if it has no formulas.
 
-    ``low`` and ``high``: the scores it takes; ``steps``: start, p0, p1 and p as in ``to_table``;
-    ``sigmoid``: the smooth estimate that is clipped into p0 and p1, or with Platt scaling is the
-    answer.
+    See docs/calibrator-json.md.
     """
-    if len(calibrator.classes_) != 2:
-        return None
     try:
-        table = table_of(calibrator)
+        found = answers(calibrator)
     except ValueError:
-        table = None
-    own: Any = calibrator._learnt.smoother if isinstance(calibrator, Venn) else calibrator
-    maps: Any = getattr(calibrator, "maps_", None)
-    if isinstance(own, VennAbers) and own.smooth_ is not None:
-        maps = own.smooth_.maps
-    steps = None
-    if table is not None:
-        steps = {
-            name: None if one is None else one.tolist()
-            for name, one in zip(table._fields, table, strict=True)
-        }
-    sigmoid = None
-    if maps and isinstance(one := maps[0], PlattMap) and calibrator._fitted.grid is None:
-        sigmoid = {
-            "unit": one.standard.unit,
-            "centre": one.standard.centre,
-            "spread": one.standard.spread,
-            "slope": one.slope,
-            "intercept": one.intercept,
-            "low": None if one.interior is None else one.interior.low,
-            "high": None if one.interior is None else one.interior.high,
-        }
-    if sigmoid is None and (steps is None or steps["p"] is None):
         return None
-    low, high = accepted(calibrator)
-    return {"low": low, "high": high, "steps": steps, "sigmoid": sigmoid}
+    steps = _Reading()
+    places = iter(written([one for terms in found.values() for one in terms], steps))
+    low, high, _ = accepted = taken(calibrator)
+    return {
+        "low": low,
+        "high": high,
+        "sum_within": accepted.tolerance,
+        "tables": steps.tables,
+        "terms": steps.terms,
+        **{name: [next(places) for _ in terms] for name, terms in found.items()},
+    }
+
+
+class _Reading:
+    """Terms in the order in which they are to be computed, each by its place in that order."""
+
+    def __init__(self) -> None:
+        self.terms: list[list[Any]] = []
+        self.tables: list[dict[str, Any]] = []
+
+    def _add(self, *term: Any) -> int:
+        self.terms.append(list(term))
+        return len(self.terms) - 1
+
+    def score(self, column: int) -> int:
+        """Return a column of scores."""
+        return self._add("score", column)
+
+    def number(self, value: float) -> int:
+        """Return a constant."""
+        return self._add("number", value)
+
+    def apply(self, operation: Operation, *terms: int) -> int:
+        """Return what an operation makes of terms."""
+        return self._add(operation, *terms)
+
+    def keep(self, term: int) -> int:
+        """Return the same term."""
+        return term
+
+    def look_up(self, table: Steps, x: int) -> dict[str, int]:
+        """Return the columns of a table where a number falls."""
+        columns = {name: one.tolist() for name, one in table.columns.items()}
+        self.tables.append({"start": table.start.tolist(), **columns})
+        place = len(self.tables) - 1
+        return {name: self._add("look up", x, place, name) for name in columns}
 
 
 def _alike(own: Any, given: Any) -> bool:
@@ -208,7 +223,11 @@ def _encode(value: Any) -> Any:
         )
     state = dict(state_of(value))
     if isinstance(value, Fitted):
-        state = {"learnt": value.learnt.written(), "grid": value.grid}
+        state = {
+            "learnt": value.learnt.written(),
+            "grid": value.grid,
+            "reversed_at": value.reversed_at,
+        }
     return {"kind": kind, **{key: _encode(one) for key, one in state.items()}}
 
 
@@ -237,7 +256,7 @@ def _decode(value: Any, classes: NDArray[Any], depth: int = 0) -> Any:
     inner = np.arange(len(classes)) if issubclass(own, Calibrator) and depth else classes
     parts = {key: _decode(one, inner, depth + 1) for key, one in rest.items()}
     if own is Fitted:
-        require(parts.keys() == {"learnt", "grid"}, f"a {kind} has other parts")
+        require(parts.keys() == {"learnt", "grid", "reversed_at"}, f"a {kind} has other parts")
         return Fitted(inner, **parts)
     return from_state(own, parts)
 

@@ -10,11 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line
 from vennforest._validation import InputError
-from vennforest.calibrators.core.exports import CalibrationTable
+from vennforest.calibrators.core.formula import Operation, Steps, written
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier import CalibratedClassifier
-from vennforest.export.formulas import Language, Operation, Term, answer
-from vennforest.export.step_tables import accepted
+from vennforest.export.formulas import answers, taken
 
 OPSET = 17
 """Of the standard operators: every name below has meant the same since, and before."""
@@ -70,10 +69,11 @@ def to_onnx(model: CalibratedClassifier | Calibrator) -> Any:
     _need("onnx")
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
-        _check_two(model.classes_)
+        k = len(model.classes_)
         graph = _Graph()
-        score = Term(graph, "score")
-        return graph.model(_answers(model, None, score), [("score", [None])])
+        graph.scores = ["score"] if k == 2 else [graph.gather("scores", j) for j in range(k)]
+        shape: tuple[str, list[int | None]] = ("score", [None]) if k == 2 else ("scores", [None, k])
+        return graph.model(_answers(model, None, graph), [shape])
     if not isinstance(model, CalibratedClassifier):
         raise TypeError(
             f"model must be a CalibratedClassifier or calibrator, got {type(model).__name__}"
@@ -84,27 +84,43 @@ def to_onnx(model: CalibratedClassifier | Calibrator) -> Any:
     base, scores = _converted(estimator, model.n_features_in_)
     graph = _Graph()
     second = graph.gather(graph.node("Cast", scores, to=graph.kinds.DOUBLE), 1)
+    graph.scores = [second]
     point = model._state.point_calibrator
-    found = _answers(model._state.calibrators[0], point, Term(graph, second))
+    found = _answers(model._state.calibrators[0], point, graph)
     return graph.model(found, [("X", [None, model.n_features_in_])], base)
 
 
-def _answers(calibrator: Calibrator, point: Calibrator | None, x: Term) -> dict[str, Term]:
+def _answers(calibrator: Calibrator, point: Calibrator | None, graph: _Graph) -> dict[str, str]:
     """Return p, and p0 and p1 where there are bounds, widened to hold p."""
-    graph = x.language
     try:
-        found = answer(calibrator, x)
+        found = answers(calibrator)
         if point is not None:
-            found["p"] = answer(point, x)["p"]
+            found["p"] = answers(point)["p"]
     except ValueError as error:
         raise InputError(f"model must be a table or a formula: {one_line(error)}") from error
+    codes = iter(written([one for terms in found.values() for one in terms], graph))
+    columns = {name: [next(codes) for _ in terms] for name, terms in found.items()}
     if point is not None and "p0" in found:
-        found["p0"] = graph.apply("min", found["p0"], found["p"])
-        found["p1"] = graph.apply("max", found["p1"], found["p"])
-    low, high = accepted(calibrator)
+        for name, end in (("p0", graph.apply_min), ("p1", graph.apply_max)):
+            pairs = zip(columns[name], columns["p"], strict=True)
+            columns[name] = [end(one, p) for one, p in pairs]
+    low, high, _ = accepted = taken(calibrator)
+    nan = graph.number(np.nan)
+
+    def where_taken(code: str) -> str:
+        for x in graph.scores:
+            below = graph.apply("if <=", x, graph.number(high), code, nan)
+            code = graph.apply("if <=", graph.number(low), x, below, nan)
+        if accepted.tolerance is not None:
+            whole = graph.scores[0]
+            for x in graph.scores[1:]:
+                whole = graph.apply("add", whole, x)
+            away = graph.node("Abs", graph.apply("subtract", whole, graph.number(1.0)))
+            code = graph.apply("if <=", away, graph.number(accepted.tolerance), code, nan)
+        return code
+
     return {
-        name: graph.apply("if <=", low, x, x.unless_above(high, term, np.nan), np.nan)
-        for name, term in found.items()
+        name: graph.stacked([where_taken(one) for one in codes]) for name, codes in columns.items()
     }
 
 
@@ -166,7 +182,7 @@ def _converted(estimator: Any, n_features: int) -> tuple[Any, str]:
     return base, base.graph.output[1].name
 
 
-class _Graph(Language):
+class _Graph:
     """Nodes and constants of a graph that grows."""
 
     def __init__(self) -> None:
@@ -176,6 +192,7 @@ class _Graph(Language):
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._known: dict[tuple[str, bytes], str] = {}
+        self.scores: list[str] = []
 
     def constant(self, values: Any) -> str:
         """Return the name of an array of float64 or int64."""
@@ -197,45 +214,65 @@ class _Graph(Language):
         """Return one column of an array."""
         return self.node("Gather", columns, self.constant(np.int64(j)), axis=1)
 
-    def _name(self, term: Term | float) -> str:
-        return term.code if isinstance(term, Term) else self.constant(np.float64(term))
+    def score(self, column: int) -> str:
+        """Return a column of scores."""
+        return self.scores[column]
 
-    def apply(self, operation: Operation, *terms: Term | float) -> Term:
+    def number(self, value: float) -> str:
+        """Return a constant."""
+        return self.constant(np.float64(value))
+
+    def apply(self, operation: Operation, *terms: str) -> str:
         """Return what a standard operator makes of terms."""
-        names = [self._name(one) for one in terms]
         if operation == "if <=":
-            below = self.node("LessOrEqual", *names[:2])
-            return Term(self, self.node("Where", below, *names[2:]))
-        return Term(self, self.node(OPERATORS[operation], *names))
+            return self.node("Where", self.node("LessOrEqual", *terms[:2]), *terms[2:])
+        return self.node(OPERATORS[operation], *terms)
 
-    def look_up(self, table: CalibrationTable, x: Term) -> dict[str, Term]:
+    def apply_min(self, one: str, other: str) -> str:
+        """Return the smaller one."""
+        return self.apply("min", one, other)
+
+    def apply_max(self, one: str, other: str) -> str:
+        """Return the larger one."""
+        return self.apply("max", one, other)
+
+    def keep(self, term: str) -> str:
+        """Return the same term, which has a name already."""
+        return term
+
+    def stacked(self, columns: list[str]) -> str:
+        """Return columns side by side, (n, k); one by itself stays (n,)."""
+        if len(columns) == 1:
+            return columns[0]
+        axis = self.constant(np.array([1], np.int64))
+        return self.node("Concat", *(self.node("Unsqueeze", c, axis) for c in columns), axis=1)
+
+    def look_up(self, table: Steps, x: str) -> dict[str, str]:
         """Search the interval by halving, a few nodes for each bit of its number."""
         bits = max(len(table.start) - 1, 1).bit_length()
         missing = (0, (1 << bits) - len(table.start))  # infinity is above these too
         starts = self.constant(np.pad(table.start, missing, constant_values=np.inf))
         # Nothing is below the infinite, not even NaN: zeros in the shape of x.
-        never = self.node("Less", x.code, self.constant(np.float64(-np.inf)))
+        never = self.node("Less", x, self.constant(np.float64(-np.inf)))
         at = self.node("Cast", never, to=self.kinds.INT64)
         for bit in reversed(range(bits)):
             further = self.node("Add", at, self.constant(np.int64(1 << bit)))
             first = self.node("Gather", starts, further)
-            at = self.node("Where", self.node("GreaterOrEqual", x.code, first), further, at)
-        columns = {c: getattr(table, c) for c in ("p0", "p1", "p")}
+            at = self.node("Where", self.node("GreaterOrEqual", x, first), further, at)
         return {
-            name: Term(self, self.node("Gather", self.constant(np.pad(column, missing)), at))
-            for name, column in columns.items()
-            if column is not None
+            name: self.node("Gather", self.constant(np.pad(column, missing)), at)
+            for name, column in table.columns.items()
         }
 
     def model(
-        self, found: dict[str, Term], inputs: list[tuple[str, list[int | None]]], base: Any = None
+        self, found: dict[str, str], inputs: list[tuple[str, list[int | None]]], base: Any = None
     ) -> Any:
         """Return the whole model, checked: what stands before, then these nodes."""
         helper, double = self.onnx.helper, self.kinds.DOUBLE
+        rank = 1 if len(self.scores) == 1 else 2
         order = [name for name in ("p0", "p1", "p") if name in found]
         last = [
-            helper.make_node("Identity", [found[name].code], [name], f"{name}_node")
-            for name in order
+            helper.make_node("Identity", [found[name]], [name], f"{name}_node") for name in order
         ]
         nodes, constants = [*self.nodes, *last], list(self.constants)
         opsets = {"": OPSET}
@@ -247,7 +284,7 @@ class _Graph(Language):
             nodes,
             "vennforest",
             [helper.make_tensor_value_info(name, double, shape) for name, shape in inputs],
-            [helper.make_tensor_value_info(name, double, [None]) for name in order],
+            [helper.make_tensor_value_info(name, double, [None] * rank) for name in order],
             constants,
         )
         made = helper.make_model(

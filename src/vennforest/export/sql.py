@@ -1,13 +1,16 @@
-"""A fitted calibrator of two classes as a query: a SELECT that adds its answers to a table."""
+"""A fitted calibrator as a query: a SELECT that adds its answers to a table."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from vennforest._validation import FloatArray, InputError, check_option
-from vennforest.calibrators.core.exports import CalibrationTable, Dialect
+from vennforest.calibrators.core.exports import Dialect
+from vennforest.calibrators.core.formula import Operation, Steps, Terms, written
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.counts.grid import sql_number as number
-from vennforest.export.formulas import Language, Operation, Term, answer
-from vennforest.export.step_tables import accepted
+from vennforest.export.formulas import answers, taken
 
 OPERATIONS: dict[Operation, str] = {
     "add": "({} + {})",
@@ -24,112 +27,144 @@ OPERATIONS: dict[Operation, str] = {
 
 
 def to_sql(
-    calibrator: Calibrator, dialect: Dialect, table: str, score: str, steps: str | None
+    calibrator: Calibrator,
+    dialect: Dialect,
+    table: str,
+    score: str | Sequence[str],
+    steps: str | None,
 ) -> str:
     """Return the query: see `Calibrator.to_sql`.
 
     Raises
     ------
     InputError
-        If the dialect is unknown.
+        If the dialect is unknown, or ``score`` does not name a column of scores a class.
     ValueError
-        If the calibrator is not of two classes, or holds a user's own function.
+        If the calibrator holds a user's own function.
     """
     check_option(dialect, Dialect, "dialect")
-    for name, value in (("table", table), ("score", score)):
-        if not isinstance(value, str) or not value:
-            raise InputError(f"{name} must be a name, got {value!r}")
-    if len(calibrator.classes_) != 2:
-        raise ValueError(f"classes must be two for SQL, got {len(calibrator.classes_)}")
-    query = _Query(dialect, score, steps)
-    low, high = (number(end) for end in accepted(calibrator))
+    classes = calibrator.classes_.tolist()
+    names = [score] if isinstance(score, str) else list(score)
+    if not isinstance(table, str) or not table:
+        raise InputError(f"table must be a name, got {table!r}")
+    if not all(isinstance(one, str) and one for one in names):
+        raise InputError(f"score must be a name, got {score!r}")
+    if len(names) != (1 if len(classes) == 2 else len(classes)):
+        raise InputError(
+            f"score must name a column of scores for each of {len(classes)} classes, got {score!r}"
+        )
+    found = answers(calibrator)
+    query = _Query(dialect, names, steps)
+    low, high, sums = taken(calibrator)
+    ends = f"CAST({number(low)} AS {query.double}) AND CAST({number(high)} AS {query.double})"
     # NaN is above every number in these systems, so it is never between two.
-    taken = (
-        f"{query.score} BETWEEN CAST({low} AS {query.double}) AND CAST({high} AS {query.double})"
-    )
+    accepted = [f"{column} BETWEEN {ends}" for column in query.columns]
+    if sums:
+        tolerance = number(taken(calibrator).tolerance or 0.0)
+        accepted.append(f"ABS({' + '.join(query.columns)} - 1e0) <= {tolerance}")
+    test = " AND ".join(accepted)
     # Where the score is refused nothing is computed of it.
-    x = query.keep(Term(query, f"CASE WHEN {taken} THEN {query.score} END"))
-    found = answer(calibrator, x)
-    added = ", ".join(f"CASE WHEN {taken} THEN {x.code} END AS {c}" for c, x in found.items())
+    query.read(test)
+    codes = written([one for terms in found.values() for one in terms], query)
+    titles = [title for name, terms in found.items() for title in _titles(name, terms, classes)]
+    added = ", ".join(
+        f"CASE WHEN {test} THEN {code} END AS {query.quoted(title)}"
+        for code, title in zip(codes, titles, strict=True)
+    )
     hints = f"/*+ {', '.join(query.hints)} */ " if query.hints else ""
     source = "\n".join([f"FROM {table} AS t", *query.joins])
     return f"SELECT {hints}t.*, {added}\n{source}"
 
 
-class _Query(Language):
+def _titles(name: str, terms: Terms, classes: Sequence[Any]) -> list[str]:
+    """Return the names of the columns of an answer."""
+    return [name] if len(terms) == 1 else [f"{name}_{label}" for label in classes]
+
+
+class _Query:
     """Parts of a query whose later parts name the values of earlier ones.
 
     Parameters
     ----------
     dialect : str
-    score : str
-        The column of scores.
+    scores : list of str
+        The columns of scores.
     steps : str or None
         Where the table that is looked up first is to be found; None: in the query.
     """
 
-    def __init__(self, dialect: Dialect, score: str, steps: str | None) -> None:
+    def __init__(self, dialect: Dialect, scores: Sequence[str], steps: str | None) -> None:
         self.dialect, self.steps = dialect, steps
-        quote = "`" if dialect == "spark" else '"'
         self.double = "DOUBLE PRECISION" if dialect == "postgres" else "DOUBLE"
-        column = score.replace(quote, 2 * quote)
-        self.score = f"CAST(t.{quote}{column}{quote} AS {self.double})"
+        self.columns = [f"CAST(t.{self.quoted(one)} AS {self.double})" for one in scores]
         self.joins: list[str] = []
         self.hints: list[str] = []
+        self.scores: list[str] = []
 
-    def apply(self, operation: Operation, *terms: Term | float) -> Term:
+    def quoted(self, name: str) -> str:
+        """Return the name of a column as the system reads it."""
+        quote = "`" if self.dialect == "spark" else '"'
+        plain = name.isidentifier() and name.isascii() and name.islower()
+        return (
+            name
+            if plain and name in ("p", "p0", "p1")
+            else (f"{quote}{name.replace(quote, 2 * quote)}{quote}")
+        )
+
+    def read(self, test: str) -> None:
+        """Give the scores names, where a test finds that they are taken."""
+        self.scores = [self.keep(f"CASE WHEN {test} THEN {one} END") for one in self.columns]
+
+    def score(self, column: int) -> str:
+        """Return a column of scores."""
+        return self.scores[column]
+
+    def number(self, value: float) -> str:
+        """Return a constant."""
+        return number(value)
+
+    def apply(self, operation: Operation, *terms: str) -> str:
         """Return an expression."""
-        codes = [one.code if isinstance(one, Term) else number(one) for one in terms]
-        return Term(self, OPERATIONS[operation].format(*codes))
+        return OPERATIONS[operation].format(*terms)
 
-    def keep(self, term: Term) -> Term:
+    def keep(self, term: str) -> str:
         """Give a value a name."""
         name = f"v{len(self.joins)}"
-        self.joins.append(f"CROSS JOIN LATERAL (SELECT {term.code} AS x) AS {name}")
-        return Term(self, f"{name}.x")
+        self.joins.append(f"CROSS JOIN LATERAL (SELECT {term} AS x) AS {name}")
+        return f"{name}.x"
 
-    def without_underflow(self, x: Term, unit: float = 1.0) -> Term:
-        """Return x, and 0 where PostgreSQL would refuse what is computed of it as too small."""
-        if self.dialect != "postgres":
-            return x
-        small = f"ABS({x.code}) < {number(unit * 1e-290)}"
-        return self.keep(Term(self, f"CASE WHEN {small} THEN 0e0 ELSE {x.code} END"))
-
-    def look_up(self, table: CalibrationTable, x: Term) -> dict[str, Term]:
+    def look_up(self, table: Steps, x: str) -> dict[str, str]:
         """Join the table's intervals."""
         name, self.steps = self.steps, None
-        columns = [c for c in ("p0", "p1", "p") if getattr(table, c) is not None]
+        columns, x = list(table.columns), self.keep(x)
         names = ", ".join(columns)
         if self.dialect == "postgres" and name is None:
-            at = self.keep(Term(self, f"width_bucket({x.code}, {self._array(table.start)})")).code
-            return {
-                c: self.keep(Term(self, f"({self._array(getattr(table, c))})[{at}]"))
-                for c in columns
-            }
+            at = self.keep(f"width_bucket({x}, {self._array(table.start)})")
+            return {c: self.keep(f"({self._array(table.columns[c])})[{at}]") for c in columns}
         if name is None:
-            every = zip(table.start, *(getattr(table, c) for c in columns), strict=True)
+            every = zip(table.start, *table.columns.values(), strict=True)
             rows = ", ".join(f"({', '.join(map(self._value, row))})" for row in every)
             source = f"(SELECT * FROM (VALUES {rows}) AS s(start, {names}))"
         else:
             source = f"(SELECT start, {names} FROM {name})"
         found = f"c{len(self.joins)}"
         if self.dialect == "duckdb":
-            join = f"ASOF LEFT JOIN {source} AS {found} ON {x.code} >= {found}.start"
+            join = f"ASOF LEFT JOIN {source} AS {found} ON {x} >= {found}.start"
         elif self.dialect == "spark":
             infinity = "CAST('Infinity' AS DOUBLE)"
             stop = f"LEAD(start, 1, {infinity}) OVER (ORDER BY start) AS stop"
             join = (
                 f"LEFT JOIN (SELECT *, {stop} FROM {source}) AS {found} "
-                f"ON {x.code} >= {found}.start AND {x.code} < {found}.stop"
+                f"ON {x} >= {found}.start AND {x} < {found}.stop"
             )
             self.hints.append(f"BROADCAST({found})")
         else:
             join = (
-                f"LEFT JOIN LATERAL (SELECT {names} FROM {name} AS s WHERE s.start <= {x.code} "
+                f"LEFT JOIN LATERAL (SELECT {names} FROM {name} AS s WHERE s.start <= {x} "
                 f"ORDER BY s.start DESC LIMIT 1) AS {found} ON TRUE"
             )
         self.joins.append(join)
-        return {c: Term(self, f"{found}.{c}") for c in columns}
+        return {c: f"{found}.{c}" for c in columns}
 
     def _value(self, value: float) -> str:
         # Spark reads a number with an exponent as a double if it ends in D.

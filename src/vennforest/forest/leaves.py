@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Self
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._loaded import expect_array
+from vennforest._state import array, require, stored
 from vennforest._validation import CodeArray, FloatArray, IntArray
 from vennforest.forest.membership import Membership
 from vennforest.forest.packed import PackedForest
@@ -21,7 +21,8 @@ TOLERANCE = 1e-6
 """How far a leaf's distribution may be from what its bag's examples give: weights round."""
 
 
-@dataclass(frozen=True, eq=False)
+@stored("leaf-index")
+@attrs.frozen(eq=False)
 class LeafIndex:
     """From the leaves of a packed forest to the examples that are out of bag in them.
 
@@ -41,9 +42,17 @@ class LeafIndex:
     so about 1.5 bytes for each example and tree.
     """
 
-    totals: FloatArray
-    begins: NDArray[np.int64]
-    examples: NDArray[np.int32]
+    totals: FloatArray = attrs.field(validator=array(None, low=0))
+    begins: NDArray[np.int64] = attrs.field(validator=array(None, kinds="i", low=0))
+    examples: NDArray[np.int32] = attrs.field(validator=array(None, kinds="i", low=0))
+
+    def __attrs_post_init__(self) -> None:
+        begins, examples = self.begins, self.examples
+        require(begins.dtype == np.int64, "begins must be of type int64")
+        require(examples.dtype == np.int32, "examples must be of type int32")
+        require(len(begins) == len(self.totals) + 1, "begins must be of every node, and one more")
+        require(begins[0] == 0 and begins[-1] == len(examples), "begins must be of all examples")
+        require((begins[1:] >= begins[:-1]).all(), "begins must not decrease")
 
     @classmethod
     def build(
@@ -102,33 +111,6 @@ class LeafIndex:
                 found.append(numbers[out[np.argsort(leaf[out], kind="stable")]].astype(np.int32))
                 begins[start + 1 : stop + 1] = np.bincount(leaf[out], minlength=stop - start)
         return cls(totals, np.cumsum(begins), np.concatenate(found))
-
-    def check_loaded(self) -> None:
-        """Refuse arrays of other types than compiled loops rely on.
-
-        Raises
-        ------
-        ValueError
-            If one is. Its owner knows of how many nodes and examples they must be.
-        """
-        expect_array(self.totals, "totals", (None,), low=0)
-        expect_array(self.begins, "begins", (len(self.totals) + 1,), "i", 0)
-        expect_array(self.examples, "examples", (None,), "i", 0)
-
-    def is_sound(self, n_nodes: int, n_examples: int) -> bool:
-        """Tell whether it belongs to that many nodes and examples, as compiled loops rely on."""
-        begins, examples = self.begins, self.examples
-        return (
-            self.totals.dtype == np.float64
-            and begins.dtype == np.int64
-            and examples.dtype == np.int32
-            and self.totals.shape == (n_nodes,)
-            and begins.shape == (n_nodes + 1,)
-            and examples.ndim == 1
-            and bool(begins[0] == 0 and begins[-1] == len(examples))
-            and bool((np.diff(begins) >= 0).all())
-            and bool(((examples >= 0) & (examples < n_examples)).all())
-        )
 
 
 def class_weights(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Self
 
+import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._loaded import expect, expect_array, expect_number
+from vennforest._state import check_array, number, require, stored
 from vennforest._validation import IntArray
 from vennforest.forest import kernels
 
@@ -19,7 +19,8 @@ INDICES_AT_ONCE = 1 << 23
 """Training indices of a forest that are held at once, at least those of one tree."""
 
 
-@dataclass(frozen=True, eq=False)
+@stored("membership")
+@attrs.frozen(eq=False)
 class Membership:
     """Which examples are out of bag for which tree of an ensemble.
 
@@ -41,8 +42,15 @@ class Membership:
     array([1, 0, 1])
     """
 
-    bits: NDArray[np.uint64]
-    n: int
+    bits: NDArray[np.uint64] = attrs.field()
+    n: int = attrs.field(validator=number(0, integer=True))
+
+    def __attrs_post_init__(self) -> None:
+        check_array(self.bits, "bits", (None, -(-self.n // 64)), "u")
+        require(self.bits.dtype == np.uint64, "bits must be of type uint64")
+        if self.n % 64:
+            beyond = self.bits[:, -1] >> np.uint64(self.n % 64)
+            require(not beyond.any(), f"bits from {self.n} on must be zero")
 
     @classmethod
     def from_forest(cls, ensemble: Any, n: int) -> Self:
@@ -131,23 +139,6 @@ class Membership:
                 f"got {dense.dtype} of shape {dense.shape}"
             )
         return cls(_pack(dense), dense.shape[1])
-
-    def check_loaded(self) -> None:
-        """Refuse bits of other examples than n.
-
-        Raises
-        ------
-        ValueError
-            If there are too few or too many words, or bits from n on.
-        """
-        expect_number(self.n, "n", 1, integer=True)
-        words = -(-self.n // 64)
-        expect_array(self.bits, "bits", (None, words), "u")
-        expect(self.bits.dtype == np.uint64, "bits must be of type uint64")
-        expect(len(self.bits), "bits must be of one tree or more")
-        if self.n % 64:
-            beyond = self.bits[:, -1] >> np.uint64(self.n % 64)
-            expect(not beyond.any(), f"bits from {self.n} on must be zero")
 
     def __len__(self) -> int:
         """Return the number of trees."""

@@ -20,6 +20,9 @@ from vennforest._validation import FloatArray
 from vennforest.forest import kernels
 from vennforest.forest.membership import Membership
 
+FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
+"""The forests that can be packed, with those derived from them."""
+
 Votes = Literal["soft", "hard"]
 """What a tree answers: its leaf's class distribution, or one vote."""
 
@@ -121,7 +124,7 @@ class PackedForest:
         ValueError
             If it is another estimator, or has several outputs, or 2**30 nodes.
         """
-        if not isinstance(forest, RandomForestClassifier | ExtraTreesClassifier):
+        if not isinstance(forest, FORESTS):
             raise ValueError(
                 "forest must be a RandomForestClassifier or an ExtraTreesClassifier, "
                 f"got {type(forest).__name__}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import attrs
@@ -19,9 +19,9 @@ from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.bounded import has_bounds
 from vennforest.calibrators.group_correction import GroupCorrection, choose_ridge
 from vennforest.groups.labels import Grouping
+from vennforest.joined import Joined, JoinedBlock
 from vennforest.multiprobability import Multiprobability
-from vennforest.sources import CalibrationExamples, Fold, Joined, SampledScores, whole_scores
-from vennforest.sources.base import JoinedBlock
+from vennforest.sources import CalibrationExamples, Fold, SampledScores, whole_scores
 
 
 @stored("group-cell")
@@ -322,7 +322,7 @@ def _of_rows(fold: Fold, rows: IntArray) -> Fold:
         first = np.full(int(fold.groups.max()) + 1, -1, np.intp)
         first[fold.groups[rows][::-1]] = np.arange(len(rows))[::-1]
         place = np.where(place < 0, first[fold.groups], place)
-    return replace(
+    return attrs.evolve(
         fold,
         scores=fold.scores[rows],
         codes=fold.codes[rows],

@@ -19,7 +19,6 @@ from vennforest.metrics.calibration_error import (
 from vennforest.metrics.calibration_line import CalibrationLine, IntervalEstimate, calibration_line
 from vennforest.metrics.calibration_tests import (
     CalibrationTest,
-    kolmogorov_smirnov_test,
     kuiper_test,
     spiegelhalter_test,
 )
@@ -82,7 +81,6 @@ __all__ = [
     "interval_curve",
     "interval_summary",
     "interval_table",
-    "kolmogorov_smirnov_test",
     "kuiper_test",
     "ranking_curves",
     "reliability_curve",

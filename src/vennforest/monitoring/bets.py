@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logit
 
-from vennforest._loaded import expect, expect_array, expect_increasing
-from vennforest._validation import FloatArray, check_option
+from vennforest._state import (
+    array,
+    check_array,
+    check_increasing,
+    require,
+    stored,
+)
+from vennforest._validation import FloatArray
 from vennforest.calibrators.maps.platt import On, fit_platt
 
 Kind = Literal["scores", "share", "labels given scores"]
@@ -60,7 +66,8 @@ SHARES: dict[str, float] = {
 """Shifts of the log-odds of the class's share."""
 
 
-@dataclass(frozen=True)
+@stored("bets")
+@attrs.frozen(eq=False)
 class Bets:
     """Bins of a score, and bets that are fair in them.
 
@@ -81,15 +88,42 @@ class Bets:
         Sums to 1.
     names : tuple of str
         What each bet says has changed.
+
+    Raises
+    ------
+    ValueError
+        If the mean factor of a bet is not 1, or shapes differ.
     """
 
-    kind: Kind
-    edges: FloatArray
-    limits: FloatArray
-    factors: FloatArray
-    logs: FloatArray
-    prior: FloatArray
-    names: tuple[str, ...]
+    kind: Kind = attrs.field(validator=attrs.validators.in_(get_args(Kind)))
+    edges: FloatArray = attrs.field(validator=array(None))
+    limits: FloatArray = attrs.field(validator=array(None, low=0, high=1))
+    factors: FloatArray = attrs.field(validator=array(None, None, low=1e-12, high=1e12))
+    logs: FloatArray = attrs.field(validator=array(None, None))
+    prior: FloatArray = attrs.field(validator=array(None, low=0, high=1))
+    names: tuple[str, ...] = attrs.field(
+        validator=attrs.validators.deep_iterable(
+            attrs.validators.instance_of(str), attrs.validators.instance_of(tuple)
+        )
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse bets that are not fair, or of other bins."""
+        check_increasing(self.edges, "edges")
+        n, k = self.n_bins, len(self.prior)
+        require(abs(self.prior.sum() - 1) < 1e-9, "prior must sum to 1")
+        columns = 2 * n if self.of_labels else n
+        require(self.factors.shape == self.logs.shape == (k, columns), "factors must be of bins")
+        require(np.allclose(np.exp(self.logs), self.factors), "logs must be those of factors")
+        if self.of_labels:
+            check_array(self.limits, "limits", (n,), "f", LEAST_SHARE / 2, 1 - LEAST_SHARE / 2)
+            means = self.factors[:, ::2] * self.limits + self.factors[:, 1::2] * (1 - self.limits)
+        else:
+            check_array(self.limits, "limits", (n - 1,))
+            check_increasing(self.limits, "limits")
+            means = self.factors @ np.diff(self.limits, prepend=0.0, append=1.0)
+        require(np.allclose(means, 1, rtol=1e-9), "factors must be 1 on average")
+        require(len(self.names) == k, "names must be as many as bets")
 
     @classmethod
     def on(
@@ -113,36 +147,6 @@ class Bets:
     def cells(self, scores: FloatArray) -> NDArray[np.int64]:
         """Return the bin of each score, (n,)."""
         return np.searchsorted(self.edges, scores, side="right").astype(np.int64)
-
-    def check_loaded(self) -> None:
-        """Refuse bets that are not fair, or of other bins.
-
-        Raises
-        ------
-        ValueError
-            If the mean factor of a bet is not 1, or shapes differ.
-        """
-        check_option(self.kind, Kind, "kind")
-        expect(type(self.edges) is np.ndarray and self.edges.ndim == 1, "edges must be a vector")
-        n, k = self.n_bins, len(self.prior)
-        expect_array(self.edges, "edges", (n - 1,))
-        expect_increasing(self.edges, "edges")
-        expect_array(self.prior, "prior", (k,), low=0, high=1)
-        expect(abs(self.prior.sum() - 1) < 1e-9, "prior must sum to 1")
-        columns = 2 * n if self.of_labels else n
-        expect_array(self.factors, "factors", (k, columns), low=1e-12, high=1e12)
-        expect_array(self.logs, "logs", (k, columns))
-        expect(np.allclose(np.exp(self.logs), self.factors), "logs must be those of factors")
-        if self.of_labels:
-            expect_array(self.limits, "limits", (n,), low=LEAST_SHARE / 2, high=1 - LEAST_SHARE / 2)
-            means = self.factors[:, ::2] * self.limits + self.factors[:, 1::2] * (1 - self.limits)
-        else:
-            expect_array(self.limits, "limits", (n - 1,), low=0, high=1)
-            expect_increasing(self.limits, "limits")
-            means = self.factors @ np.diff(self.limits, prepend=0.0, append=1.0)
-        expect(np.allclose(means, 1, rtol=1e-9), "factors must be 1 on average")
-        named = isinstance(self.names, tuple | list) and all(isinstance(a, str) for a in self.names)
-        expect(named and len(self.names) == k, "names must be as many as bets")
 
 
 def bets_on_scores(scores: FloatArray) -> Bets:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._loaded import expect, expect_array
+from vennforest._state import array, number, require, stored
 from vennforest._validation import FloatArray
 from vennforest.monitoring import kernels
 from vennforest.monitoring.bets import Bets
@@ -23,7 +23,14 @@ WAIT = 1000.0
 MOST = 2**62
 
 
-@dataclass(frozen=True)
+def _double(instance: Any, attribute: Any, value: Any) -> None:
+    """Validate a vector of float64, of whatever numbers."""
+    sound = type(value) is np.ndarray and value.ndim == 1 and value.dtype == np.float64
+    require(sound, f"{attribute.name} must be a vector of float64")
+
+
+@stored("channel")
+@attrs.frozen(eq=False)
 class Channel:
     """The evidence of one kind about one label.
 
@@ -44,16 +51,33 @@ class Channel:
         the number of the example at which it was.
     times : ndarray of shape (n_bets,)
         The time of that example; NaN where none was given.
+
+    Raises
+    ------
+    ValueError
+        If shapes or numbers are none that `update` could have left.
     """
 
-    code: int
-    bets: Bets
-    counts: NDArray[np.int64]
-    weights: FloatArray
-    scales: FloatArray
-    sums: FloatArray
-    begins: NDArray[np.int64]
-    times: FloatArray
+    code: int = attrs.field(validator=number(0, integer=True))
+    bets: Bets = attrs.field(validator=attrs.validators.instance_of(Bets))
+    counts: NDArray[np.int64] = attrs.field(validator=array(None, 2, kinds="i", low=0))
+    weights: FloatArray = attrs.field(validator=array(len(JUMPS), None, low=0, high=1 + 1e-6))
+    scales: FloatArray = attrs.field(validator=_double)
+    sums: FloatArray = attrs.field(validator=array(None))
+    begins: NDArray[np.int64] = attrs.field(validator=array(None, kinds="i", low=0, high=MOST))
+    times: FloatArray = attrs.field(validator=_double)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse evidence of other bets or bins."""
+        n, k = self.bets.n_bins, len(self.bets.prior)
+        require(len(self.counts) == n, f"counts must be of {n} bins")
+        require(self.counts.max() <= MOST // n, "counts must be of fewer examples")
+        int64 = self.counts.dtype == self.begins.dtype == np.int64
+        require(int64, "counts and begins must be of type int64")
+        require(self.weights.shape[1] == k + 1, f"weights must be of {k} bets")
+        require(self.scales.shape == JUMPS.shape, f"scales must have shape {JUMPS.shape}")
+        same = self.sums.shape == self.begins.shape == self.times.shape == (k,)
+        require(same, f"sums, begins and times must be of {k} bets")
 
     @classmethod
     def of(
@@ -120,28 +144,6 @@ class Channel:
         """Return the likeliest bet, by what it has won since it last was at nothing."""
         return int((self.sums + np.log(self.bets.prior)).argmax())
 
-    def check_loaded(self) -> None:
-        """Refuse evidence of other bets or bins.
-
-        Raises
-        ------
-        ValueError
-            If shapes or numbers are none that ``update`` could have left.
-        """
-        expect(isinstance(self.bets, Bets), "bets must be Bets")
-        n, k = self.bets.n_bins, len(self.bets.prior)
-        expect_array(self.counts, "counts", (n, 2), "i", 0, MOST // n)
-        expect(self.counts.dtype == np.int64, "counts must be of type int64")
-        expect_array(self.weights, "weights", (len(JUMPS), k + 1), low=0, high=1 + 1e-6)
-        expect(type(self.scales) is np.ndarray, "scales must be an array")
-        expect(self.scales.shape == JUMPS.shape, f"scales must have shape {JUMPS.shape}")
-        expect(self.scales.dtype == np.float64, "scales must be float64")
-        expect_array(self.sums, "sums", (k,))
-        expect_array(self.begins, "begins", (k,), "i", 0, MOST)
-        expect(self.begins.dtype == np.int64, "begins must be of type int64")
-        expect(type(self.times) is np.ndarray, "times must be an array")
-        expect(self.times.shape == (k,) and self.times.dtype == np.float64, "times must be float64")
-
     def check_form(self, form: Form) -> None:
         """Refuse weights that no stream leaves: all capital is somewhere, if there is some.
 
@@ -151,11 +153,11 @@ class Channel:
             If they are such.
         """
         waits = self.weights[:, 0] != 0
-        expect(form == "ville" or not waits.any(), f"no capital waits with form {form}")
+        require(form == "ville" or not waits.any(), f"no capital waits with form {form}")
         none = (self.scales == -np.inf) & (self.weights == 0).all(axis=1)
-        expect(form == "shiryaev-roberts" or not none.any(), "scales must be finite")
-        expect(
+        require(form == "shiryaev-roberts" or not none.any(), "scales must be finite")
+        require(
             (np.isfinite(self.scales) | none).all(), "scales must be finite where there is capital"
         )
         sums = self.weights.sum(axis=1)
-        expect((none | (abs(sums - 1) < 1e-6)).all(), "weights must sum to 1")
+        require((none | (abs(sums - 1) < 1e-6)).all(), "weights must sum to 1")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._loaded import expect
+from vennforest._state import require
 from vennforest._validation import FloatArray
 from vennforest.monitoring.bets import (
     Kind,
@@ -96,7 +96,7 @@ def channels_of(
     return [channel for j in range(scores.shape[1]) for channel in watched(j)]
 
 
-def changes_of(channels: list[Channel], classes: NDArray[Any]) -> list[Change]:
+def changes_of(channels: Sequence[Channel], classes: NDArray[Any]) -> list[Change]:
     """Return what the evidence says of each label, the strongest first."""
     found = []
     for channel in channels:
@@ -116,7 +116,7 @@ def changes_of(channels: list[Channel], classes: NDArray[Any]) -> list[Change]:
 
 
 def check_channels(
-    channels: Any, *, k: int, watch: Watch, form: Form, n_seen: int, log_now: float
+    channels: Sequence[Channel], *, k: int, watch: Watch, form: Form, n_seen: int, log_now: float
 ) -> None:
     """Refuse what ``channels_of`` and then ``n_seen`` examples could not have left.
 
@@ -128,19 +128,16 @@ def check_channels(
     kinds: tuple[Kind, ...] = ("scores", "share", "labels given scores")
     kinds = kinds if watch == "labels" else kinds[:1]
     wanted = [(code, kind) for code in ([1] if k == 2 else range(k)) for kind in kinds]
-    expect(isinstance(channels, list), "channels must be a list")
-    expect(all(isinstance(one, Channel) for one in channels), "channels must be Channels")
-    expect([(one.code, one.bets.kind) for one in channels] == wanted, f"channels must be {wanted}")
+    require([(one.code, one.bets.kind) for one in channels] == wanted, f"channels must be {wanted}")
     for one in channels:
-        one.bets.check_loaded()
-        one.check_loaded()
         one.check_form(form)
-        expect((one.begins < max(n_seen, 1)).all(), "begins must be examples of the stream")
+        require((one.begins < max(n_seen, 1)).all(), "begins must be examples of the stream")
     totals = {int(one.counts.sum()) for one in channels}
-    expect(len(totals) == 1, "counts must be of the same examples")
-    expect(totals.pop() > n_seen, "counts must be of the reference and the stream")
+    require(len(totals) == 1, "counts must be of the same examples")
+    require(totals.pop() > n_seen, "counts must be of the reference and the stream")
     found = max(one.log_evidence() for one in channels) - np.log(len(channels))
-    expect(np.isclose(found, log_now, rtol=0, atol=1e-6), "the evidence must be what scales say")
+    same = found == log_now or np.isclose(found, log_now, rtol=0, atol=1e-6)
+    require(same, "the evidence must be what scales say")
 
 
 def capital_of(logs: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Self
 
@@ -12,18 +13,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._loaded import expect, expect_labels, expect_number
+from vennforest._state import require, same_labels, stored
 from vennforest._validation import FloatArray, InputError, check_option, check_scores, encode_labels
-from vennforest.monitoring.channel import MOST
 from vennforest.monitoring.evidence import (
     Change,
     Watch,
     capital_of,
     changes_of,
     channels_of,
-    check_channels,
 )
 from vennforest.monitoring.jumpers import Form
+from vennforest.monitoring.progress import SEEDS, Progress
 from vennforest.monitoring.scoring import (
     Scored,
     calibration_examples,
@@ -35,11 +35,11 @@ from vennforest.monitoring.stream import check_times, label_codes, score_columns
 LEAST = 40
 """Examples that a monitor needs before the stream."""
 
-SEEDS = 2**31 - 1
 BATCH = 30
 """Rows of which a batch is recognised when it comes again."""
 
 
+@stored("monitor")
 class Monitor(BaseEstimator):
     """Evidence that a stream of predictions and labels is no longer like the calibration examples.
 
@@ -175,9 +175,9 @@ class Monitor(BaseEstimator):
                     "X and y must be given for a model without calibration examples, got none: "
                     "rows that the model was not trained on"
                 )
-            self._begin(own.scores, own.codes, own.classes, own.probabilities)
-            self._own_reference = True
-            return self
+            return self._begin(
+                own.scores, own.codes, own.classes, own.probabilities, own_reference=True
+            )
         classes = np.asarray(self.model.classes_)
         scores, probabilities = stream_scores(self.model, X)
         codes = encode_labels(y, classes)[0]  # type: ignore[arg-type]
@@ -223,6 +223,8 @@ class Monitor(BaseEstimator):
         classes: NDArray[Any],
         probabilities: bool,
         designed: Scored | None = None,
+        *,
+        own_reference: bool = False,
     ) -> Self:
         """Split design from reference, and set all capital to what it is before the stream."""
         rng = check_random_state(self.random_state)
@@ -231,7 +233,6 @@ class Monitor(BaseEstimator):
             raise InputError(f"the reference must have {LEAST} examples or more, got {n}")
         if len(classes) < 2:
             raise InputError(f"y must hold two classes or more, got {classes.tolist()}")
-        self.classes_ = classes
         table = score_columns(scores, len(classes))
         if designed is None:
             order = rng.permutation(n)
@@ -241,18 +242,18 @@ class Monitor(BaseEstimator):
         else:
             of_design = score_columns(designed.scores, len(classes)), designed.codes
             probabilities = designed.probabilities
-        self._channels = channels_of(
+        channels = channels_of(
             of_design, probabilities, table, codes, k=len(classes), watch=self.watch, form=self.form
         )
-        self._seeds = [int(seed) for seed in rng.randint(SEEDS, size=len(self._channels))]
-        self.n_seen_ = self.n_unlabelled_ = 0
-        self._log_max = -np.inf
-        self._log_now = self._log_start()
-        self.alarm_: int | None = None
-        self.alarm_time_: float | None = None
-        self._last_time: float | None = None
-        self._last_batch: list[int] = []
-        self._own_reference = False
+        self._progress = Progress(
+            classes=classes,
+            watch=self.watch,
+            form=self.form,
+            channels=tuple(channels),
+            seeds=tuple(int(seed) for seed in rng.randint(SEEDS, size=len(channels))),
+            own_reference=own_reference,
+            log_now=_log_start(self.form, len(channels)),
+        )
         return self
 
     def update(
@@ -288,7 +289,7 @@ class Monitor(BaseEstimator):
         if self.model is None:
             raise InputError("model must be a fitted classifier for update: use update_scores")
         scores = stream_scores(self.model, X)[0]
-        if self._own_reference:
+        if self._progress.own_reference:
             refuse_calibration_examples(self.model, scores)
         return self.update_scores(scores, y, time=time)
 
@@ -317,52 +318,54 @@ class Monitor(BaseEstimator):
             As from ``update``.
         """
         check_is_fitted(self, "classes_")
-        table = score_columns(check_scores(np.atleast_1d(np.asarray(scores))), len(self.classes_))
+        progress, k = self._progress, len(self.classes_)
+        table = score_columns(check_scores(np.atleast_1d(np.asarray(scores))), k)
         n = len(table)
         codes, known = self._labels(y, n)
-        times = check_times(time, n, self._last_time)
-        batch = [n, zlib.crc32(table.tobytes()), zlib.crc32(codes.tobytes())]
-        if n >= BATCH and batch == self._last_batch:
+        times = check_times(time, n, progress.last_time)
+        batch = (n, zlib.crc32(table.tobytes()), zlib.crc32(codes.tobytes()))
+        if n >= BATCH and batch == progress.last_batch:
             raise InputError(
                 f"the stream must go on with new rows, got the {n} rows of the last update again"
             )
         kept = table[known] if not known.all() else table
         when = None if times is None else times[known]
         found = np.full(len(kept), -np.inf)
-        for channel, seed in zip(self._channels, self._seeds, strict=True):
+        for channel, seed in zip(progress.channels, progress.seeds, strict=True):
             of_channel = channel.update(
-                np.ascontiguousarray(kept[:, 0 if len(self.classes_) == 2 else channel.code]),
+                np.ascontiguousarray(kept[:, 0 if k == 2 else channel.code]),
                 codes[known] == channel.code,
                 when,
-                n_before=self.n_seen_,
+                n_before=progress.n_seen,
                 seed=seed,
-                form=self.form,
+                form=progress.form,
             )
             found = np.maximum(found, of_channel)
-        found = found - np.log(len(self._channels))
-        self._note(found, when)
-        before = self._log_now
-        self.n_seen_ += len(kept)
-        self.n_unlabelled_ += n - len(kept)
-        self._last_batch = batch
-        if times is not None and n:
-            self._last_time = float(times[-1])
-        if len(found):
-            self._log_now = float(found[-1])
+        found = found - np.log(len(progress.channels))
+        self._progress = progress.after(
+            n_seen=progress.n_seen + len(kept),
+            n_unlabelled=progress.n_unlabelled + n - len(kept),
+            last_batch=batch,
+            last_time=float(times[-1]) if times is not None and n else progress.last_time,
+            **self._evidence(found, when),
+        )
         if len(kept) < n:
             places = np.cumsum(known)
-            found = np.concatenate([[before], found])[places]
+            found = np.concatenate([[progress.log_now], found])[places]
         return capital_of(found)
 
-    def _note(self, found: FloatArray, times: FloatArray | None) -> None:
-        """Keep the largest evidence, and where it first was enough for an alarm."""
+    def _evidence(self, found: FloatArray, times: FloatArray | None) -> dict[str, Any]:
+        """Return the evidence now, the largest, and where it first was enough for an alarm."""
         if not len(found):
-            return
-        self._log_max = max(self._log_max, float(found.max()))
-        if self.alarm_ is None and self._log_max >= self._log_threshold():
+            return {}
+        before = self._progress
+        top = max(before.log_max, float(found.max()))
+        now: dict[str, Any] = {"log_now": float(found[-1]), "log_max": top}
+        if before.alarm is None and top >= self._log_threshold():
             at = int(np.argmax(found >= self._log_threshold()))
-            self.alarm_ = self.n_seen_ + at
-            self.alarm_time_ = None if times is None else float(times[at])
+            now["alarm"] = before.n_seen + at
+            now["alarm_time"] = None if times is None else float(times[at])
+        return now
 
     def explain(self) -> list[Change]:
         """Say for every label what the evidence is, what it speaks of, and since when.
@@ -378,7 +381,32 @@ class Monitor(BaseEstimator):
             Before ``fit``.
         """
         check_is_fitted(self, "classes_")
-        return changes_of(self._channels, self.classes_)
+        return changes_of(self._progress.channels, self.classes_)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, sorted."""
+        return self._progress.classes
+
+    @property
+    def n_seen_(self) -> int:
+        """Number of examples of the stream so far."""
+        return self._progress.n_seen
+
+    @property
+    def n_unlabelled_(self) -> int:
+        """Number of rows left out because their label was missing."""
+        return self._progress.n_unlabelled
+
+    @property
+    def alarm_(self) -> int | None:
+        """The example at which there was an alarm first."""
+        return self._progress.alarm
+
+    @property
+    def alarm_time_(self) -> float | None:
+        """Its time."""
+        return self._progress.alarm_time
 
     @property
     def threshold_(self) -> float:
@@ -389,17 +417,15 @@ class Monitor(BaseEstimator):
     def evidence_(self) -> float:
         """The evidence now."""
         check_is_fitted(self, "classes_")
-        return float(capital_of(np.array(self._log_now)))
+        return float(capital_of(np.array(self._progress.log_now)))
 
     @property
     def max_evidence_(self) -> float:
         """The largest evidence so far."""
         check_is_fitted(self, "classes_")
-        return float(capital_of(np.array(max(self._log_max, self._log_start()))))
-
-    def _log_start(self) -> float:
-        """Return the logarithm of the evidence before anything came."""
-        return -np.inf if self.form == "shiryaev-roberts" else -float(np.log(len(self._channels)))
+        progress = self._progress
+        start = _log_start(progress.form, len(progress.channels))
+        return float(capital_of(np.array(max(progress.log_max, start))))
 
     def _log_threshold(self) -> float:
         return float(-np.log(self.alpha) if self.form == "ville" else np.log(self.run_length))
@@ -424,45 +450,40 @@ class Monitor(BaseEstimator):
         if not isinstance(self.run_length, Real) or not 2 <= float(self.run_length) < np.inf:
             raise InputError(f"run_length must be a number >= 2, got {self.run_length!r}")
 
-    def check_loaded(self) -> None:
-        """Refuse evidence and labels that do not belong together.
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether ``fit`` has been called."""
+        return "_progress" in self.__dict__
+
+    def to_state(self) -> Mapping[str, Any]:
+        """Return what a file holds: the parameters, and what was learnt."""
+        return {
+            "parameters": self.get_params(deep=False),
+            "progress": self.__dict__.get("_progress"),
+        }
+
+    @classmethod
+    def from_state(cls, parameters: Mapping[str, Any], progress: Progress | None) -> Self:
+        """Return the monitor.
 
         Raises
         ------
         ValueError
-            If they do not.
+            If parameters, evidence and model do not belong together.
         """
-        self._check_parameters()
-        expect_labels(self.classes_)
-        own = getattr(self.model, "classes_", self.classes_)
-        expect(np.array_equal(own, self.classes_), "model must be of the same classes")
-        k = len(self.classes_)
-        for name in ("n_seen_", "n_unlabelled_"):
-            expect_number(getattr(self, name), name, 0, MOST, integer=True)
-        for name in ("_log_max", "_log_now"):
-            value = getattr(self, name)
-            expect(isinstance(value, float) and value < np.inf, f"{name} must be a number")
-        check_channels(
-            self._channels,
-            k=k,
-            watch=self.watch,
-            form=self.form,
-            n_seen=self.n_seen_,
-            log_now=self._log_now,
-        )
-        n = len(self._channels)
-        expect(isinstance(self._seeds, list) and len(self._seeds) == n, "a seed per channel")
-        for seed in self._seeds:
-            expect_number(seed, "seed", 0, SEEDS, integer=True)
-        if self.n_seen_:
-            expect(self._log_max >= self._log_now, "the largest evidence must be no smaller")
-        if self.alarm_ is not None:
-            expect_number(self.alarm_, "alarm_", 0, self.n_seen_ - 1, integer=True)
-        for name in ("_last_time", "alarm_time_"):
-            value = getattr(self, name)
-            number = isinstance(value, float) and not np.isnan(value)
-            expect(value is None or number, f"{name} must be a number or None")
-        expect(isinstance(self._last_batch, list), "_last_batch must be a list")
-        expect(isinstance(self._own_reference, bool), "_own_reference must be True or False")
-        if self._own_reference:
-            expect(calibration_examples(self.model) is not None, "model must have a reference")
+        made = cls(**parameters)
+        if progress is not None:
+            require(isinstance(progress, Progress), "progress must be of a monitor")
+            made._check_parameters()
+            kept = (made.watch, made.form) == (progress.watch, progress.form)
+            require(kept, "watch and form must be those of fit")
+            own = getattr(made.model, "classes_", progress.classes)
+            require(same_labels(own, progress.classes), "model must be of the same classes")
+            if progress.own_reference:
+                require(calibration_examples(made.model), "model must have a reference")
+            made._progress = progress
+        return made
+
+
+def _log_start(form: Form, n: int) -> float:
+    """Return the logarithm of the evidence of n channels before anything came."""
+    return -np.inf if form == "shiryaev-roberts" else -float(np.log(n))

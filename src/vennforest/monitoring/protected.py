@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
+import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import Tags, get_tags
 
-from vennforest._loaded import expect, expect_array, expect_number
+from vennforest._state import array, number, require, stored
 from vennforest._validation import FloatArray, InputError, check_scores
 from vennforest.monitoring import kernels
 from vennforest.monitoring.stream import label_codes
@@ -29,6 +31,39 @@ LEAST = 1e-6
 MOST = 2**62
 
 
+@stored("expert-weights")
+@attrs.frozen(eq=False)
+class ExpertWeights:
+    """How much each expert counts, which ``update`` changes in place.
+
+    Attributes
+    ----------
+    waiting : ndarray of shape (n_rates + 1,)
+        Of the model as it is: for ever, and until it follows experts at each rate.
+    following : ndarray of shape (n_rates, n_experts)
+        Of the experts; all weights sum to 1.
+    n_seen : int
+        Examples learnt from.
+    """
+
+    waiting: FloatArray = attrs.field(validator=array(len(JUMPS) + 1, low=0, high=1))
+    following: FloatArray = attrs.field(validator=array(len(JUMPS), None, low=0, high=1))
+    n_seen: int = attrs.field(validator=number(0, MOST, integer=True))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse weights that do not sum to 1."""
+        total = self.waiting.sum() + self.following.sum()
+        require(abs(total - 1) < 1e-6, "weights must sum to 1")
+
+    @classmethod
+    def at_first(cls, k: int) -> Self:
+        """Return the weights before any example of k classes."""
+        n = len(JUMPS)
+        waiting = np.concatenate([[0.5], np.full(n, 0.5 / n)])
+        return cls(waiting, np.zeros((n, len(experts(k)[0]))), 0)
+
+
+@stored("protected")
 class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A fitted classifier whose probabilities are recalibrated as labels come in.
 
@@ -83,6 +118,8 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     (np.float64(0.8), np.float64(0.3))
     """
 
+    _weights: ExpertWeights | None = None
+
     def __init__(self, model: Any) -> None:
         self.model = model
 
@@ -101,16 +138,16 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def n_seen_(self) -> int:
         """Number of examples learnt from."""
-        return int(self.__dict__.get("_n_seen", 0))
+        return 0 if self._weights is None else self._weights.n_seen
 
     @property
     def model_weight_(self) -> float:
         """How much the model as it is counts now, in [0, 1]."""
-        if "_state" not in self.__dict__:
+        if self._weights is None:
             return 1.0
         sharpness, shifts = experts(len(self.classes_))
         same = (sharpness == 1) & (shifts == 0).all(axis=1)
-        return float(self._state.sum() + self._weights[:, same].sum())
+        return float(self._weights.waiting.sum() + self._weights.following[:, same].sum())
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell whether the model is fitted."""
@@ -119,8 +156,7 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def fit(self, X: Any = None, y: Any = None) -> ProtectedClassifier:
         """Forget every update; the model is not fitted again. X and y are ignored."""
         self._check_model()
-        for name in ("_n_seen", "_state", "_weights"):
-            self.__dict__.pop(name, None)
+        self._weights = None
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -142,9 +178,9 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If the model is not fitted or gives no probabilities.
         """
         p = self._own(X)
-        if "_state" not in self.__dict__:
+        if self._weights is None:
             return p
-        return self._mix(p, np.full(len(p), -1), learn=False)
+        return _mixed(p, np.full(len(p), -1), self._weights, learn=False)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,), the first of equals."""
@@ -174,34 +210,10 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         p = self._own(X)
         codes, known = label_codes(y, self.classes_, len(p))
-        if "_state" not in self.__dict__:
-            n, k = len(JUMPS), len(experts(p.shape[1])[0])
-            self._state = np.concatenate([[0.5], np.full(n, 0.5 / n)])
-            self._weights = np.zeros((n, k))
-            self._n_seen = 0
-        given = self._mix(p, np.where(known, codes, -1), learn=True)
-        self._n_seen += int(known.sum())
+        weights = self._weights or ExpertWeights.at_first(p.shape[1])
+        given = _mixed(p, np.where(known, codes, -1), weights, learn=True)
+        self._weights = attrs.evolve(weights, n_seen=weights.n_seen + int(known.sum()))
         return given
-
-    def _mix(self, p: FloatArray, codes: NDArray[Any], *, learn: bool) -> FloatArray:
-        out = np.empty(p.shape)
-        with np.errstate(divide="ignore"):
-            logs = np.ascontiguousarray(np.log(np.maximum(p, LEAST)))
-        sharpness, shifts = experts(p.shape[1])
-        kernels.protect(
-            logs,
-            codes.astype(np.int64),
-            self.n_seen_,
-            sharpness,
-            shifts,
-            JUMPS,
-            WAIT,
-            self._state,
-            self._weights,
-            learn,
-            out,
-        )
-        return out
 
     def _check_model(self) -> None:
         if not hasattr(self.model, "predict_proba") or not hasattr(self.model, "classes_"):
@@ -214,23 +226,27 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self._check_model()
         return check_scores(self.model.predict_proba(X), "what predict_proba returns")
 
-    def check_loaded(self) -> None:
-        """Refuse weights that are not those of the model's classes.
+    def to_state(self) -> Mapping[str, Any]:
+        """Return what a file holds: the model, and what was learnt."""
+        return {"model": self.model, "weights": self._weights}
+
+    @classmethod
+    def from_state(cls, model: Any, weights: ExpertWeights | None) -> Self:
+        """Return the protected model.
 
         Raises
         ------
         ValueError
-            If they are not, or do not sum to 1.
+            If the weights are not of the model's classes.
         """
-        self._check_model()
-        if "_state" not in self.__dict__:
-            return
-        n, k = len(JUMPS), len(experts(len(self.classes_))[0])
-        expect_array(self._state, "_state", (n + 1,), low=0, high=1)
-        expect_array(self._weights, "_weights", (n, k), low=0, high=1)
-        total = self._state.sum() + self._weights.sum()
-        expect(abs(total - 1) < 1e-6, "weights must sum to 1")
-        expect_number(self._n_seen, "_n_seen", 0, MOST, integer=True)
+        made = cls(model)
+        made._check_model()
+        if weights is not None:
+            n = len(experts(len(made.classes_))[0])
+            sound = isinstance(weights, ExpertWeights) and weights.following.shape[1] == n
+            require(sound, f"weights must be of {n} experts")
+        made._weights = weights
+        return made
 
     def __sklearn_tags__(self) -> Tags:
         """Take what the model takes."""
@@ -238,6 +254,30 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         own = get_tags(self.model)
         tags.input_tags = own.input_tags
         return tags
+
+
+def _mixed(
+    p: FloatArray, codes: NDArray[Any], weights: ExpertWeights, *, learn: bool
+) -> FloatArray:
+    """Return the mean of the experts' probabilities, (n, k); the weights learn from codes."""
+    out = np.empty(p.shape)
+    with np.errstate(divide="ignore"):
+        logs = np.ascontiguousarray(np.log(np.maximum(p, LEAST)))
+    sharpness, shifts = experts(p.shape[1])
+    kernels.protect(
+        logs,
+        codes.astype(np.int64),
+        weights.n_seen,
+        sharpness,
+        shifts,
+        JUMPS,
+        WAIT,
+        weights.waiting,
+        weights.following,
+        learn,
+        out,
+    )
+    return out
 
 
 def experts(k: int) -> tuple[FloatArray, FloatArray]:

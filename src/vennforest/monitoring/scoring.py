@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
@@ -146,6 +147,6 @@ def refuse_calibration_examples(model: CalibratedClassifier, scores: FloatArray)
 
 def _part_scores(part: Fold, X: Any) -> FloatArray:
     if isinstance(part.scorer, OutOfBagScorer):
-        alike = replace(part.scorer, subforest="exchangeable", n_draws=1)
+        alike = attrs.evolve(part.scorer, subforest="exchangeable", n_draws=1)
         return next(iter(alike.sampled_scores(X))).scores
     return whole_scores(part, X)

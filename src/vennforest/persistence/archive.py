@@ -15,14 +15,8 @@ from vennforest._files import one_line
 from vennforest._validation import InputError
 from vennforest._version import __version__
 
-FORMAT = 3
-"""Version of the file format; a reader takes its own and all from 2 on.
-
-Format 2 described every tree of a forest by itself. Format 1 was never released, and named modules
-that have moved since.
-"""
-
-FIRST_READ = 2
+FORMAT = 1
+"""Version of the file format."""
 
 HEADER, SCHEMA = "vennforest.json", "schema.json"
 
@@ -139,15 +133,10 @@ def header_of(archive: zipfile.ZipFile, shown: str) -> dict[str, Any]:
     written = header.get("format") if isinstance(header, dict) else None
     if type(written) is not int or written < 1:
         raise InputError(f"{shown} is damaged: its header names no format")
-    by = f"{shown} is of format {written}, written by vennforest {_said(header)}"
-    if written < FIRST_READ:
-        raise InputError(
-            f"{by}, whose parts have other names now, and vennforest {__version__} reads formats "
-            f"from {FIRST_READ} on: fit the model again"
-        )
     if written > FORMAT:
         raise InputError(
-            f"{by}, and this is vennforest {__version__}, which reads formats up to {FORMAT}: "
+            f"{shown} is of format {written}, written by vennforest {_version_of(header)}, and "
+            f"this is vennforest {__version__}, which reads formats up to {FORMAT}: "
             "upgrade vennforest"
         )
     libraries = header.get("libraries", {})
@@ -157,9 +146,9 @@ def header_of(archive: zipfile.ZipFile, shown: str) -> dict[str, Any]:
     return known
 
 
-def _said(header: dict[str, Any]) -> str:
-    said = header.get("vennforest")
-    return said if isinstance(said, str) else "of another version"
+def _version_of(header: dict[str, Any]) -> str:
+    written = header.get("vennforest")
+    return written if isinstance(written, str) else "of another version"
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:

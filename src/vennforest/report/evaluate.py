@@ -36,6 +36,7 @@ def evaluate(
     missing: Sequence[str] | None = None,
     positive: Any = None,
     costs: Any = None,
+    tolerance: float | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     name: str = "data",
@@ -89,6 +90,9 @@ def evaluate(
         The positive class of two; by default the rarer.
     costs : CostMatrix, array-like, dict, str or path, optional
         What decisions cost, see ``CostMatrix.read``.
+    tolerance : float, optional
+        Miscalibration that does not matter, in (0, 1); by default 0.02, and a fifth of the share of
+        a positive class rarer than one in ten.
     random_state : int
         Seeds folds, forests and draws; the same in every fold.
     n_jobs : int, optional
@@ -158,6 +162,7 @@ def evaluate(
         target=target,
         positive=positive,
         costs=costs,
+        tolerance=tolerance,
         settings={
             "estimator": _shown(estimator),
             "n_folds": folds.n_folds,

@@ -39,6 +39,7 @@ def report(
     groups: ArrayLike | None = None,
     by: Mapping[str, ArrayLike] | None = None,
     costs: Any = None,
+    tolerance: float | None = None,
     random_state: int = 0,
     name: str = "predictions",
     target: str = "label",
@@ -69,6 +70,9 @@ def report(
         Values whose rows are also looked at separately.
     costs : CostMatrix, array-like, dict, str or path, optional
         What decisions cost, see ``CostMatrix.read``.
+    tolerance : float, optional
+        Miscalibration that does not matter, in (0, 1); by default 0.02, and a fifth of the share of
+        a positive class rarer than one in ten.
     random_state : int
         Of the labels drawn to see what chance gives.
     name, target : str
@@ -118,6 +122,7 @@ def report(
         target=target,
         positive=positive,
         costs=costs,
+        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "model",
@@ -198,6 +203,7 @@ def report_scores(
     groups: ArrayLike | None = None,
     by: Mapping[str, ArrayLike] | None = None,
     costs: Any = None,
+    tolerance: float | None = None,
     random_state: int = 0,
     name: str = "scores",
     target: str = "label",
@@ -220,7 +226,7 @@ def report_scores(
         Calibrators; by default Venn–Abers, Platt and isotonic.
     n_folds : int
         Integer >= 2.
-    positive, groups, by, costs, random_state, name, target, notes, X
+    positive, groups, by, costs, tolerance, random_state, name, target, notes, X
         As in ``report``; rows of a group are never on both sides of a fold.
 
     Raises
@@ -260,6 +266,7 @@ def report_scores(
         target=target,
         positive=positive,
         costs=costs,
+        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "kept",
@@ -314,6 +321,7 @@ def report_model(
     groups: ArrayLike | None = None,
     by: Mapping[str, ArrayLike] | None = None,
     costs: Any = None,
+    tolerance: float | None = None,
     random_state: int = 0,
     name: str = "data",
     target: str = "label",
@@ -334,7 +342,7 @@ def report_model(
         Their labels, among the model's classes.
     n_trained : int, optional
         How many rows it was trained on.
-    positive, groups, by, costs, random_state, name, target, notes
+    positive, groups, by, costs, tolerance, random_state, name, target, notes
         As in ``report``.
 
     Raises
@@ -376,6 +384,7 @@ def report_model(
         target=target,
         positive=positive,
         costs=costs,
+        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "model",

@@ -3,7 +3,6 @@
 from vennforest.sources.base import (
     CalibrationExamples,
     Fold,
-    Joined,
     ModelScorer,
     SampledScores,
     Scorer,
@@ -13,11 +12,16 @@ from vennforest.sources.base import (
     whole_scores,
     with_seed,
 )
-from vennforest.sources.ensembles import is_bagged
 from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
-from vennforest.sources.honest import HonestForest
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
 from vennforest.sources.partitions import Partitions
+from vennforest.sources.pipelines import is_bagged
+from vennforest.sources.registry import (
+    NamedSource,
+    SourceSettings,
+    named_sources,
+    register_source,
+)
 
 __all__ = [
     "CalibrationExamples",
@@ -25,19 +29,21 @@ __all__ = [
     "Folds",
     "Frozen",
     "Holdout",
-    "HonestForest",
-    "Joined",
     "ModelScorer",
+    "NamedSource",
     "OutOfBag",
     "Partitions",
     "SampledScores",
     "Scorer",
     "Source",
+    "SourceSettings",
     "Subforest",
     "Training",
     "TrainingData",
     "is_bagged",
     "model_scores",
+    "named_sources",
+    "register_source",
     "whole_scores",
     "with_seed",
 ]

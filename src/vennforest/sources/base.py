@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
@@ -13,33 +14,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from vennforest._loaded import expect, expect_array, expect_labels
+from vennforest._state import array, check_array, labels, require, stored
 from vennforest._validation import CodeArray, FloatArray, IntArray
-
-Result = TypeVar("Result")
-
-
-class JoinedBlock(NamedTuple):
-    """Some new objects in the bags, with each tentative label.
-
-    ``scores`` has shape (m, k) for two classes, (m, k, k) for more: the score (a column per class)
-    of each object with each label. The calibration examples that this changes, of object i and
-    label y, are ``rows[offsets[i * k + y] : offsets[i * k + y + 1]]``; ``changed``, (n_changed,)
-    or (n_changed, k), holds their new scores.
-    """
-
-    scores: FloatArray
-    offsets: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    changed: FloatArray
-
-
-class Joined(Protocol):
-    """New objects in the bags, block by block: all that they change would not fit into memory."""
-
-    def map(self, function: Callable[[JoinedBlock], Result]) -> list[Result]:
-        """Return what a function says of each block of new objects, in their order."""
-        ...
 
 
 class SampledScores(NamedTuple):
@@ -48,13 +24,13 @@ class SampledScores(NamedTuple):
     ``scores`` has shape (samples * m,) or (samples * m, k), all objects of one sample side by side;
     ``left_out`` of shape (samples * m,) is the calibration example that each score leaves out, None
     where none does. ``joined`` is given where the objects are in the bags of some trees, so that
-    they change scores of calibration examples.
+    they change scores of calibration examples: see ``vennforest.joined``.
     """
 
     scores: FloatArray
     left_out: IntArray | None
     samples: int
-    joined: Joined | None = None
+    joined: Any = None
 
 
 class Scorer(Protocol):
@@ -71,7 +47,8 @@ class Scorer(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@stored("fold")
+@attrs.frozen(eq=False)
 class Fold:
     """A fitted model and the calibration set that goes with it.
 
@@ -96,50 +73,39 @@ class Fold:
         The group that each calibration example is calibrated in, where there are such.
     """
 
-    estimator: Any
-    scores: FloatArray
-    codes: CodeArray
-    weight: FloatArray | None
-    scorer: Scorer
-    groups: IntArray | None = None
-    rows: CodeArray | None = None
-    by: IntArray | None = None
+    estimator: Any = attrs.field()
+    scores: FloatArray = attrs.field()
+    codes: CodeArray = attrs.field(validator=array(None, kinds="iu", low=0))
+    weight: FloatArray | None = attrs.field()
+    scorer: Scorer = attrs.field()
+    groups: IntArray | None = attrs.field(default=None)
+    rows: CodeArray | None = attrs.field(default=None)
+    by: IntArray | None = attrs.field(default=None)
 
-    def check_loaded(self) -> None:
-        """Refuse scores, codes and weights of different examples.
-
-        Raises
-        ------
-        ValueError
-            If they are, or are not finite numbers, or there is no scorer.
-        """
-        expect(hasattr(self.estimator, "fit"), "estimator must be a classifier")
+    def __attrs_post_init__(self) -> None:
+        require(hasattr(self.estimator, "fit"), "estimator must be a classifier")
+        require(hasattr(self.scorer, "sampled_scores"), "scorer must give scores")
         n = len(self.codes)
-        expect(n, "codes must be of one example or more")
-        expect_array(self.codes, "codes", (n,), "iu", 0)
-        expect_array(self.scores, "scores", (n, None)[: self.scores.ndim])
+        check_array(self.scores, "scores", (n, None)[: np.ndim(self.scores)])
         if self.weight is not None:
-            expect_array(self.weight, "weight", (n,), low=0)
-            expect((self.weight > 0).all(), "weight must be above zero")
-        if self.groups is not None:
-            expect_array(self.groups, "groups", (n,), "i", 0)
-        if self.rows is not None:
-            expect_array(self.rows, "rows", (n,), "i", 0)
-        if self.by is not None:
-            expect_array(self.by, "by", (n,), "i", 0)
-        expect(hasattr(self.scorer, "sampled_scores"), "scorer must give scores")
+            check_array(self.weight, "weight", (n,), low=0)
+            require((self.weight > 0).all(), "weight must be above zero")
+        for name in ("groups", "rows", "by"):
+            if getattr(self, name) is not None:
+                check_array(getattr(self, name), name, (n,), "i", 0)
 
     def check_classes(self, k: int) -> None:
-        """Refuse scores or codes of other than k classes.
+        """Refuse scores or codes of other than k classes, or of no example.
 
         Raises
         ------
         ValueError
             If they are.
         """
-        expect_array(self.codes, "codes", self.codes.shape, "iu", 0, k - 1)
+        require(len(self.codes), "codes must be of one example or more")
+        check_array(self.codes, "codes", self.codes.shape, "iu", 0, k - 1)
         columns = 1 if self.scores.ndim == 1 else self.scores.shape[1]
-        expect(columns in ((1, 2) if k == 2 else (k,)), f"scores must be of {k} classes")
+        require(columns in ((1, 2) if k == 2 else (k,)), f"scores must be of {k} classes")
 
 
 def whole_scores(part: Fold, X: Any) -> FloatArray:
@@ -362,23 +328,16 @@ def _has_rows(value: Any, n: int) -> bool:
     return isinstance(value, list | tuple) and len(value) == n
 
 
-@dataclass(frozen=True)
+@stored("model-scorer")
+@attrs.frozen(eq=False)
 class ModelScorer:
     """Scores new objects with the whole fitted model."""
 
-    model: Any
-    classes: NDArray[Any]
+    model: Any = attrs.field()
+    classes: NDArray[Any] = attrs.field(validator=labels)
 
-    def check_loaded(self) -> None:
-        """Refuse what has no labels, or no scores to give.
-
-        Raises
-        ------
-        ValueError
-            If the check fails.
-        """
-        expect_labels(self.classes, "classes")
-        expect(hasattr(self.model, "fit"), "model must be a classifier")
+    def __attrs_post_init__(self) -> None:
+        require(hasattr(self.model, "fit"), "model must be a classifier")
 
     def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
         """Yield the scores by the whole model, which leave no example out."""

@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import (
-    KFold,
-    LeaveOneOut,
-    LeavePOut,
-    RepeatedKFold,
-    RepeatedStratifiedKFold,
-    ShuffleSplit,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-)
 
 from vennforest.sources.base import TrainingData
-from vennforest.sources.ensembles import is_bagged
-from vennforest.sources.pipelines import obstacle
-
-PLAIN_SPLITTERS = (
-    KFold,
-    LeaveOneOut,
-    LeavePOut,
-    RepeatedKFold,
-    RepeatedStratifiedKFold,
-    ShuffleSplit,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-)
-"""Splitters that treat all rows alike; any other knows something of them that bags do not."""
+from vennforest.sources.pipelines import is_bagged, obstacle
+from vennforest.sources.registry import named_sources
+from vennforest.sources.splitters import is_plain
 
 
 def choose(
@@ -61,28 +39,19 @@ def choose(
         return _choose_frozen(wanted, subforest)
     if wanted == "auto":
         return _choose_auto(estimator, data, cv)
-    if wanted in ("oob", "holdout") and not is_plain(cv):
-        raise ValueError(
-            f"cv must be left out with calibrate_on={wanted!r}, which does not split by it, "
-            f'got {type(cv).__name__}: use calibrate_on="cv"'
-        )
-    if wanted == "training" and data.groups is not None:
-        raise ValueError(
-            'groups must be left out with calibrate_on="training", which keeps no example apart, '
-            'got some: use calibrate_on="cv"'
-        )
+    named_sources()[wanted].check(estimator, data, cv)
     return wanted, "it was asked for"
 
 
 def _choose_frozen(wanted: str, subforest: str) -> tuple[str, str]:
-    if wanted in ("holdout", "cv", "cv-forest"):
+    if wanted != "auto" and named_sources()[wanted].trains:
         raise ValueError(
             f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {wanted!r}, which '
             'trains models: the data given to fit calibrates, and with "oob" it is what the model '
             "was trained on"
         )
-    if wanted == "oob":
-        return "oob", "it was asked for"
+    if wanted not in ("auto", "training"):
+        return wanted, "it was asked for"
     if subforest == "joined":
         raise ValueError(
             'calibrate_on must be "oob" for subforest="joined" with a FrozenEstimator, and '
@@ -104,8 +73,3 @@ def _choose_auto(estimator: Any, data: TrainingData, cv: Any) -> tuple[str, str]
     if why is not None:
         return "cv", why
     return "oob", "the members of the ensemble leave examples out of bag"
-
-
-def is_plain(cv: Any) -> bool:
-    """Tell whether a splitter treats all rows alike."""
-    return cv is None or isinstance(cv, (Integral, *PLAIN_SPLITTERS))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
+import attrs
 import joblib
 import numpy as np
 from sklearn.base import clone
@@ -19,6 +19,7 @@ from sklearn.model_selection import (
     train_test_split,
 )
 
+from vennforest._state import number, stored
 from vennforest._validation import IntArray
 from vennforest._warn import warn
 from vennforest.sources.base import Fold, ModelScorer, TrainingData, model_scores
@@ -29,7 +30,11 @@ FEW = 8
 """With fewer examples than this beside the largest class, a random split may train on one class."""
 
 
-@dataclass(frozen=True)
+BOOLEAN: Any = attrs.validators.instance_of((bool, np.bool_))
+
+
+@stored("holdout")
+@attrs.frozen
 class Holdout:
     """Train on one part of the data and calibrate on the rest.
 
@@ -45,11 +50,8 @@ class Holdout:
         of a class are held out then says something of the next label.
     """
 
-    size: float | int = 1 / 3
-    stratify: bool = False
-
-    def check_loaded(self) -> None:
-        """Nothing to check: a source is used by ``fit`` alone."""
+    size: float | int = attrs.field(default=1 / 3, validator=number(0))
+    stratify: bool = attrs.field(default=False, validator=BOOLEAN)
 
     def folds(
         self,
@@ -111,7 +113,8 @@ def _must_stratify(data: TrainingData, what: str) -> bool:
     return True
 
 
-@dataclass(frozen=True)
+@stored("training")
+@attrs.frozen
 class Training:
     """Train on all the data and calibrate on the same data.
 
@@ -119,9 +122,6 @@ class Training:
     5). Scores of examples that were trained on are better than those of new ones: no guarantee
     holds (their Proposition 2).
     """
-
-    def check_loaded(self) -> None:
-        """Nothing to check: a source is used by ``fit`` alone."""
 
     def folds(
         self,
@@ -134,15 +134,13 @@ class Training:
     ) -> list[Fold]:
         """Return one fold."""
         data = data.present()
-        return [replace(_part(data.fit(estimator), data), rows=None)]
+        return [attrs.evolve(_part(data.fit(estimator), data), rows=None)]
 
 
-@dataclass(frozen=True)
+@stored("frozen")
+@attrs.frozen
 class Frozen:
     """Calibrate an already fitted model, which is not touched, on all the data."""
-
-    def check_loaded(self) -> None:
-        """Nothing to check: a source is used by ``fit`` alone."""
 
     def folds(
         self,
@@ -157,7 +155,8 @@ class Frozen:
         return [_part(estimator, data.present())]
 
 
-@dataclass(frozen=True)
+@stored("folds")
+@attrs.frozen
 class Folds:
     """Train a model per fold and score the examples left out of it.
 
@@ -179,12 +178,9 @@ class Folds:
     """
 
     cv: Any = 5
-    ensemble: bool = True
-    stratify: bool = False
-    share_trees: bool = False
-
-    def check_loaded(self) -> None:
-        """Nothing to check: a source is used by ``fit`` alone."""
+    ensemble: bool = attrs.field(default=True, validator=BOOLEAN)
+    stratify: bool = attrs.field(default=False, validator=BOOLEAN)
+    share_trees: bool = attrs.field(default=False, validator=BOOLEAN)
 
     def folds(
         self,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import attrs
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
@@ -16,18 +17,23 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._loaded import expect, expect_array, expect_increasing, expect_number
-from vennforest._validation import InputError, IntArray, check_option
+from vennforest._state import (
+    check_array,
+    check_increasing,
+    check_number,
+    number,
+    require,
+    stored,
+)
+from vennforest._validation import InputError, IntArray, check_count, check_option
 from vennforest._warn import warn
-from vennforest.forest import Membership
+from vennforest.forest import BagsError, Members, Membership
+from vennforest.forest.kinds import read_bags
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Fold, SampledScores, TrainingData
-from vennforest.sources.draws import draw_examples, draw_subsets, mean_over_trees
-from vennforest.sources.ensembles import Answers, ForestAnswers, is_bagged, kind_of, read_bags
-from vennforest.sources.joined import check_joins, joined_scorer
-from vennforest.sources.pipelines import obstacle, sees_labels, taken_apart
+from vennforest.sources.draws import draw_examples, draw_subsets, hash_rows, mean_over_trees
+from vennforest.sources.pipelines import is_bagged, obstacle, sees_labels, taken_apart
 from vennforest.sources.small_ensembles import EnsembleScorer, typical
-from vennforest.sources.verification import BagsError
 
 Subforest = Literal["exchangeable", "random", "all", "joined"]
 """Which trees score a new object."""
@@ -51,7 +57,23 @@ SCORES_AT_ONCE = 1 << 20
 """Scores that ``n_draws="all"`` holds at once."""
 
 
-@dataclass(frozen=True)
+class OwnScorer(NamedTuple):
+    """How a value of ``subforest`` is served by a package above this one.
+
+    ``check(estimator, data)`` refuses what it cannot score. ``make(transformer, members, data,
+    rows, membership, kept, n_draws, seed)`` returns a scorer with ``calibration_scores()``.
+    """
+
+    check: Callable[[Any, TrainingData], None]
+    make: Callable[..., Any]
+
+
+OWN_SCORERS: dict[str, OwnScorer] = {}
+"""Values of ``subforest`` with a scorer of their own; ``vennforest.joined`` adds its."""
+
+
+@stored("out-of-bag")
+@attrs.frozen
 class OutOfBag:
     """Train a bagged ensemble on all the data; score each example by those who did not see it.
 
@@ -75,10 +97,13 @@ class OutOfBag:
     subforest: Subforest = "all"
     votes: Votes = "soft"
     n_draws: int | Literal["all"] = 1
-    verify: bool = True
+    verify: bool = attrs.field(default=True, validator=attrs.validators.instance_of(bool))
 
-    def check_loaded(self) -> None:
-        """Nothing to check: a source is used by ``fit`` alone."""
+    def __attrs_post_init__(self) -> None:
+        check_option(self.subforest, Subforest, "subforest")
+        check_option(self.votes, Votes, "votes")
+        if self.n_draws != "all":
+            check_count(self.n_draws, "n_draws")
 
     def folds(
         self,
@@ -98,17 +123,17 @@ class OutOfBag:
         """
         ready = estimator.estimator if isinstance(estimator, FrozenEstimator) else None
         _refuse(estimator if ready is None else ready)
-        if self.subforest == "joined":
-            check_joins(estimator if ready is None else ready, data)
+        own = OWN_SCORERS.get(self.subforest)
+        if own is not None:
+            own.check(estimator if ready is None else ready, data)
         if ready is None:
             data = data.present()
             model, transformer, ensemble, seen = _fit_ensemble(estimator, data)
         else:
             model = estimator
             transformer, ensemble, seen = _take_apart(ready, data)
-        kind = kind_of(ensemble)
-        assert kind is not None
-        answers = kind.answers(ensemble, self.votes, n_jobs)
+        members = Members(ensemble, self.votes, n_jobs)
+        answers = members.answers
         rows = answers.check(seen)
         try:
             if getattr(ensemble, "_n_samples", len(data)) != len(data):
@@ -127,21 +152,18 @@ class OutOfBag:
         kept = _calibrating(membership, data)
         everyone = len(kept) == len(data)
         chosen = data if everyone else data.rows(kept)
-        if self.subforest == "joined":
+        if own is not None:
             n_draws = 1 if self.n_draws == "all" else self.n_draws
-            assert isinstance(answers, ForestAnswers)
-            joined = joined_scorer(
-                transformer, answers, data, rows, membership, kept, n_draws, seed
-            )
-            scores = joined.calibration_scores()
+            its = own.make(transformer, members, data, rows, membership, kept, n_draws, seed)
+            scores = its.calibration_scores()
             numbers, by = chosen.numbers, chosen.by
-            return [Fold(model, scores, chosen.codes, chosen.weight, joined, None, numbers, by)]
+            return [Fold(model, scores, chosen.codes, chosen.weight, its, None, numbers, by)]
         if not everyone:
             rows = answers.check(_safe_indexing(seen, kept))
         scores = answers.mean(rows, membership, kept)
         scorer = OutOfBagScorer(
             transformer,
-            answers,
+            members,
             membership,
             None if everyone else kept,
             self.subforest,
@@ -255,7 +277,8 @@ def _take_apart(model: Any, data: TrainingData) -> tuple[Any, Any, Any]:
     return transformer, ensemble, data.X if transformer is None else transformer.transform(data.X)
 
 
-@dataclass(frozen=True)
+@stored("out-of-bag-scorer")
+@attrs.frozen(eq=False, slots=False)
 class OutOfBagScorer(EnsembleScorer):
     """Scores new objects with chosen members of a bagged ensemble.
 
@@ -263,7 +286,7 @@ class OutOfBagScorer(EnsembleScorer):
     ----------
     transformer : Pipeline or None
         What comes before the ensemble.
-    answers : Answers
+    members : Members
     membership : Membership
         Of all training examples.
     kept : ndarray of shape (n_calibration,) or None
@@ -272,13 +295,25 @@ class OutOfBagScorer(EnsembleScorer):
         See ``out_of_bag``.
     """
 
-    transformer: Any
-    answers: Answers
-    membership: Membership
-    kept: IntArray | None
-    subforest: Subforest
-    n_draws: int | Literal["all"]
-    seed: int
+    membership: Membership = attrs.field(validator=attrs.validators.instance_of(Membership))
+    kept: IntArray | None = attrs.field()
+    subforest: Subforest = attrs.field()
+    n_draws: int | Literal["all"] = attrs.field()
+    seed: int = attrs.field(validator=number(0, 2**32, integer=True))
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        membership, trees = self.membership, self.answers.n_trees
+        require(len(membership) == trees, f"membership must be of {trees} trees")
+        counts = membership.counts()
+        if self.kept is not None:
+            check_array(self.kept, "kept", (None,), "i", 0, membership.n - 1)
+            check_increasing(self.kept, "kept")
+            counts = counts[self.kept]
+        require(len(counts) and counts.min() > 0, "membership must leave a tree to every example")
+        check_option(self.subforest, Subforest, "subforest")
+        if self.n_draws != "all":
+            check_number(self.n_draws, "n_draws", 1, max(MOST_DRAWS, len(counts)), integer=True)
 
     @property
     def partial(self) -> bool:
@@ -297,35 +332,6 @@ class OutOfBagScorer(EnsembleScorer):
             chosen = self.kept[chosen]
         return Membership.from_dense(self.membership.dense()[:, chosen])
 
-    def check_loaded(self) -> None:
-        """Refuse examples that there are none of, or for whom no tree may answer.
-
-        Raises
-        ------
-        ValueError
-            If the check fails, or a setting has no such value.
-        """
-        expect(hasattr(self.answers, "check_loaded"), "answers must be of an ensemble")
-        expect(
-            self.transformer is None or hasattr(self.transformer, "transform"),
-            "transformer must transform",
-        )
-        membership = self.membership
-        expect(isinstance(membership, Membership), "membership must be a Membership")
-        membership.check_loaded()
-        trees = self.answers.n_trees
-        expect(len(membership) == trees, f"membership must be of {trees} trees")
-        counts = membership.counts()
-        if self.kept is not None:
-            expect_array(self.kept, "kept", (None,), "i", 0, membership.n - 1)
-            expect_increasing(self.kept, "kept")
-            counts = counts[self.kept]
-        expect(len(counts) and counts.min() > 0, "membership must leave a tree to every example")
-        check_option(self.subforest, Subforest, "subforest")
-        if self.n_draws != "all":
-            expect_number(self.n_draws, "n_draws", 1, max(MOST_DRAWS, len(counts)), integer=True)
-        expect_number(self.seed, "seed", 0, 2**32, integer=True)
-
     @property
     def n_examples(self) -> int:
         """Number of calibration examples that a score may leave out."""
@@ -341,7 +347,7 @@ class OutOfBagScorer(EnsembleScorer):
             yield from self._every_sample(rows)
             return
         n_draws = 1 if self.n_draws == "all" else self.n_draws
-        hashes = self.answers.hashes(rows)
+        hashes = hash_rows(self.answers.table(rows))
         drawn = draw_examples(hashes, self.seed, n_draws, self.n_examples)
         for draw, left_out in enumerate(drawn):
             examples = left_out if self.kept is None else self.kept[left_out]

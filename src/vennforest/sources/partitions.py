@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
+import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import _safe_indexing, check_random_state
 
-from vennforest._loaded import expect, expect_array, expect_number
+from vennforest._state import check_array, number, require, stored
 from vennforest._validation import FloatArray, InputError, IntArray, check_count, check_option
-from vennforest.forest import Membership
-from vennforest.forest.packed import Votes
+from vennforest.forest import Answers, Members, Membership
+from vennforest.forest.packed import FORESTS, Votes
 from vennforest.sources.base import Fold, SampledScores, TrainingData
-from vennforest.sources.draws import draw_examples
-from vennforest.sources.ensembles import ForestAnswers
+from vennforest.sources.draws import draw_examples, hash_rows
 
 PartitionSubforest = Literal["all", "exchangeable"]
 """Which trees score a new object."""
 
 
-@dataclass(frozen=True, eq=False)
+@stored("partitions")
+@attrs.frozen(eq=False)
 class Partitions:
     """Grow each tree on whole partitions; score each example by the trees of other partitions.
 
@@ -72,17 +71,7 @@ class Partitions:
     votes: Votes = "soft"
     n_draws: int = 1
 
-    def check_loaded(self) -> None:
-        """Nothing to check: a source is used by ``fit`` alone."""
-
-    def check_parameters(self) -> None:
-        """Refuse values that there are none of.
-
-        Raises
-        ------
-        InputError
-            A ``ValueError``, naming the parameter.
-        """
+    def __attrs_post_init__(self) -> None:
         check_count(self.per_tree, "per_tree")
         check_count(self.n_draws, "n_draws")
         check_option(self.subforest, PartitionSubforest, "subforest")
@@ -104,7 +93,6 @@ class Partitions:
         ValueError
             If the estimator is not a forest, there are too few partitions, or one parts a group.
         """
-        self.check_parameters()
         check_forest(estimator)
         home = self._home(data.present(), random_state, data)
         data = data.present()
@@ -115,9 +103,10 @@ class Partitions:
             grown.append(grow(estimator, data.rows(rows), crew))
         forest = join_forests(grown)
         membership = bags_of(crews, int(home.max()) + 1)
-        answers = ForestAnswers(forest, self.votes, n_jobs)
+        members = Members(forest, self.votes, n_jobs)
+        answers = members.answers
         scores = answers.mean(answers.check(data.X), membership, home)
-        scorer = PartitionScorer(answers, membership, home, self.subforest, self.n_draws, seed)
+        scorer = PartitionScorer(members, membership, home, self.subforest, self.n_draws, seed)
         groups, numbers, by = data.groups, data.numbers, data.by
         return [Fold(forest, scores, data.codes, data.weight, scorer, groups, numbers, by)]
 
@@ -174,7 +163,7 @@ def check_forest(estimator: Any) -> None:
     ValueError
         Saying what to do.
     """
-    if type(estimator) not in (RandomForestClassifier, ExtraTreesClassifier):
+    if type(estimator) not in FORESTS:
         raise ValueError(
             "estimator must be a RandomForestClassifier or an ExtraTreesClassifier to be grown on "
             f"partitions, got {type(estimator).__name__}: transform the features beforehand"
@@ -277,13 +266,15 @@ def bags_of(crews: Sequence[Crew], n_partitions: int) -> Membership:
     return Membership.from_dense(np.repeat(free, [crew.n_trees for crew in crews], axis=0))
 
 
-@dataclass(frozen=True)
+@stored("partition-scorer")
+@attrs.frozen(eq=False, slots=False)
 class PartitionScorer:
     """Scores new objects with the trees of all partitions, or of all but one.
 
     Attributes
     ----------
-    answers : ForestAnswers
+    members : Members
+        The forest.
     membership : Membership
         Which tree may score the rows of which partition.
     homes : ndarray of shape (m,)
@@ -294,12 +285,27 @@ class PartitionScorer:
         Of the hash that draws examples.
     """
 
-    answers: ForestAnswers
-    membership: Membership
-    homes: IntArray
-    subforest: PartitionSubforest
-    n_draws: int
-    seed: int
+    members: Members = attrs.field(validator=attrs.validators.instance_of(Members))
+    membership: Membership = attrs.field(validator=attrs.validators.instance_of(Membership))
+    homes: IntArray = attrs.field()
+    subforest: PartitionSubforest = attrs.field()
+    n_draws: int = attrs.field(validator=number(1, 10_000, integer=True))
+    seed: int = attrs.field(validator=number(0, 2**32, integer=True))
+
+    def __attrs_post_init__(self) -> None:
+        membership, trees = self.membership, self.answers.n_trees
+        require(len(membership) == trees, f"membership must be of {trees} trees")
+        scored = membership.counts().min() > 0
+        require(scored, "every partition must have a tree that may score")
+        check_array(self.homes, "homes", (None,), "i", 0, membership.n - 1)
+        check_option(self.subforest, PartitionSubforest, "subforest")
+        chosen = self.subforest == "all" or len(self.homes)
+        require(chosen, "homes must be of one example or more")
+
+    @property
+    def answers(self) -> Answers:
+        """What the trees answer."""
+        return self.members.answers
 
     @property
     def partial(self) -> bool:
@@ -321,32 +327,10 @@ class PartitionScorer:
         if self.subforest == "all":
             yield SampledScores(self.answers.mean(rows), None, 1)
             return
-        hashes = self.answers.hashes(rows)
+        hashes = hash_rows(self.answers.table(rows))
         for left_out in draw_examples(hashes, self.seed, self.n_draws, len(self.homes)):
             scores = self.answers.mean(rows, self.membership, self.homes[left_out])
             yield SampledScores(scores, left_out, 1)
-
-    def check_loaded(self) -> None:
-        """Refuse partitions that there are none of, or that no tree may score.
-
-        Raises
-        ------
-        ValueError
-            If it is so, or a setting has no such value.
-        """
-        expect(isinstance(self.answers, ForestAnswers), "answers must be of a forest")
-        expect(isinstance(self.membership, Membership), "membership must be a Membership")
-        self.membership.check_loaded()
-        trees = self.answers.n_trees
-        expect(len(self.membership) == trees, f"membership must be of {trees} trees")
-        expect(
-            self.membership.counts().min() > 0, "every partition must have a tree that may score"
-        )
-        expect_array(self.homes, "homes", (None,), "i", 0, self.membership.n - 1)
-        check_option(self.subforest, PartitionSubforest, "subforest")
-        expect(self.subforest == "all" or len(self.homes), "homes must be of one example or more")
-        expect_number(self.n_draws, "n_draws", 1, 10_000, integer=True)
-        expect_number(self.seed, "seed", 0, 2**32, integer=True)
 
 
 def bottom_sample(keys: NDArray[np.uint64], size: int) -> IntArray:

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from vennforest._validation import CodeArray, FloatArray
+from vennforest.forest import kind_of
 
 ROWS_CHECKED = 5_000
 """Rows on which transformers are fitted once with and once without labels."""
@@ -25,6 +26,13 @@ def last_step(estimator: Any) -> Any:
     while isinstance(estimator, Pipeline) and estimator.steps:
         estimator = estimator.steps[-1][1]
     return estimator
+
+
+def is_bagged(estimator: Any) -> bool:
+    """Tell whether examples will be out of bag for some members of the estimator's ensemble."""
+    ensemble = last_step(estimator)
+    kind = kind_of(ensemble)
+    return kind is not None and kind.bagged(ensemble)
 
 
 def feature_importances(estimator: Any) -> FloatArray:

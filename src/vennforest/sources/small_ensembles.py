@@ -10,11 +10,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+import attrs
 import numpy as np
 
+from vennforest._state import require
 from vennforest._validation import FloatArray, IntArray
-from vennforest.forest import Membership
-from vennforest.sources.ensembles import Answers
+from vennforest.forest import Answers, Members, Membership
 
 FEW_TREES = 20
 """Number of trees from which on a new object's point is that of its score by all of them."""
@@ -28,6 +29,7 @@ def typical(n: int) -> IntArray:
     return np.unique(np.linspace(0, n - 1, SUBFORESTS).round().astype(np.intp))
 
 
+@attrs.frozen(eq=False, slots=False)
 class EnsembleScorer:
     """Base of scorers that score new objects with members of an ensemble behind transformers.
 
@@ -35,12 +37,21 @@ class EnsembleScorer:
     ----------
     transformer : Pipeline or None
         What comes before the ensemble.
-    answers : Answers
-        Of the ensemble.
+    members : Members
+        The ensemble.
     """
 
-    transformer: Any
-    answers: Answers
+    transformer: Any = attrs.field()
+    members: Members = attrs.field(validator=attrs.validators.instance_of(Members))
+
+    def __attrs_post_init__(self) -> None:
+        sound = self.transformer is None or hasattr(self.transformer, "transform")
+        require(sound, "transformer must transform")
+
+    @property
+    def answers(self) -> Answers:
+        """What the members answer."""
+        return self.members.answers
 
     @property
     @abstractmethod

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self, get_args
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._loaded import expect
+from vennforest._state import require, stored
 from vennforest._validation import InputError, is_frame
 from vennforest.tables.cells import LARGEST, Column, Kind, without_markers
 from vennforest.tables.number_formats import NumberFormat
@@ -22,6 +23,39 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def _each(*types: type) -> Any:
+    return attrs.validators.deep_iterable(
+        attrs.validators.instance_of(types), attrs.validators.instance_of(tuple)
+    )
+
+
+@stored("column-formats")
+@attrs.frozen
+class ColumnFormats:
+    """What columns hold and how it is written: their names, and a kind and a format of each.
+
+    Raises
+    ------
+    ValueError
+        If a kind is unknown, a format is none, or two columns have one name.
+    """
+
+    names: tuple[str, ...] = attrs.field(validator=_each(str))
+    kinds: tuple[Kind, ...] = attrs.field(validator=_each(str))
+    formats: tuple[str | None, ...] = attrs.field(validator=_each(str, type(None)))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse kinds and formats of other columns."""
+        require(len(set(self.names)) == len(self.names), "columns must have different names")
+        same = len(self.names) == len(self.kinds) == len(self.formats)
+        require(same, "kinds and formats must be of the columns")
+        require(all(kind in get_args(Kind) for kind in self.kinds), "kinds must be known")
+        for kind, written in zip(self.kinds, self.formats, strict=True):
+            if kind == "number" and written is not None:
+                NumberFormat.parse(written)
+
+
+@stored("table-columns")
 class TableColumns(TransformerMixin, BaseEstimator):
     """Reads every cell as what its column held in training.
 
@@ -61,8 +95,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         Their number.
     """
 
-    kinds_: list[Kind]
-    formats_: list[str | None]
+    _formats: ColumnFormats
 
     def __init__(
         self, types: dict[str, str] | None = None, missing: list[str] | None = None
@@ -103,11 +136,29 @@ class TableColumns(TransformerMixin, BaseEstimator):
                 learnt.append(Column(X.iloc[:, i], name).learn())
         if all(kind == "empty" for kind, _ in learnt):
             raise InputError("X must have a column with values, got empty ones only")
-        self.kinds_ = [kind for kind, _ in learnt]
-        self.formats_ = [written for _, written in learnt]
-        self.feature_names_in_ = np.array(names, dtype=object)
-        self.n_features_in_ = len(names)
+        kinds, formats = zip(*learnt, strict=True)
+        self._formats = ColumnFormats(tuple(names), kinds, formats)
         return self
+
+    @property
+    def kinds_(self) -> list[Kind]:
+        """What each column holds."""
+        return list(self._formats.kinds)
+
+    @property
+    def formats_(self) -> list[str | None]:
+        """How the dates or declared numbers of each column were written."""
+        return list(self._formats.formats)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """The names of the columns."""
+        return np.array(self._formats.names, dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        return len(self._formats.names)
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the columns of training, in their order, as numbers, dates and text.
@@ -165,31 +216,35 @@ class TableColumns(TransformerMixin, BaseEstimator):
             if kind == "number" and (written is None or "," not in written)
         ]
 
-    def check_loaded(self) -> None:
-        """Refuse kinds of columns that are unknown, or of other columns, and formats of none.
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether ``fit`` has been called."""
+        return "_formats" in self.__dict__
+
+    def to_state(self) -> Mapping[str, Any]:
+        """Return what a file holds: the parameters, and what was learnt."""
+        return {
+            "parameters": self.get_params(deep=False),
+            "formats": self.__dict__.get("_formats"),
+        }
+
+    @classmethod
+    def from_state(cls, parameters: Mapping[str, Any], formats: ColumnFormats | None) -> Self:
+        """Return the reader of tables.
 
         Raises
         ------
         ValueError
-            If the check fails.
+            If ``types`` are none.
         """
-        names = self.feature_names_in_
-        expect(type(names) is np.ndarray and names.ndim == 1, "feature_names_in_ must be a vector")
-        n = len(names)
-        expect(all(isinstance(name, str) for name in names.tolist()), "columns must have names")
-        expect(len(set(names.tolist())) == n, "columns must have different names")
-        expect(self.n_features_in_ == n, f"n_features_in_ must be {n}")
-        expect(len(self.kinds_) == n == len(self.formats_), f"kinds_ must be of {n} columns")
-        expect(all(kind in get_args(Kind) for kind in self.kinds_), "kinds_ must be known")
-        expect(
-            all(written is None or isinstance(written, str) for written in self.formats_),
-            "formats_ must be text or None",
-        )
-        for kind, written in zip(self.kinds_, self.formats_, strict=True):
-            if kind == "number" and written is not None:
-                NumberFormat.parse(written)
-        if self.types is not None:
-            check_types(self.types)
+        made = cls(**parameters)
+        if made.types is not None:
+            check_types(made.types)
+        if made.missing is not None:
+            _each(str)(made, attrs.fields(ColumnFormats).names, tuple(made.missing))
+        if formats is not None:
+            require(isinstance(formats, ColumnFormats), "formats must be of columns")
+            made._formats = formats
+        return made
 
     def check_names(self, names: Iterable[str]) -> list[str]:
         """Return the names that were not in training.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -13,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._loaded import expect
+from vennforest._state import require, stored
 from vennforest._validation import InputError
 from vennforest.tables.columns import TableColumns, as_pandas
 
@@ -69,6 +71,76 @@ def table_pipeline(
     )
 
 
+@stored("column-encoders")
+@attrs.frozen(eq=False)
+class ColumnEncoders:
+    """How columns become numbers.
+
+    Attributes
+    ----------
+    encodings : dict of str to str
+        Of each column, in their order.
+    one_hot : OneHotEncoder or None
+        Of all categories together.
+    encoders : dict of str to object
+        skrub's, of the columns of text and dates.
+    outputs : dict of str to list of str
+        The names of what each column becomes.
+
+    Raises
+    ------
+    ValueError
+        If an encoder is missing, or there is no output.
+    """
+
+    encodings: dict[str, Encoding]
+    one_hot: OneHotEncoder | None
+    encoders: dict[str, Any]
+    outputs: dict[str, list[str]] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse outputs that come from no column, or that no encoder fills."""
+        require(all(isinstance(name, str) for name in self.encodings), "columns must have names")
+        known = get_args(Encoding)
+        require(all(how in known for how in self.encodings.values()), "encodings must be known")
+        encoded = [name for name, how in self.encodings.items() if how in ("text", "date")]
+        require(list(self.encoders) == encoded, "encoders must be of columns of text and dates")
+        categories = self.columns("category")
+        require((self.one_hot is None) == (not categories), "one_hot must be of the categories")
+        if self.one_hot is not None:
+            n = self.one_hot.n_features_in_
+            require(n == len(categories), "one_hot must be of the categories")
+        object.__setattr__(self, "outputs", self._outputs())
+        if not any(self.outputs.values()):
+            raise InputError("X must have a column with values, got empty ones only")
+
+    def columns(self, encoding: Encoding) -> list[str]:
+        """Return the names of the columns that become numbers so."""
+        return [name for name, how in self.encodings.items() if how == encoding]
+
+    def _outputs(self) -> dict[str, list[str]]:
+        """Return the names of what each column becomes, by column."""
+        names: dict[str, list[str]] = {name: [] for name in self.encodings}
+        if self.one_hot is not None:
+            categories = self.columns("category")
+            for name, kept, dropped in zip(
+                categories,
+                self.one_hot.categories_,
+                self.one_hot.drop_idx_
+                if self.one_hot.drop_idx_ is not None
+                else [None] * len(categories),
+                strict=True,
+            ):
+                names[name] = [f"{name}_{value}" for i, value in enumerate(kept) if i != dropped]
+        for name in self.encodings:
+            if self.encodings[name] == "number":
+                names[name] = [name]
+            elif name in self.encoders:
+                names[name] = [str(output) for output in self.encoders[name].all_outputs_]
+        return names
+
+
+@stored("table-encoder")
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turns the columns that `TableColumns` returns into numbers.
 
@@ -106,8 +178,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Their number.
     """
 
-    encodings_: dict[str, Encoding]
-    sources_: NDArray[Any]
+    _learnt: ColumnEncoders
 
     def __init__(self, *, cardinality_threshold: int = 40, random_state: Any = None) -> None:
         self.cardinality_threshold = cardinality_threshold
@@ -130,27 +201,49 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             If there are dates or text of many values, and skrub is not installed.
         """
         X = as_pandas(X)
-        self.feature_names_in_ = np.array([str(name) for name in X.columns], dtype=object)
-        self.n_features_in_ = len(self.feature_names_in_)
         filled = np.asarray(X.notna().any(axis=0))
-        self.encodings_ = {
+        encodings: dict[str, Encoding] = {
             str(name): self._encoding(X[name]) if filled[i] else "empty"
             for i, name in enumerate(X.columns)
         }
-        self.one_hot_ = self._one_hot(X)
-        self.encoders_ = {
-            name: self._encoder(X[name], encoding)
-            for name, encoding in self.encodings_.items()
-            if encoding in ("text", "date")
+        encoders = {
+            name: self._encoder(X[name], how)
+            for name, how in encodings.items()
+            if how in ("text", "date")
         }
-        names = self._output_names()
-        self._names = np.array([output for outputs in names.values() for output in outputs], object)
-        self.sources_ = np.repeat(
-            self.feature_names_in_, [len(names[name]) for name in self.feature_names_in_]
-        )
-        if not len(self.sources_):
-            raise InputError("X must have a column with values, got empty ones only")
+        self._learnt = ColumnEncoders(encodings, _one_hot(X, encodings), encoders)
         return self
+
+    @property
+    def encodings_(self) -> dict[str, Encoding]:
+        """How each column becomes numbers."""
+        return self._learnt.encodings
+
+    @property
+    def encoders_(self) -> dict[str, Any]:
+        """Of each column of text or dates skrub's encoder."""
+        return self._learnt.encoders
+
+    @property
+    def one_hot_(self) -> OneHotEncoder | None:
+        """The encoder of all categories together."""
+        return self._learnt.one_hot
+
+    @property
+    def sources_(self) -> NDArray[Any]:
+        """The column that each output comes from."""
+        outputs = self._learnt.outputs
+        return np.repeat(self.feature_names_in_, [len(names) for names in outputs.values()])
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """The names of the columns."""
+        return np.array(list(self._learnt.encodings), dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        return len(self._learnt.encodings)
 
     def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
         """Return the numbers, shape (m, n_outputs), in the order of the columns, as float32.
@@ -162,43 +255,44 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "sources_")
         X = as_pandas(X)
-        table = np.empty((len(X), len(self.sources_)), dtype=np.float32)
+        sources = self.sources_
+        table = np.empty((len(X), len(sources)), dtype=np.float32)
         if not len(X):
             return table
-        by_encoding = np.array([self.encodings_[name] for name in self.sources_], dtype=object)
-        plain = self._columns("number")
+        by_encoding = np.array([self.encodings_[name] for name in sources], dtype=object)
+        plain = self._learnt.columns("number")
         if plain:
             table[:, by_encoding == "number"] = X[plain].to_numpy(dtype=np.float32)
         if self.one_hot_ is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # categories not met before are none of them
-                table[:, by_encoding == "category"] = self.one_hot_.transform(_categories(X, self))
+                table[:, by_encoding == "category"] = self.one_hot_.transform(
+                    _categories(X, self._learnt.columns("category"))
+                )
         for name, encoder in self.encoders_.items():
             encoded = encoder.transform(_for_skrub(X[name]))
-            table[:, self.sources_ == name] = encoded.to_numpy(dtype=np.float32)
+            table[:, sources == name] = encoded.to_numpy(dtype=np.float32)
         return table
 
-    def check_loaded(self) -> None:
-        """Refuse outputs that come from no column, or that no encoder fills.
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether ``fit`` has been called."""
+        return "_learnt" in self.__dict__
 
-        Raises
-        ------
-        ValueError
-            If there are such.
-        """
-        names = self.feature_names_in_.tolist()
-        expect(list(self.encodings_) == names, "encodings_ must be of the columns, in their order")
-        known = get_args(Encoding)
-        expect(all(how in known for how in self.encodings_.values()), "encodings_ must be known")
-        encoded = [name for name, how in self.encodings_.items() if how in ("text", "date")]
-        expect(list(self.encoders_) == encoded, "encoders_ must be of columns of text and dates")
-        expect(
-            (self.one_hot_ is None) == ("category" not in self.encodings_.values()),
-            "one_hot_ must be of the categories",
-        )
-        outputs = self._output_names()
-        sources = [name for name in names for _ in outputs[name]]
-        expect(self.sources_.tolist() == sources, "sources_ must be those of the outputs")
+    def to_state(self) -> Mapping[str, Any]:
+        """Return what a file holds: the parameters, and what was learnt."""
+        return {
+            "parameters": self.get_params(deep=False),
+            "learnt": self.__dict__.get("_learnt"),
+        }
+
+    @classmethod
+    def from_state(cls, parameters: Mapping[str, Any], learnt: ColumnEncoders | None) -> Self:
+        """Return the encoder."""
+        made = cls(**parameters)
+        if learnt is not None:
+            require(isinstance(learnt, ColumnEncoders), "learnt must be encoders of columns")
+            made._learnt = learnt
+        return made
 
     def _encoding(self, column: pd.Series[Any]) -> Encoding:
         if column.dtype.kind == "f":
@@ -206,17 +300,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if column.dtype.kind == "M":
             return "date"
         return "category" if column.nunique() < self.cardinality_threshold else "text"
-
-    def _columns(self, encoding: Encoding) -> list[str]:
-        return [name for name, how in self.encodings_.items() if how == encoding]
-
-    def _one_hot(self, X: pd.DataFrame) -> OneHotEncoder | None:
-        if not self._columns("category"):
-            return None
-        encoder = OneHotEncoder(
-            drop="if_binary", dtype=np.float32, handle_unknown="ignore", sparse_output=False
-        )
-        return encoder.fit(_categories(X, self))
 
     def _encoder(self, column: pd.Series[Any], encoding: Encoding) -> Any:
         try:
@@ -233,31 +316,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             encoder.fit_transform(_for_skrub(column))
         return encoder
 
-    def _output_names(self) -> dict[str, list[str]]:
-        """Return the names of what each column becomes, by column."""
-        names: dict[str, list[str]] = {name: [] for name in self.feature_names_in_}
-        if self.one_hot_ is not None:
-            categories = self._columns("category")
-            for name, kept, dropped in zip(
-                categories,
-                self.one_hot_.categories_,
-                self.one_hot_.drop_idx_
-                if self.one_hot_.drop_idx_ is not None
-                else [None] * len(categories),
-                strict=True,
-            ):
-                names[name] = [f"{name}_{value}" for i, value in enumerate(kept) if i != dropped]
-        for name in self.feature_names_in_:
-            if self.encodings_[name] == "number":
-                names[name] = [name]
-            elif name in self.encoders_:
-                names[name] = [str(output) for output in self.encoders_[name].all_outputs_]
-        return names
-
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the outputs, shape (n_outputs,)."""
         check_is_fitted(self, "sources_")
-        return self._names
+        return np.array([name for names in self._learnt.outputs.values() for name in names], object)
 
     def __sklearn_tags__(self) -> Tags:
         """Take text and missing cells."""
@@ -267,11 +329,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _categories(X: pd.DataFrame, encoder: TableEncoder) -> NDArray[Any]:
+def _categories(X: pd.DataFrame, names: list[str]) -> NDArray[Any]:
     """Return the cells of the categories, NaN where missing, shape (m, number of them)."""
-    cells = X[encoder._columns("category")]
+    cells = X[names]
     values: NDArray[Any] = cells.to_numpy(dtype=object)
     return np.where(cells.isna().to_numpy(), np.nan, values)
+
+
+def _one_hot(X: pd.DataFrame, encodings: Mapping[str, Encoding]) -> OneHotEncoder | None:
+    names = [name for name, how in encodings.items() if how == "category"]
+    if not names:
+        return None
+    encoder = OneHotEncoder(
+        drop="if_binary", dtype=np.float32, handle_unknown="ignore", sparse_output=False
+    )
+    return encoder.fit(_categories(X, names))
 
 
 def _for_skrub(column: pd.Series[Any]) -> Any:

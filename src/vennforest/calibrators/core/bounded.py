@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray, check_option
+from vennforest.calibrators.core.formula import LOWEST, Term, Terms
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
 
@@ -72,7 +73,41 @@ class BoundedCalibrator(Calibrator):
         self._check_merge()
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        return merged(self, self.predict_multiprobability(scores), scores)
+        return merged(self, self._multiprobability(scores), scores)
+
+    def _multiprobability(self, scores: FloatArray) -> Multiprobability:
+        """Return the bounds for scores that are checked already."""
+        return self.predict_multiprobability(scores)
+
+    def _smooth(self, scores: FloatArray) -> FloatArray:
+        """Return the smooth estimates for scores that are checked already."""
+        return self.predict_smooth(scores)
+
+    def _formula(self, scores: Terms) -> Terms:
+        return self._formulas(scores)["p"]
+
+    def _formulas(self, scores: Terms) -> dict[str, Terms]:
+        """Return ``p0``, ``p1`` and ``p`` of two classes: a table, and what is smooth within it."""
+        start = self._starts() if len(scores) == 1 else None
+        if start is None:
+            raise ValueError(f"a formula must be of a calibrator that has one, got {self}")
+        rows = np.append(LOWEST, start)
+        bounds = self._multiprobability(rows)
+        columns = {"p0": bounds.p0, "p1": bounds.p1}
+        if self.merge != "smooth":
+            columns["p"] = self._predict_proba(rows)[:, 1]
+        found = scores[0].look_up(start, columns)
+        if self.merge == "smooth":
+            found["p"] = self._smooth_formula(scores[0]).clip(found["p0"], found["p1"])
+        return {name: (one,) for name, one in found.items()}
+
+    def _starts(self) -> FloatArray | None:
+        """Return where bounds for two classes may change, increasing; None if not known."""
+        return None
+
+    def _smooth_formula(self, x: Term) -> Term:
+        """Return the smooth estimate of the second of two classes."""
+        raise ValueError(f"a formula must be of a calibrator that has one, got {self}")
 
 
 def has_bounds(calibrator: Any) -> bool:
@@ -97,11 +132,6 @@ def leaves_out_groups(calibrator: Any) -> bool:
     return "groups" in signature(calibrator.predict_multiprobability).parameters
 
 
-def takes_joined(calibrator: Any) -> bool:
-    """Tell whether a calibrator gives bounds for objects that change calibration scores."""
-    return callable(getattr(calibrator, "predict_joined", None))
-
-
 def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> FloatArray:
     """Return the probabilities (m, k) that a calibrator makes of its bounds for scores.
 
@@ -111,5 +141,5 @@ def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> Flo
     if not isinstance(calibrator, BoundedCalibrator):
         p = np.clip(calibrator.predict_proba(scores), bounds.lower, bounds.upper)
         return scale_into_bounds(p, bounds.lower, bounds.upper)
-    smooth = calibrator.predict_smooth(scores) if calibrator.merge == "smooth" else None
+    smooth = calibrator._smooth(scores) if calibrator.merge == "smooth" else None
     return bounds.merge(calibrator.merge, smooth)

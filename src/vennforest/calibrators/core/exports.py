@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -40,7 +41,12 @@ class Exports(Protocol):
         ...
 
     def to_sql(
-        self, calibrator: Any, dialect: Dialect, table: str, score: str, steps: str | None
+        self,
+        calibrator: Any,
+        dialect: Dialect,
+        table: str,
+        score: str | Sequence[str],
+        steps: str | None,
     ) -> str:
         """Return `Calibrator.to_sql`."""
         ...

@@ -68,6 +68,9 @@ class Fitted:
         The row of each example that reached ``_fit``, -1 for one of weight zero; None: its own.
     grid : ScoreGrid or None
         The grid that new scores are put on.
+    reversed_at : float or None
+        New scores s, on the grid if there is one, are replaced by ``reversed_at - s``, where high
+        ones mean that the second class is less likely.
     """
 
     classes: NDArray[Any] = attrs.field(validator=labels)
@@ -78,8 +81,16 @@ class Fitted:
         default=None, validator=attrs.validators.optional(attrs.validators.instance_of(ScoreGrid))
     )
 
+    reversed_at: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(number())
+    )
+
     def __attrs_post_init__(self) -> None:
         """Refuse parts of other classes or of other examples."""
+        require(
+            self.reversed_at is None or len(self.classes) == 2,
+            "reversed_at must be None with more than two classes",
+        )
         self.learnt.check_classes(len(self.classes))
         n, known, row_of = self.n_given, self.learnt.n_examples, self.row_of
         if row_of is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -20,9 +21,16 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
-from vennforest.calibrators.core.examples import JoinedScores, LeftOut, joined_scores, left_out_rows
+from vennforest.calibrators.core.direction import (
+    HigherIs,
+    direction_of,
+    reversed_at,
+    reversed_counts,
+)
+from vennforest.calibrators.core.examples import LeftOut, left_out_rows
 from vennforest.calibrators.core.exports import CalibrationTable, Dialect, exports
 from vennforest.calibrators.core.fitted import Fitted, Learnt
+from vennforest.calibrators.core.formula import Terms
 from vennforest.counts import ScoreCounts
 
 
@@ -55,6 +63,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         *,
         sample_weight: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        higher_is: HigherIs = "likelier",
     ) -> Self:
         """Learn the map from scores to probabilities.
 
@@ -69,6 +78,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Non-negative; a weight of 2 is the observation twice, of 0 its absence.
         classes : array-like of shape (k,), optional
             Every class, when some may be missing from ``y``.
+        higher_is : {"likelier", "safer", "auto"}, default="likelier"
+            What a higher score says of the second of two classes. ``"safer"``: that it is less
+            likely, as of credit scores; then all scores are reversed, here and in predictions.
+            ``"auto"``: what these examples show.
 
         Returns
         -------
@@ -77,7 +90,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If scores are NaN or infinite, shapes do not fit, or there are fewer than two classes.
+            If scores are NaN or infinite, shapes do not fit, there are fewer than two classes, or
+            the examples leave the direction in doubt.
         """
         scores = check_scores(scores)
         check_consistent_length(scores, y)
@@ -97,8 +111,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             row_of = np.where(kept, np.cumsum(kept) - 1, -1)
             scores, codes, weight = scores[kept], codes[kept], weight[kept]
             weight = check_weights(weight, len(weight))
+        at = direction_of(scores, codes, weight, len(labels), higher_is)
+        scores = scores if at is None else at - scores
         learnt = self._fit(scores, codes, weight, len(labels))
-        self._fitted = Fitted(labels, learnt, n_given, row_of)
+        self._fitted = Fitted(labels, learnt, n_given, row_of, reversed_at=at)
         return self
 
     def _fit_checked(
@@ -113,7 +129,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self._fitted = Fitted(np.arange(k), self._fit(scores, codes, weight, k))
         return self
 
-    def fit_counts(self, counts: ScoreCounts) -> Self:
+    def fit_counts(self, counts: ScoreCounts, *, higher_is: HigherIs = "likelier") -> Self:
         """Learn the map from counts of the classes at scores, as from the examples themselves.
 
         Counts of parts of a data set add up, wherever the parts are. The fit is that of ``fit``
@@ -125,6 +141,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Of two classes, or of more: one against the rest for calibrators that fit a map to
             each class, else with score vectors (``vectors=True``). Counts on a grid put new
             scores on that grid.
+        higher_is : {"likelier", "safer", "auto"}, default="likelier"
+            As of ``fit``.
 
         Returns
         -------
@@ -144,7 +162,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             )
         if not len(counts):
             raise ValueError("counts must hold at least one example, got none")
-        self._fitted = Fitted(counts.classes, self._fit_counts(counts), grid=counts.grid)
+        at = reversed_at(counts, higher_is)
+        learnt = self._fit_counts(counts if at is None else reversed_counts(counts, at))
+        self._fitted = Fitted(counts.classes, learnt, grid=counts.grid, reversed_at=at)
         return self
 
     def _fit_counts(self, counts: ScoreCounts) -> Learnt:
@@ -169,6 +189,35 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n, k) for scores (n,) (two classes) or (n, k)."""
+
+    def _formula(self, scores: Terms) -> Terms:
+        """Return the probabilities as formulas of scores: what every export is written from.
+
+        Parameters
+        ----------
+        scores : tuple of Term
+            The score of the second class (two classes), or one a class.
+
+        Returns
+        -------
+        tuple of Term
+            The probability of the second class (two classes), or one a class.
+
+        Raises
+        ------
+        ValueError
+            If it has none.
+        """
+        raise ValueError(f"a formula must be of a calibrator that has one, got {self}")
+
+    def _formulas(self, scores: Terms) -> dict[str, Terms]:
+        """Return the formulas of ``p``, and of ``p0`` and ``p1`` where there are bounds."""
+        return {"p": self._formula(scores)}
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        """Whether scores must be probabilities."""
+        return getattr(self, "on_", "logits") == "probabilities"
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -275,8 +324,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         str
-            A document of the schema in ``docs/calibrator-json.md``: what was learnt, and for two
-            classes the table of ``to_table`` and a sigmoid, for programs that only apply it.
+            A document of the schema in ``docs/calibrator-json.md``: what was learnt, and its
+            formulas and tables, for programs that only apply it.
             Single calibration examples are not in it, as after ``fit_counts``.
 
         Raises
@@ -324,10 +373,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         dialect: Dialect = "duckdb",
         *,
         table: str = "scores",
-        score: str = "score",
+        score: str | Sequence[str] = "score",
         steps: str | None = None,
     ) -> str:
-        """Return a query that adds the answers for two classes to the columns of a table.
+        """Return a query that adds the answers to the columns of a table.
 
         Parameters
         ----------
@@ -336,8 +385,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         table : str, default="scores"
             What stands after FROM, as the system wants it: a name, or such as
             ``read_parquet('scores.parquet')``.
-        score : str, default="score"
-            The name of the column of scores of the second class.
+        score : str or sequence of str, default="score"
+            The name of the column of scores of the second class; of more than two classes the
+            names of their columns, in sorted order of the labels.
         steps : str, optional
             A table that holds what ``to_table`` gives, for large ones; None: it is written into
             the query.
@@ -346,16 +396,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         -------
         str
             A SELECT of all columns and ``p0``, ``p1`` (with bounds) and ``p``, which are NULL
-            where the score is NULL, NaN, infinite, or refused by ``predict_proba``. Rows come in
-            no order.
+            where the score is NULL, NaN, infinite, or refused by ``predict_proba``; of more than
+            two classes ``p_`` and the label, for each. Rows come in no order.
 
         Raises
         ------
         NotFittedError
             Before ``fit``.
         ValueError
-            If the dialect is none of these, there are more than two classes, or the calibrator
-            holds a function of the user's.
+            If the dialect is none of these, bounds are of more than two classes, or the
+            calibrator holds a function of the user's.
 
         Notes
         -----
@@ -385,8 +435,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if "_fitted" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
         if (grid := self._fitted.grid) is None:
-            return _columns(check_scores(scores), len(self.classes_), self._keeps_columns)
-        return grid(_columns(check_scores(scores), len(self.classes_), False))
+            checked = _columns(check_scores(scores), len(self.classes_), self._keeps_columns)
+        else:
+            checked = grid(_columns(check_scores(scores), len(self.classes_), False))
+        at = self._fitted.reversed_at
+        return checked if at is None else at - checked
 
     def _left_out(
         self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
@@ -412,23 +465,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 "left_out must be None after fit_counts, which knows no single examples"
             )
         return left_out_rows(left_out, groups, m, self._n_given, self._row_of)
-
-    def _check_joined(
-        self, scores: ArrayLike, offsets: ArrayLike, rows: ArrayLike, changed: ArrayLike
-    ) -> JoinedScores:
-        """Return what ``predict_joined`` is given as plain arrays, examples as ``_fit`` knows them.
-
-        Raises
-        ------
-        ValueError
-            If shapes do not fit, a score is not finite, or an example does not exist.
-        """
-        check_is_fitted(self, "classes_")
-        if self._from_counts:
-            raise ValueError("rows must be empty after fit_counts, which knows no single examples")
-        return joined_scores(
-            scores, offsets, rows, changed, len(self.classes_), self._n_given, self._row_of
-        )
 
     def __sklearn_tags__(self) -> Tags:
         """Describe to scikit-learn an estimator whose input is one column of scores."""

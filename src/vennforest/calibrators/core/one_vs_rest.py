@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from typing import Any, ClassVar, Protocol
 
 import attrs
@@ -13,7 +14,9 @@ from vennforest._blocks import blocks
 from vennforest._state import require, stored
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.fitted import Learnt, as_tuple
+from vennforest.calibrators.core.formula import Term, Terms, summed
 from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.counts import ScoreCounts
 
 Column = tuple[FloatArray, FloatArray, FloatArray | None]
@@ -32,6 +35,10 @@ class BinaryMap(Protocol):
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,)."""
+        ...
+
+    def formula(self, x: Term) -> Term:
+        """Return the probability as a formula of the score."""
         ...
 
 
@@ -104,6 +111,10 @@ class OneVsRestCalibrator(Calibrator):
         """Fit the map of each column: scores, labels and weights."""
         return Maps([self._fit_map(*column) for column in columns])
 
+    def _formula(self, scores: Terms) -> Terms:
+        p = tuple(one.formula(x) for one, x in zip(self._learnt.maps, scores, strict=True))
+        return p if len(p) == 1 else normalised_formula(p, scores)
+
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         if scores.ndim == 1:
             p = self._learnt.maps[0](scores)
@@ -112,6 +123,19 @@ class OneVsRestCalibrator(Calibrator):
             [one(np.ascontiguousarray(scores[:, j])) for j, one in enumerate(self._learnt.maps)]
         )
         return normalise(p, scores)
+
+
+def normalised_formula(p: Terms, raw: Terms) -> Terms:
+    """Return the formulas of `normalise`."""
+    whole, fallback = summed(p), summed(raw)
+    least = reduce(Term.min, raw)
+    shares = []
+    for one, score in zip(p, raw, strict=True):
+        equal = 1 / len(p)
+        usable = fallback.unless_above(0.0, equal, score / fallback)
+        unusable = least.unless_above(-SMALLEST, equal, usable)
+        shares.append(whole.unless_above(0.0, unusable, one / whole))
+    return tuple(shares)
 
 
 def normalise(p: FloatArray, raw: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from vennforest._state import number, require, stored
 from vennforest._validation import FloatArray
+from vennforest.calibrators.core.formula import Term
 
 NEAREST, FARTHEST = float(np.finfo(np.float64).eps), 0.01
 """Bounds of the distance between 0 or 1 and the place where log-odds are cut off."""
@@ -103,6 +104,11 @@ class Interior:
         """Return scores (n,) clipped into the interval."""
         clipped: FloatArray = np.clip(scores, self.low, self.high)
         return clipped
+
+    def log_odds_formula(self, x: Term) -> Term:
+        """Return the formula of ``log_odds``."""
+        clipped = x.clip(self.low, self.high)
+        return clipped.log() - (1.0 - clipped).log()
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return ``log(s / (1 - s))``, (n,), of the clipped scores."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from vennforest._state import number, stored
 from vennforest._validation import FloatArray, check_option
+from vennforest.calibrators.core.formula import Term
 from vennforest.calibrators.core.logistic import LARGEST_SLOPE, Standard, fit_logistic, logistic
 from vennforest.calibrators.core.one_vs_rest import Column, Maps, OneVsRestCalibrator
 from vennforest.calibrators.core.probabilities import ANY_SCORES, Interior, check_unit_interval
@@ -53,6 +54,11 @@ class BetaMap:
         check_unit_interval(scores, WAY_OUT)
         s = self.interior.clip(scores)
         return logistic(self.a * np.log(s) - self.b * np.log1p(-s) + self.c)[0]
+
+    def formula(self, x: Term) -> Term:
+        """Return the probability as a formula of the score."""
+        s = x.clip(self.interior.low, self.interior.high)
+        return (self.a * s.log() - self.b * (1.0 - s).log() + self.c).logistic()
 
 
 def fit_beta(
@@ -198,6 +204,10 @@ class BetaCalibration(OneVsRestCalibrator):
         check_option(self.parameters, Parameters, "parameters")
         check_option(self.targets, Targets, "targets")
         return super()._fit_columns(columns)
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        return True
 
     @property
     def a_(self) -> FloatArray:

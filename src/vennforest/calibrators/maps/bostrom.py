@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import attrs
 import numpy as np
 
 from vennforest._state import number, stored
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.fitted import Learnt
+from vennforest.calibrators.core.formula import Term, Terms, summed
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.logistic import logistic
 from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
@@ -113,6 +116,34 @@ class BostromScaling(Calibrator):
         """B."""
         B: int = self._learnt.B
         return B
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        return True
+
+    def _formula(self, scores: Terms) -> Terms:
+        if len(scores) == 1:
+            x = scores[0].without_underflow(1e-290)
+            other = 1.0 - x
+            largest = x.max(other)
+            q = self._raised(largest)
+            return (x.unless_above(other, x * q, 1.0 - (1.0 - largest) * q),)
+        whole = summed(scores)
+        p = tuple(one / whole for one in scores)
+        q = self._raised(reduce(Term.max, p))
+        raised: list[Term] = []
+        before: Term | None = None  # the largest of the classes before, which win where equal
+        for j, one in enumerate(p):
+            others = reduce(Term.max, p[j + 1 :], one)
+            wins = 1.0 - (1.0 - one) * q
+            first = wins if before is None else one.unless_above(before, one * q, wins)
+            raised.append(others.unless_above(one, first, one * q))
+            before = one if before is None else before.max(one)
+        return tuple(raised)
+
+    def _raised(self, largest: Term) -> Term:
+        """Return 1 - r."""
+        return 1.0 - (float(self.A_) * largest - float(self.B_)).logistic()
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         p, winner = _vectors(scores)

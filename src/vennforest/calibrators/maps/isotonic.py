@@ -11,6 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from vennforest._state import array, check_increasing, require, stored
 from vennforest._validation import FloatArray, check_option
+from vennforest.calibrators.core.formula import Term, after
 from vennforest.calibrators.core.one_vs_rest import BinaryMap, Column, Maps, OneVsRestCalibrator
 
 Between = Literal["step", "nearest", "linear"]
@@ -33,6 +34,10 @@ class StepMap:
         """Return probabilities (n,) for scores (n,)."""
         p: FloatArray = self.values[np.searchsorted(self.ends, scores, side="left")]
         return p
+
+    def formula(self, x: Term) -> Term:
+        """Return the probability as a formula of the score."""
+        return x.look_up(after(self.ends), {"p": self.values})["p"]
 
 
 @stored("linear-map")
@@ -61,6 +66,24 @@ class LinearMap:
             p = self.values[right - 1] * (1 - share) + self.values[right] * share
         inside: FloatArray = np.clip(p, self.values[right - 1], self.values[right])
         return inside
+
+    def formula(self, x: Term) -> Term:
+        """Return the probability as a formula of the score."""
+        knots, values = self.knots, self.values
+        with np.errstate(over="ignore"):
+            width = np.minimum(np.diff(knots), np.finfo(np.float64).max)
+        line = x.look_up(
+            knots,
+            {
+                "knot": np.concatenate([knots[:1], knots]),
+                "width": np.concatenate([[1.0], width, [1.0]]),
+                "low": np.concatenate([values[:1], values]),
+                "high": np.append(values, values[-1:]),
+            },
+        )
+        share = ((x.clip(knots[0], knots[-1]) - line["knot"]) / line["width"]).clip(0.0, 1.0)
+        inside = line["low"] * (1.0 - share) + line["high"] * share
+        return inside.clip(line["low"], line["high"])
 
 
 def _check_steps(places: FloatArray, name: str, n: int, values: FloatArray) -> None:

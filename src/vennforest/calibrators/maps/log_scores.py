@@ -11,6 +11,7 @@ from attrs.validators import instance_of, optional
 
 from vennforest._state import array, number, require, stored
 from vennforest._validation import FloatArray, InputError, IntArray, check_option
+from vennforest.calibrators.core.formula import Terms, summed
 from vennforest.calibrators.core.logistic import LARGEST_SLOPE
 from vennforest.calibrators.core.probabilities import (
     Interior,
@@ -24,10 +25,6 @@ On = Literal["auto", "probabilities", "logits"]
 """What the scores are."""
 
 WAY_OUT = ' with on="probabilities" (on="logits" takes any)'
-
-
-LEAST_DRAWN = 1e-200
-"""Smallest share of a class that is added to a probability, so that its logarithm is finite."""
 
 
 def check_not_negative(value: object, name: str, zero: bool = True) -> float:
@@ -124,6 +121,12 @@ class ToProbabilities:
         check_unit_interval(scores, WAY_OUT)
         return scores
 
+    def formula(self, scores: Terms) -> Terms:
+        """Return the probabilities as formulas of the scores."""
+        if self.temperature is not None:
+            return self.temperature._formula(scores)
+        return scores if len(scores) == 1 else tuple(one / summed(scores) for one in scores)
+
 
 @stored("shrinkage")
 @attrs.frozen(eq=False)
@@ -151,9 +154,10 @@ class Shrinkage:
         """Refuse shares that do not sum to 1, and a strength under which a logarithm is of 0."""
         require(len(self.shares) >= 2, "shares must be of two classes or more")
         require(abs(self.shares.sum() - 1) < 1e-9, "shares must sum to 1")
+        drawn = self.c * self.shares / (1 + self.c)
         require(
-            self.c == 0 or self.c * self.shares.min() >= LEAST_DRAWN,
-            f"shrinkage must be 0 or at least {LEAST_DRAWN / self.shares.min():.0e}, got {self.c}",
+            self.c == 0 or drawn.min() > 0,
+            f"shrinkage must be 0 or so large that it can be told from 0, got {self.c}",
         )
 
     @classmethod
@@ -175,6 +179,14 @@ class Shrinkage:
             return logs
         drawn: FloatArray = np.log((p + self.c * self.shares) * (p.shape[1] / (1 + self.c)))
         return drawn
+
+    def log_formulas(self, p: Terms) -> Terms:
+        """Return the formulas of the logarithms, without the constant, of each class."""
+        p = (1.0 - p[0], p[0]) if len(p) == 1 else p
+        if self.c == 0:
+            return tuple(one.clip(self.interior.low, self.interior.high).log() for one in p)
+        drawn = zip(p, (self.c * self.shares).tolist(), strict=True)
+        return tuple(((one + share) / (1 + self.c)).log() for one, share in drawn)
 
     def log_odds(self, p: FloatArray) -> FloatArray:
         """Return the log-odds (n,) of probabilities (n,) of the second class."""

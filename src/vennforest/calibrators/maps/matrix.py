@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import attrs
@@ -11,6 +12,7 @@ from attrs.validators import instance_of
 from vennforest._state import require, stored
 from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators.core.fitted import Learnt
+from vennforest.calibrators.core.formula import Term, Terms, softmax, summed
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.label_counts import count_labels
 from vennforest.calibrators.core.multinomial import (
@@ -162,6 +164,21 @@ class MatrixScaling(Calibrator):
         """B."""
         intercepts: FloatArray = self._learnt.softmax.intercepts.copy()
         return intercepts
+
+    def _formula(self, scores: Terms) -> Terms:
+        found: MatrixMap = self._learnt
+        k = len(self.classes_)
+        p = found.to_probabilities.formula(scores)
+        logs = tuple(one + math.log(k) for one in found.shrinkage.log_formulas(p))
+        W, b = found.softmax.slopes, found.softmax.intercepts.tolist()
+
+        def logit(slopes: FloatArray, intercept: float) -> Term:
+            products = zip(slopes.tolist(), logs, strict=True)
+            return summed(slope * log for slope, log in products) + intercept
+
+        if k == 2:
+            return (logit(W[:, 1] - W[:, 0], b[1] - b[0]).logistic(),)
+        return softmax([logit(W[:, j], b[j]) for j in range(k)])
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         found: MatrixMap = self._learnt

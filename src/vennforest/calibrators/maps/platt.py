@@ -12,6 +12,7 @@ from attrs.validators import instance_of, optional
 from vennforest._blocks import in_blocks
 from vennforest._state import number, stored
 from vennforest._validation import FloatArray, check_option
+from vennforest.calibrators.core.formula import Term
 from vennforest.calibrators.core.logistic import Standard, fit_logistic, logistic
 from vennforest.calibrators.core.one_vs_rest import Column, Maps, OneVsRestCalibrator
 from vennforest.calibrators.core.probabilities import Interior, check_unit_interval
@@ -24,6 +25,9 @@ On = Literal["score", "logit"]
 
 MANY, FEW = 2048, 256
 """From so many scores on, so many stretches of them tell where to begin."""
+
+TOO_SMALL = 1e-290
+"""Scores this small beside the unit of the scale count as 0 in formulas."""
 
 WAY_OUT = ' with on="logit" (on="score" takes any)'
 
@@ -64,6 +68,14 @@ class PlattMap:
             check_unit_interval(scores, WAY_OUT)
             scores = self.interior.log_odds(scores)
         return logistic(self.slope * self.standard(scores) + self.intercept)[0]
+
+    def formula(self, x: Term) -> Term:
+        """Return the probability as a formula of the score."""
+        if self.interior is not None:
+            x = self.interior.log_odds_formula(x)
+        scale = self.standard
+        z = x.without_underflow(scale.unit * TOO_SMALL) / scale.unit - scale.centre
+        return (self.slope * (z / scale.spread) + self.intercept).logistic()
 
     @property
     def A(self) -> float:  # noqa: N802
@@ -239,6 +251,10 @@ class PlattScaling(OneVsRestCalibrator):
         check_option(self.targets, Targets, "targets")
         check_option(self.on, On, "on")
         return super()._fit_columns(columns)
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        return self._learnt.maps[0].interior is not None
 
     @property
     def A_(self) -> FloatArray:  # noqa: N802

@@ -12,6 +12,7 @@ import numpy as np
 from vennforest._state import stored
 from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.calibrators.core.fitted import Learnt
+from vennforest.calibrators.core.formula import Terms
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.label_counts import count_labels
 from vennforest.calibrators.core.one_vs_rest import Column, Maps, OneVsRestCalibrator, against_rest
@@ -84,6 +85,9 @@ class LogOddsCalibrator(OneVsRestCalibrator):
         """What the calibration scores were taken for."""
         found: LogOddsMaps = self._learnt
         return found.to_probabilities.on
+
+    def _formula(self, scores: Terms) -> Terms:
+        return super()._formula(self._learnt.to_probabilities.formula(scores))
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         return super()._predict_proba(self._learnt.to_probabilities(scores))

@@ -9,6 +9,7 @@ import numpy as np
 
 from vennforest._state import array, check_increasing, number, require, stored
 from vennforest._validation import FloatArray
+from vennforest.calibrators.core.formula import Term
 from vennforest.calibrators.core.logistic import LARGEST_SLOPE, logistic
 from vennforest.calibrators.core.penalised import Counts, PenalisedFit, Prior, fit_penalised
 from vennforest.calibrators.maps.log_scores import Shrinkage
@@ -52,6 +53,24 @@ class SlopeMap:
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,) in [0, 1]."""
         return logistic(self.logits(self.shrinkage.log_odds(scores)))[0]
+
+    def formula(self, x: Term) -> Term:
+        """Return the probability as a formula of the score."""
+        first, second = self.shrinkage.log_formulas((x,))
+        z = second - first
+        knots, slopes = self.knots.tolist(), self.slopes.tolist()
+        at: list[float] = self.logits(self.knots).tolist()
+
+        def line(k: int) -> Term:
+            rise: Term = slopes[k] * (z - knots[k])
+            return at[k] + rise
+
+        f = line(len(knots) - 1)
+        for k in range(len(knots) - 2, -1, -1):
+            bend = (slopes[k + 1] - slopes[k]) / (knots[k + 1] - knots[k]) / 2
+            t = z - knots[k]
+            f = z.unless_above(knots[k + 1], line(k) + bend * t * t, f)
+        return z.unless_above(knots[0], line(0), f).logistic()
 
     def logits(self, z: FloatArray) -> FloatArray:
         """Return f (n,) of log-odds (n,)."""

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from vennforest._state import number, stored
 from vennforest._validation import FloatArray, IntArray, check_option
 from vennforest.calibrators.core.fitted import Learnt
+from vennforest.calibrators.core.formula import Terms, softmax
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.calibrators.core.probabilities import (
@@ -131,6 +132,17 @@ class TemperatureScaling(Calibrator):
         """T."""
         with np.errstate(over="ignore", under="ignore"):
             return float(2 * np.float64(self._learnt.unit) / self._learnt.beta)
+
+    def _formula(self, scores: Terms) -> Terms:
+        found: Temperature = self._learnt
+        if len(scores) == 1:
+            (x,) = scores
+            z = x if found.interior is None else found.interior.log_odds_formula(x)
+            # Half of the logit is what is scaled, see the class.
+            return ((z / (2 * found.unit) * found.beta).logistic(),)
+        if found.interior is not None:
+            scores = tuple(one.max(found.interior.low).log() for one in scores)
+        return softmax([one / (2 * found.unit) * found.beta for one in scores])
 
     @np.errstate(under="ignore", over="ignore")
     def _predict_proba(self, scores: FloatArray) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vennforest._state import stored
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.fitted import Nothing
+from vennforest.calibrators.core.formula import Terms, summed
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
 
@@ -33,6 +34,13 @@ class Uncalibrated(Calibrator):
     ) -> Nothing:
         check_probabilities(scores, WAY_OUT)
         return Nothing()
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        return True
+
+    def _formula(self, scores: Terms) -> Terms:
+        return scores if len(scores) == 1 else tuple(one / summed(scores) for one in scores)
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
         return check_probabilities(scores, WAY_OUT)

@@ -17,6 +17,7 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.bounded import BoundedCalibrator
 from vennforest.calibrators.core.examples import LeftOut
 from vennforest.calibrators.core.fitted import Learnt
+from vennforest.calibrators.core.formula import Term
 from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.calibrators.venn.taxonomies import resolve
 from vennforest.calibrators.venn.taxonomy import Taxonomy
@@ -249,7 +250,9 @@ class Venn(BoundedCalibrator):
             ``left_out`` does not hold m numbers from -1 to n - 1, or ``groups`` n labels.
         """
         new = self._check_new(scores)
-        absent = self._left_out(left_out, groups, len(new))
+        return self._multiprobability(new, self._left_out(left_out, groups, len(new)))
+
+    def _multiprobability(self, new: FloatArray, absent: LeftOut | None = None) -> Multiprobability:
         category = self.taxonomy_(new)
         lower, upper = (one[category] for one in self._learnt.bounds)
         if absent is not None:
@@ -285,67 +288,6 @@ class Venn(BoundedCalibrator):
         counts = np.where(pairs[at] == wanted, without[at], self.counts_[category[affected]])
         return affected, counts
 
-    def predict_joined(
-        self, scores: ArrayLike, offsets: ArrayLike, rows: ArrayLike, changed: ArrayLike
-    ) -> Multiprobability:
-        """Return bounds for objects that change scores of calibration examples.
-
-        For each label y that an object might have, p_y are the frequencies of the labels in the
-        object's category, among the n calibration examples with the scores they then have and
-        the object itself. The bounds of a class are the least and the largest of its k values.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m, k) for two classes, else (m, k, k)
-            The score, or a column of scores a class, of each object with each label.
-        offsets : array-like of int of shape (m * k + 1,)
-            Where the changed examples of each object and label begin, all labels of one object
-            side by side.
-        rows : array-like of int of shape (n_changed,)
-            Numbers of calibration examples as given to ``fit``, each once an object and label.
-        changed : array-like of shape (n_changed,) for two classes, else (n_changed, k)
-            Their scores then. The categories stay as they were fitted.
-
-        Returns
-        -------
-        Multiprobability
-            Bounds of shape (m, k), in [0, 1].
-
-        Raises
-        ------
-        NotFittedError
-            Before ``fit``.
-        ValueError
-            If shapes do not fit, a score is not finite, or an example does not exist.
-        """
-        joined = self._check_joined(scores, offsets, rows, changed)
-        m, k = joined.scores.shape[:2]
-        category = self.taxonomy_(joined.scores.reshape(m * k, *joined.scores.shape[2:]))
-        # The last row is read for categories that no calibration example is in (number -1).
-        known = np.vstack([self.counts_, np.zeros(k)])
-        counts = known[category].ravel()
-        cell = self._cell[joined.rows]
-        item = np.repeat(np.arange(m * k), np.diff(joined.offsets))
-        weight = np.ones(len(cell)) if self._weight is None else self._weight[joined.rows]
-        before = category[item] == cell // k
-        after = np.zeros(len(cell), bool)
-        if len(cell):
-            after = category[item] == self.taxonomy_(joined.changed)
-        gone, place = before & ~after, item * k + cell % k
-        taken = np.bincount(place, np.where(gone, weight, 0.0), m * k * k)
-        left = counts - taken
-        if self._weight is not None:
-            # Taking weights off a sum loses the digits of what is small beside them.
-            for one in np.flatnonzero(left < taken):
-                stays = self._cell == category[one // k] * k + one % k
-                stays[joined.rows[gone & (place == one)]] = False
-                left[one] = self._weight[stays].sum()
-        come = np.bincount(place, np.where(after & ~before, weight, 0.0), m * k * k)
-        p: FloatArray = (left + come).astype(np.float64).reshape(m, k, k)
-        p[:, np.arange(k), np.arange(k)] += 1
-        p /= p.sum(axis=2, keepdims=True)
-        return Multiprobability(p.min(axis=1), p.max(axis=1), self.classes_)
-
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
         """Return the smooth estimates that ``merge="smooth"`` clips into the bounds.
 
@@ -364,11 +306,21 @@ class Venn(BoundedCalibrator):
         ValueError
             If ``merge`` was not ``"smooth"`` at ``fit``.
         """
-        new = self._check_new(scores)
+        return self._smooth(self._check_new(scores))
+
+    def _smooth(self, scores: FloatArray) -> FloatArray:
         smoother: VennAbers | None = self._learnt.smoother
         if smoother is None:
             raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
-        return smoother.predict_smooth(new)
+        return smoother._smooth(scores)
+
+    def _starts(self) -> FloatArray | None:
+        return self.taxonomy_.starts()
+
+    def _smooth_formula(self, x: Term) -> Term:
+        found: Categories = self._learnt
+        assert found.smoother is not None
+        return found.smoother._smooth_formula(x)
 
 
 def _bounds(counts: FloatArray) -> tuple[FloatArray, FloatArray]:

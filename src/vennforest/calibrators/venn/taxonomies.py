@@ -33,6 +33,7 @@ from vennforest._state import (
     stored,
 )
 from vennforest._validation import FloatArray, IntArray, check_count
+from vennforest.calibrators.core.formula import after
 from vennforest.calibrators.venn.cells import CellTree, cell_of, check_tree, cut_cells
 from vennforest.calibrators.venn.taxonomy import (
     Taxonomy,
@@ -74,6 +75,10 @@ class LabelTaxonomy(Taxonomy):
         """Return the predicted class of each score, shape (n,)."""
         return predicted_class(scores, self.boundary)
 
+    def starts(self) -> FloatArray:
+        """Return the scores of two classes at which the category may change."""
+        return self._starts_around(float(self.boundary))
+
 
 class _SplitLabel(Taxonomy):
     """The predicted label, split in two by a threshold."""
@@ -103,6 +108,10 @@ class _SplitLabel(Taxonomy):
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return twice the predicted class, plus 1 where the measure exceeds the threshold."""
         return 2 * predicted_class(scores) + (self._measure(scores) > self.threshold)
+
+    def starts(self) -> FloatArray:
+        """Return the scores of two classes at which the category may change."""
+        return self._starts_around(0.5)
 
     @abstractmethod
     def _measure(self, scores: FloatArray) -> FloatArray:
@@ -247,6 +256,10 @@ class ConfidenceBins(Taxonomy):
                 within[here] = np.searchsorted(edges, confidence[here])
         return self.bins * label + within
 
+    def starts(self) -> FloatArray:
+        """Return the scores of two classes at which the category may change."""
+        return self._starts_around(0.5)
+
 
 @stored("nearest-taxonomy")
 class NeighbourCells(Taxonomy):
@@ -305,6 +318,10 @@ class NeighbourCells(Taxonomy):
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return the cell of each score, shape (n,)."""
         return cell_of(self._tree, scores[:, None] if scores.ndim == 1 else scores)
+
+    def starts(self) -> FloatArray:
+        """Return the scores of two classes at which the category may change."""
+        return np.sort(after(self._cut_at[self._cell < 0]))  # those of nodes that are not leaves
 
 
 @stored("callable-taxonomy")

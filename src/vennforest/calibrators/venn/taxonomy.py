@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from vennforest._state import check_number, require
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.core.formula import LOWEST, first_where
 
 
 class Taxonomy(BaseEstimator, ABC):
@@ -82,6 +83,28 @@ class Taxonomy(BaseEstimator, ABC):
     @abstractmethod
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return the category of each score, shape (n,); -1 is a category never met in ``fit``."""
+
+    def starts(self) -> FloatArray | None:
+        """Return the scores of two classes at which the category may change, increasing.
+
+        None where that is not known, as of a user's own taxonomy.
+        """
+        return None
+
+    def _starts_around(self, middle: float) -> FloatArray:
+        """Return them for categories that come in order below, and in order above the middle."""
+        first = float(np.nextafter(middle, np.inf))
+        low, high = self._changes(LOWEST, middle), self._changes(first, -LOWEST)
+        return np.unique(np.concatenate([low, [first], high]))
+
+    def _changes(self, low: float, high: float) -> FloatArray:
+        """Return where categories, which come in order from low to high, change."""
+        first, last = self(np.array([low, high]))
+        codes = np.arange(min(first, last), max(first, last))
+        rising = first <= last
+        return first_where(
+            lambda s: self(s) > codes if rising else self(s) <= codes, low, high, len(codes)
+        )
 
 
 def predicted_class(scores: FloatArray, boundary: float = 0.5) -> IntArray:

@@ -15,9 +15,10 @@ from vennforest._state import require, stored
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.confidence import ConfidenceIntervals, ScoreConfidence, intervals_of
 from vennforest.calibrators.core.bounded import BoundedCalibrator
+from vennforest.calibrators.core.examples import LeftOut
 from vennforest.calibrators.core.fitted import Learnt, as_tuple
+from vennforest.calibrators.core.formula import Term, after
 from vennforest.calibrators.core.one_vs_rest import normalised_bounds
-from vennforest.calibrators.venn_abers.joined import read_joined
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
 from vennforest.calibrators.venn_abers.step_table import StepTable
 from vennforest.calibrators.venn_abers.sums import MOST_WEIGHT, check_total
@@ -220,7 +221,9 @@ class VennAbers(BoundedCalibrator):
             ``left_out`` does not hold m numbers from -1 to n - 1, or ``groups`` n labels.
         """
         new = self._check_new(scores)
-        absent = self._left_out(left_out, groups, len(new))
+        return self._multiprobability(new, self._left_out(left_out, groups, len(new)))
+
+    def _multiprobability(self, new: FloatArray, absent: LeftOut | None = None) -> Multiprobability:
         sides = np.empty((2, len(self.classes_), len(new)))
         if new.ndim == 1:
             self.tables_[0].read(new, absent, out=sides[:, 1])
@@ -243,65 +246,6 @@ class VennAbers(BoundedCalibrator):
             clipped = np.clip(smooth.read(scores[block]), p0[block], p1[block])
             p[block, 0], p[block, 1] = 1 - clipped, clipped
         return p
-
-    def predict_joined(
-        self, scores: ArrayLike, offsets: ArrayLike, rows: ArrayLike, changed: ArrayLike
-    ) -> Multiprobability:
-        """Return bounds for objects that change scores of calibration examples.
-
-        For each label y that an object might have, p_y is the isotonic fit to the n calibration
-        pairs with the scores they then have, plus the object's own pair, read at its score. The
-        bounds of a class are the least and the largest of its k values.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m, k) for two classes, else (m, k, k)
-            The score, or a column of scores a class, of each object with each label.
-        offsets : array-like of int of shape (m * k + 1,)
-            Where the changed examples of each object and label begin, all labels of one object
-            side by side.
-        rows : array-like of int of shape (n_changed,)
-            Numbers of calibration examples as given to ``fit``, each once an object and label.
-        changed : array-like of shape (n_changed,) for two classes, else (n_changed, k)
-            Their scores then.
-
-        Returns
-        -------
-        Multiprobability
-            Bounds of shape (m, k), in [0, 1].
-
-        Raises
-        ------
-        NotFittedError
-            Before ``fit``.
-        ValueError
-            If shapes do not fit, a score is not finite, or an example does not exist.
-        """
-        joined = self._check_joined(scores, offsets, rows, changed)
-        m, k = joined.scores.shape[:2]
-        labels = np.tile(np.arange(k), m)
-        if k == 2:
-            ones = labels.astype(np.int8)
-            fits = read_joined(self.tables_[0], joined.scores.ravel(), ones, *joined[1:])
-            fits = fits.reshape(m, 2)
-            upper, lower = fits.max(axis=1), fits.min(axis=1)
-            return Multiprobability(
-                np.column_stack([1 - upper, lower]),
-                np.column_stack([1 - lower, upper]),
-                self.classes_,
-            )
-        p = np.empty((m, k, k))
-        for j, table in enumerate(self.tables_):
-            p[:, :, j] = read_joined(
-                table,
-                np.ascontiguousarray(joined.scores[:, :, j]).ravel(),
-                (labels == j).astype(np.int8),
-                joined.offsets,
-                joined.rows,
-                np.ascontiguousarray(joined.changed[:, j]),
-            ).reshape(m, k)
-        lower, upper = normalised_bounds(p.min(axis=1), p.max(axis=1))
-        return Multiprobability(lower, upper, self.classes_)
 
     def predict_confidence(self, scores: ArrayLike, level: float = 0.95) -> ConfidenceIntervals:
         """Return confidence intervals for the share of every class among objects with new scores.
@@ -361,10 +305,21 @@ class VennAbers(BoundedCalibrator):
         ValueError
             If ``merge`` was not ``"smooth"`` at ``fit``.
         """
-        new = self._check_new(scores)
+        return self._smooth(self._check_new(scores))
+
+    def _smooth(self, scores: FloatArray) -> FloatArray:
         if self.smooth_ is None:
             raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
-        return self.smooth_.predict(new)
+        return self.smooth_.predict(scores)
+
+    def _starts(self) -> FloatArray:
+        table = self.tables_[0]
+        # p0 depends on how many calibration scores are <= s, p1 on how many are < s.
+        return np.unique(np.concatenate([table.zeros.ends, after(table.ones.ends)]))
+
+    def _smooth_formula(self, x: Term) -> Term:
+        assert self.smooth_ is not None
+        return self.smooth_.formula(x)
 
 
 def _table_of(x: FloatArray, counts: CountArray) -> StepTable:

@@ -13,6 +13,7 @@ from vennforest._blocks import in_blocks
 from vennforest._state import require, stored
 from vennforest._validation import FloatArray
 from vennforest.calibrators.core.fitted import as_tuple
+from vennforest.calibrators.core.formula import Term
 from vennforest.calibrators.core.label_counts import FARTHEST, FINEST
 from vennforest.calibrators.core.one_vs_rest import normalise
 from vennforest.calibrators.maps.platt import PlattMap, fit_platt_to_counts
@@ -49,6 +50,11 @@ class SmoothEstimate:
         for j, one in enumerate(self.maps):
             each[j] = _read_map(one, scores[:, j])
         return normalise(each.T, scores)
+
+    def formula(self, x: Term) -> Term:
+        """Return the formula of the estimate of the second of two classes."""
+        one = self.maps[0]
+        return one.formula(x if one.interior is None else x.clip(0.0, 1.0))
 
     def read(self, scores: FloatArray) -> FloatArray:
         """Return the estimate (n,) of the second of two classes for scores (n,)."""

@@ -1,0 +1,358 @@
+"""The kinds of bagged ensembles, registered: which examples are out of bag for which member.
+
+Nothing else in the package lists types of forests. `register_forest` adds a kind, also one of
+another package: then the classifier calibrates it out of bag, and model files hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import attrs
+import numpy as np
+from sklearn.ensemble import BaggingClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import check_random_state
+
+from vennforest._state import check_labels, require, store_type, stored
+from vennforest._validation import CodeArray, FloatArray, IntArray, check_option
+from vennforest.forest.answers import Answers, BaggingAnswers, ForestAnswers, MemberAnswers
+from vennforest.forest.membership import Membership, samples_of
+from vennforest.forest.packed import FORESTS, Rows, Votes
+from vennforest.forest.verification import Bag, BagsError, verify_bag
+
+MEMBERS_CHECKED = 60
+"""Most members whose bags are verified. Where a tenth of the bags is wrong, none of 60 members
+drawn at random has one of these in .9 ** 60 = .2% of fits at most."""
+
+
+def is_tree_bag(ensemble: Any, number: int, drawn: IntArray) -> Bag | None:
+    """Return the bag of a member that is a tree with class frequencies in its leaves, else None."""
+    member = ensemble.estimators_[number]
+    if not isinstance(member, DecisionTreeClassifier):
+        return None
+    return Bag(member, drawn, None, ensemble, np.asarray(ensemble.classes_))
+
+
+@attrs.frozen(eq=False)
+class ForestKind:
+    """A kind of bagged ensemble: a classifier with ``estimators_`` that leave examples out of bag.
+
+    The members are trained on class numbers, places in the ensemble's ``classes_``, as those of
+    scikit-learn's ensembles are.
+
+    Attributes
+    ----------
+    name : str
+        Short; the one under which model files refer to ``ensemble_type``.
+    fits : callable
+        ``(estimator) -> bool``: whether an estimator is of this kind.
+    bagged : callable
+        ``(estimator) -> bool``: whether members of such an estimator will leave examples out.
+    samples : callable
+        ``(fitted ensemble, n) -> iterable`` of the indices in [0, n) of the examples in each
+        member's bag, repeated as often as they were drawn.
+    answers : callable
+        ``(fitted ensemble, votes, n_jobs) -> Answers``. Without it members are asked one by one.
+    bag : callable
+        ``(fitted ensemble, member number, indices) -> Bag``: a tree and its bag, whose leaves are
+        filled again and compared; None for a member that is no such tree.
+    verify : callable or None
+        ``(fitted ensemble, member number, indices) -> bool``: whether members for which ``bag``
+        returns None were trained on these examples. None: such ensembles are refused.
+    joins : bool
+        Whether new objects can join the leaves of its trees (``subforest="joined"``): bags of
+        draws with replacement, leaves that hold class frequencies.
+    ensemble_type : type or None
+        The class of such an ensemble, where model files are to hold it: made again from its
+        parameters and from what ``fit`` left in ``attributes``.
+    attributes : tuple of str
+        Names of attributes of numbers, text, arrays and scikit-learn estimators.
+    check : callable
+        ``(fitted ensemble) -> None``: raises a ValueError for one that ``fit`` could not have left.
+
+    Examples
+    --------
+    A forest of another package, whose trees are scikit-learn's and whose bags are in ``bags_``::
+
+        register_forest(
+            ForestKind(
+                "their-forest",
+                fits=lambda estimator: isinstance(estimator, TheirForest),
+                samples=lambda forest, n: forest.bags_,
+                ensemble_type=TheirForest,
+                attributes=("classes_", "n_features_in_", "estimators_", "bags_"),
+            )
+        )
+    """
+
+    name: str = attrs.field(validator=attrs.validators.instance_of(str))
+    fits: Callable[[Any], bool]
+    samples: Callable[[Any, int], Iterable[IntArray]]
+    bagged: Callable[[Any], bool] = lambda estimator: True
+    answers: Callable[[Any, Votes, int | None], Answers] = MemberAnswers
+    bag: Callable[[Any, int, IntArray], Bag | None] = is_tree_bag
+    verify: Callable[[Any, int, IntArray], bool] | None = None
+    joins: bool = False
+    ensemble_type: type | None = None
+    attributes: tuple[str, ...] = ()
+    check: Callable[[Any], None] = lambda ensemble: None
+
+    def state_of(self, ensemble: Any) -> Mapping[str, Any]:
+        """Return the parameters of an ensemble, and what ``fit`` left: None before it."""
+        fitted = {n: getattr(ensemble, n) for n in self.attributes if hasattr(ensemble, n)}
+        return {"parameters": ensemble.get_params(deep=False), "fitted": fitted or None}
+
+    def from_state(self, parameters: dict[str, Any], fitted: dict[str, Any] | None) -> Any:
+        """Return the ensemble that has this state, checked.
+
+        Raises
+        ------
+        ValueError
+            If ``fit`` could not have left it.
+        """
+        assert self.ensemble_type is not None
+        ensemble = self.ensemble_type(**parameters)
+        if fitted is not None:
+            require(set(fitted) <= set(self.attributes), "there must be no other attributes")
+            vars(ensemble).update(fitted)
+            check_labels(ensemble.classes_)
+            require(len(ensemble.estimators_), "there must be a member")
+            self.check(ensemble)
+        return ensemble
+
+
+_KINDS: list[ForestKind] = []
+
+
+def register_forest(kind: ForestKind) -> ForestKind:
+    """Make a kind of bagged ensemble known; of those that fit an estimator the latest counts.
+
+    Raises
+    ------
+    ValueError
+        If another kind has its name.
+    """
+    if any(kind.name == other.name for other in _KINDS):
+        raise ValueError(f"name must be new, got {kind.name!r}")
+    if kind.ensemble_type is not None:
+        store_type(kind.name, kind.ensemble_type, kind.state_of, kind.from_state)
+    _KINDS.insert(0, kind)
+    return kind
+
+
+def forest_kinds() -> list[ForestKind]:
+    """Return the kinds that are registered, the latest first."""
+    return list(_KINDS)
+
+
+def kind_of(ensemble: Any) -> ForestKind | None:
+    """Return the kind of an ensemble, None where it is of none of these."""
+    return next((kind for kind in _KINDS if kind.fits(ensemble)), None)
+
+
+@stored("members")
+@attrs.frozen(eq=False, slots=False)
+class Members:
+    """A fitted bagged ensemble whose members are asked for scores.
+
+    Attributes
+    ----------
+    ensemble : classifier
+        Fitted, of a registered kind.
+    votes : {"soft", "hard"}
+        The mean of the members' class distributions, or the share of their votes.
+    n_jobs : int or None
+        Threads.
+    """
+
+    ensemble: Any = attrs.field()
+    votes: Votes = attrs.field(default="soft")
+    n_jobs: int | None = attrs.field(default=None)
+
+    def __attrs_post_init__(self) -> None:
+        check_option(self.votes, Votes, "votes")
+        sound = self.n_jobs is None or (isinstance(self.n_jobs, int | np.integer) and self.n_jobs)
+        require(sound, "n_jobs must be an integer other than 0, or None")
+        require(kind_of(self.ensemble) is not None, "ensemble must be of a registered kind")
+        members = getattr(self.ensemble, "estimators_", None)
+        require(members is not None and len(members), "ensemble must have members")
+
+    @cached_property
+    def answers(self) -> Answers:
+        """What the members answer."""
+        kind = kind_of(self.ensemble)
+        assert kind is not None
+        return kind.answers(self.ensemble, self.votes, self.n_jobs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "answers"}
+
+
+def read_bags(
+    ensemble: Any,
+    rows: Any,
+    codes: CodeArray,
+    weight: FloatArray | None,
+    groups: IntArray | None,
+    verify: bool = True,
+) -> Membership:
+    """Return who is out of bag for which member of a fitted ensemble, verified.
+
+    Parameters
+    ----------
+    ensemble : fitted ensemble
+    rows : ndarray or CSR array of shape (n, d)
+        What it was trained on, as its members see it.
+    codes : ndarray of shape (n,)
+        Class numbers.
+    weight : ndarray of shape (n,) or None
+        Weights given to its ``fit``.
+    groups : ndarray of shape (n,) or None
+        Group numbers: a member saw an example if it saw anyone of its group.
+    verify : bool
+        Whether to verify.
+
+    Raises
+    ------
+    BagsError
+        If the bags are not known, or not those that the members were trained on.
+    """
+    kind = kind_of(ensemble)
+    assert kind is not None
+    n, n_members = len(codes), len(ensemble.estimators_)
+    checked = _checked(ensemble, n_members) if verify else set()
+    claimed: dict[int, IntArray] = {}
+
+    def samples() -> Iterator[IntArray]:
+        for number, drawn in enumerate(kind.samples(ensemble, n)):
+            if number in checked:
+                claimed[number] = drawn
+            yield drawn
+
+    try:
+        membership = Membership.from_samples(samples(), n, n_members, groups)
+    except (AttributeError, NotImplementedError, ValueError) as error:
+        raise BagsError(
+            f"estimator must tell which examples its members were trained on, and "
+            f'{type(ensemble).__name__} does not ({error}): use calibrate_on="cv"'
+        ) from error
+    seen = _as_trees_see(rows) if claimed else rows
+    for number, drawn in claimed.items():
+        bag = kind.bag(ensemble, number, drawn)
+        if bag is not None:
+            verify_bag(bag, seen, codes, weight)
+        elif kind.verify is None or not kind.verify(ensemble, number, drawn):
+            raise BagsError(
+                "estimator must be an ensemble whose bags can be verified, got "
+                f"{type(ensemble).__name__} over members that are not trees: "
+                'use calibrate_on="cv"'
+            )
+    return membership
+
+
+def _checked(ensemble: Any, n_members: int) -> set[int]:
+    """Return the members whose bags are verified: all, or a draw from the ensemble's own seed.
+
+    The seed is the first member's, which the ensemble drew from its ``random_state``: one
+    ``random_state`` gives one decision, and no draw of anything else moves.
+    """
+    if n_members <= MEMBERS_CHECKED:
+        return set(range(n_members))
+    own = getattr(ensemble.estimators_[0], "random_state", None)
+    seed = int(own) if isinstance(own, int | np.integer) and own >= 0 else 0
+    drawn = np.random.default_rng(seed).permutation(n_members)[:MEMBERS_CHECKED]
+    return set(drawn.tolist())
+
+
+def _as_trees_see(rows: Any) -> Any:
+    """Return checked rows as float32, dense or CSR."""
+    table = rows.table if isinstance(rows, Rows) else rows
+    return table.astype(np.float32, copy=False)
+
+
+def _from(package: str, *names: str) -> Callable[[Any], bool]:
+    """Return what tells whether an estimator is of a class of a package, without importing it."""
+
+    def fits(estimator: Any) -> bool:
+        return any(
+            base.__name__ in names and base.__module__.split(".")[0] == package
+            for base in type(estimator).__mro__
+        )
+
+    return fits
+
+
+def _leaves_out(bagging: Any) -> bool:
+    return bool(bagging.bootstrap) or bagging.max_samples not in (None, 1.0)
+
+
+def _member_of_bagging(bagging: Any, number: int, drawn: IntArray) -> Bag | None:
+    """Return the tree at the end of a member and the examples that reach it.
+
+    A step that samples before the tree leaves some of the member's bag out.
+    """
+    tree = bagging.estimators_[number]
+    while hasattr(tree, "steps"):
+        for _, step in tree.steps[:-1]:
+            if not hasattr(step, "sample_indices_"):
+                return None
+            drawn = np.asarray(drawn)[step.sample_indices_]
+        tree = tree.steps[-1][1]
+    if not isinstance(tree, DecisionTreeClassifier):
+        return None
+    columns = np.asarray(bagging.estimators_features_[number])
+    return Bag(tree, np.asarray(drawn), columns, tree, np.asarray(tree.classes_))
+
+
+def _draws_itself(bagging: Any, number: int, drawn: IntArray) -> bool:
+    """Tell whether a bagging ensemble draws its bags by code that is known to draw these."""
+    return type(bagging).__module__.split(".")[0] in ("sklearn", "imblearn")
+
+
+def _balanced_samples(forest: Any, n: int) -> Iterator[IntArray]:
+    """Yield the bags of imbalanced-learn's balanced forest: what its samplers drew, drawn again."""
+    for tree, sampler in zip(forest.estimators_, forest.samplers_, strict=True):
+        chosen = np.asarray(sampler.sample_indices_)
+        if forest.bootstrap:
+            size = forest.max_samples
+            wanted = n if size is None else size if size >= 1 and size != 1.0 else round(n * size)
+            again = check_random_state(tree.random_state).randint(
+                0, len(chosen), min(int(max(wanted, 1)), len(chosen))
+            )
+            chosen = chosen[again]
+        yield chosen
+
+
+register_forest(
+    ForestKind(
+        "bagging",
+        fits=lambda ensemble: isinstance(ensemble, BaggingClassifier),
+        bagged=_leaves_out,
+        samples=samples_of,
+        answers=BaggingAnswers,
+        bag=_member_of_bagging,
+        verify=_draws_itself,
+    )
+)
+register_forest(
+    ForestKind(
+        "forest",
+        fits=lambda ensemble: isinstance(ensemble, FORESTS),
+        bagged=lambda forest: bool(forest.bootstrap),
+        samples=samples_of,
+        answers=ForestAnswers,
+        joins=True,
+    )
+)
+register_forest(
+    ForestKind(
+        "balanced-forest",
+        fits=_from("imblearn", "BalancedRandomForestClassifier"),
+        samples=_balanced_samples,
+        answers=ForestAnswers,
+    )
+)

@@ -1,0 +1,316 @@
+"""Out of bag with the new object in the bags: every example is treated as the object is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import attrs
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from vennforest._state import array, number, require, stored
+from vennforest._validation import FloatArray, IntArray
+from vennforest.forest import BagsError, LeafIndex, Members, Membership, kind_of
+from vennforest.forest.answers import ForestAnswers
+from vennforest.joined import join_kernels
+from vennforest.joined.bags import Bags
+from vennforest.joined.block import JoinedBlock, Result
+from vennforest.sources.base import SampledScores, TrainingData
+from vennforest.sources.draws import HashArray, hash_rows
+from vennforest.sources.out_of_bag import OWN_SCORERS, OwnScorer
+from vennforest.sources.pipelines import last_step
+from vennforest.sources.small_ensembles import EnsembleScorer, typical
+
+UNITS = (math.lcm(*range(1, 31)), math.lcm(*range(1, 29)))
+"""Answers of trees are whole multiples of one part in 2.3e12, or in 8e10 with many trees.
+
+So those of leaves with up to 30 (28) observations are exact, and so are their sums: scores that are
+equal as fractions are equal, from whichever leaves they come.
+"""
+
+OBJECTS = 128
+"""New objects that one thread takes at once."""
+
+ROOM = 1 << 18
+"""Changed scores that are held at once, at least those of one object."""
+
+
+@dataclass(frozen=True)
+class JoinedDraw:
+    """One draw of how often each tree's bag holds each of the new objects.
+
+    Nothing is computed before it is asked for, block by block: all that changes would not fit
+    into memory.
+    """
+
+    scorer: JoinedScorer
+    rows: Any
+    hashes: HashArray
+    number: int
+
+    def scores(self) -> FloatArray:
+        """Return the scores of the objects, (m,) or (m, k).
+
+        Where weights of classes decide how often an object is drawn, so do the tentative labels:
+        then it is the mean over these.
+        """
+        means = self.map(lambda block: block.scores.mean(axis=1), alone=True)
+        return np.concatenate(means)
+
+    def map(self, function: Callable[[JoinedBlock], Result], alone: bool = False) -> list[Result]:
+        """Return what a function says of each block of new objects, in their order.
+
+        ``alone``: the blocks hold the scores of the objects and nothing that they change.
+        """
+        starts = range(0, len(self.hashes), OBJECTS)
+        work = joblib.delayed(self._map_part)
+        n_jobs = min(joblib.effective_n_jobs(self.scorer.answers.n_jobs), len(starts))
+        if n_jobs <= 1:
+            parts = [self._map_part(function, start, alone) for start in starts]
+        else:
+            parts = joblib.Parallel(n_jobs=n_jobs, require="sharedmem")(
+                work(function, start, alone) for start in starts
+            )
+        return [result for part in parts for result in part]
+
+    def _map_part(
+        self, function: Callable[[JoinedBlock], Result], start: int, alone: bool
+    ) -> list[Result]:
+        part = slice(start, start + OBJECTS)
+        rows = type(self.rows)(self.rows.table[part])
+        blocks = self.scorer.blocks(rows, self.hashes[part], self.number, alone)
+        return [function(block) for block in blocks]
+
+
+MOST_DRAWS = 10_000
+"""Draws that a model read from a file may ask for."""
+
+
+@stored("joined-scorer")
+@attrs.frozen(eq=False, slots=False)
+class JoinedScorer(EnsembleScorer):
+    """Scores new objects that are in the bags of some trees, as every calibration example is.
+
+    Attributes
+    ----------
+    transformer : Pipeline or None
+        What comes before the forest.
+    members : Members
+        The forest.
+    index : LeafIndex
+    thresholds : ndarray of shape (1, n) or (k, n), uint64
+        2**64 times the probability that a bag holds an object at most 0, 1, ... times; for all
+        labels, or for each.
+    units : ndarray of shape (n_trees, k)
+        What an object of each label weighs in a tree's leaf, for each time that it was drawn.
+    n_calibration : int
+    n_draws, seed : int
+    """
+
+    index: LeafIndex = attrs.field(validator=attrs.validators.instance_of(LeafIndex))
+    thresholds: NDArray[np.uint64] = attrs.field(validator=array(None, None, kinds="u"))
+    units: FloatArray = attrs.field(validator=array(None, None, low=0))
+    n_calibration: int = attrs.field(validator=number(1, 2**31 - 1, integer=True))
+    n_draws: int = attrs.field(validator=number(1, MOST_DRAWS, integer=True))
+    seed: int = attrs.field(validator=number(0, 2**32, integer=True))
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        require(isinstance(self.answers, ForestAnswers), "members must be of a forest")
+        forest, index, n = self.members.ensemble, self.index, self.n_calibration
+        trees = [tree.tree_ for tree in forest.estimators_]
+        nodes, k = sum(tree.node_count for tree in trees), len(forest.classes_)
+        require(len(index.totals) == nodes, f"index must be of {nodes} nodes")
+        seen = np.bincount(index.examples, minlength=n)
+        require(len(seen) == n, f"index must be of {n} examples")
+        require(seen.min() > 0, "index must leave a tree to every example")
+        thresholds = self.thresholds
+        require(len(thresholds) in (1, k), f"thresholds must be of {k} labels")
+        require(thresholds.dtype == np.uint64, "thresholds must be of type uint64")
+        require(thresholds.shape[1], "thresholds must have one or more columns")
+        require((thresholds[:, 1:] >= thresholds[:, :-1]).all(), "thresholds must not decrease")
+        require(self.units.shape == (len(trees), k), f"units must be of {len(trees)} trees")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        return {name: value for name, value in self.__dict__.items() if name[0] != "_"}
+
+    @property
+    def answers(self) -> ForestAnswers:
+        """The trees."""
+        return cast("ForestAnswers", self.members.answers)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of calibration examples."""
+        return self.n_calibration
+
+    @cached_property
+    def _unit(self) -> float:
+        trees = self.answers.n_trees
+        return float(UNITS[0] if UNITS[0] * trees < 2**53 else UNITS[1])
+
+    @cached_property
+    def _table(self) -> FloatArray:
+        """What each distribution answers, (n_distinct, c), in units."""
+        packed = self.answers.packed
+        n, k = packed.distributions.shape
+        table = np.empty((n, 1 if k == 2 else k))
+        join_kernels.tabulate(packed.distributions, self._hard, self._unit, table)
+        return table
+
+    @property
+    def _hard(self) -> bool:
+        return bool(self.answers.votes == "hard")
+
+    @cached_property
+    def _sums(self) -> tuple[FloatArray, FloatArray]:
+        """Sums of out-of-bag answers (n, c) of the calibration examples, and their number (n,)."""
+        table, n = self._table, self.n_calibration
+        sums, counts = np.zeros((n, table.shape[1])), np.zeros(n)
+        join_kernels.sum_answers(
+            self.answers.packed.nodes,
+            table,
+            self.index.begins,
+            self.index.examples,
+            sums,
+            counts,
+        )
+        return sums, counts
+
+    partial = True
+    """Its draws are scores by some of the trees."""
+
+    @cached_property
+    def _typical(self) -> Membership:
+        examples = self.index.examples
+        free = np.zeros((self.answers.n_trees, self.n_calibration), np.bool_)
+        nodes = np.searchsorted(self.index.begins, np.arange(len(examples)), "right") - 1
+        sizes = [tree.tree_.node_count for tree in self.answers.forest.estimators_]
+        free[np.searchsorted(np.cumsum(sizes), nodes, "right"), examples] = True
+        return Membership.from_dense(free[:, typical(self.n_calibration)])
+
+    def calibration_scores(self) -> FloatArray:
+        """Return the out-of-bag scores of the calibration examples, (n,) or (n, k)."""
+        sums, counts = self._sums
+        scores: FloatArray = sums / (counts * self._unit)[:, None]
+        return scores[:, 0].copy() if scores.shape[1] == 1 else scores
+
+    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
+        """Yield the scores of the rows of X; every sample has the same weight."""
+        rows = self._rows(X)
+        hashes = hash_rows(self.answers.table(rows))
+        for draw in range(self.n_draws):
+            joined = JoinedDraw(self, rows, hashes, draw)
+            yield SampledScores(joined.scores(), None, 1, joined)
+
+    def blocks(
+        self, rows: Any, hashes: HashArray, draw: int, alone: bool = False
+    ) -> Iterator[JoinedBlock]:
+        """Yield the rows, all together or in pieces, with what their joining changes."""
+        packed, index, table = self.answers.packed, self.index, self._table
+        leaves = packed.leaves(rows, n_jobs=1)
+        m, k, c = len(leaves), len(packed.classes_), table.shape[1]
+        sums, counts = self._sums
+        capacity = 0 if alone else max(ROOM, k * self.n_calibration)
+        slots = np.full(self.n_calibration, -1, np.int64)
+        start = 0
+        while start < m:
+            scores, offsets = np.empty((m * k, c)), np.empty(m * k + 1, np.int64)
+            examples, changed = np.empty(capacity, np.int32), np.empty((capacity, c))
+            stop = join_kernels.join(
+                leaves,
+                hashes,
+                np.uint64(self.seed),
+                draw,
+                self.thresholds,
+                self.units,
+                packed.nodes,
+                packed.distributions,
+                table,
+                index.totals,
+                index.begins,
+                index.examples,
+                sums,
+                counts,
+                self._hard,
+                self._unit,
+                alone,
+                start,
+                slots,
+                scores,
+                offsets,
+                examples,
+                changed,
+            )
+            used = offsets[stop * k]
+            own = scores[start * k : stop * k].reshape(stop - start, k, c)
+            yield JoinedBlock(
+                own[:, :, 0].copy() if c == 1 else own,
+                offsets[start * k : stop * k + 1],
+                examples[:used].copy(),
+                changed[:used, 0].copy() if c == 1 else changed[:used].copy(),
+            )
+            start = stop
+
+
+def check_joins(estimator: Any, data: TrainingData) -> None:
+    """Refuse what new objects cannot join.
+
+    Raises
+    ------
+    ValueError
+        If the estimator is not a forest of scikit-learn, or has values in its leaves that are no
+        class frequencies, or there are groups.
+    """
+    last, way_out = last_step(estimator), 'use subforest="exchangeable"'
+    kind = kind_of(last)
+    if kind is None or not kind.joins:
+        raise ValueError(
+            'estimator must be a random forest or extra trees for subforest="joined", since the '
+            f"new object joins the leaves of their trees, got {type(last).__name__}: {way_out}"
+        )
+    if last.monotonic_cst is not None:
+        raise ValueError(
+            'estimator must have no monotonic_cst for subforest="joined", since the leaves of such '
+            f"trees do not hold class frequencies, got {last.monotonic_cst!r}: {way_out}"
+        )
+    if data.groups is not None:
+        raise ValueError(
+            'groups must be None for subforest="joined", since the new object joins the bags '
+            f"alone, got an array: {way_out}"
+        )
+
+
+def joined_scorer(
+    transformer: Any,
+    members: Members,
+    data: TrainingData,
+    rows: Any,
+    membership: Membership,
+    kept: IntArray,
+    n_draws: int,
+    seed: int,
+) -> JoinedScorer:
+    """Return the scorer of a forest fitted to data, whose calibration examples are ``kept``."""
+    answers = cast("ForestAnswers", members.answers)
+    bags = Bags.read(answers.forest, data)
+    numbers = np.full(len(data), -1, np.intp)
+    numbers[kept] = np.arange(len(kept))
+    try:
+        index = LeafIndex.build(
+            answers.packed, rows, data.codes, bags.weights(), membership, numbers, answers.n_jobs
+        )
+    except ValueError as error:
+        raise BagsError(str(error)) from error
+    return JoinedScorer(
+        transformer, members, index, bags.thresholds(), bags.units, len(kept), n_draws, seed
+    )
+
+
+OWN_SCORERS["joined"] = OwnScorer(check_joins, joined_scorer)

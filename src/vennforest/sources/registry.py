@@ -1,0 +1,202 @@
+"""The registry of sources: the names that ``calibrate_on`` may have, and what each of them means.
+
+The classifier, ``choose``, the help of the command line, reports and the docs' tables read it;
+nothing else lists the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import attrs
+
+from vennforest._state import require
+from vennforest._validation import InputError
+from vennforest.forest.packed import Votes
+from vennforest.sources.base import Source, TrainingData
+from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
+from vennforest.sources.out_of_bag import OutOfBag, Subforest
+from vennforest.sources.splitters import is_plain
+
+AUTO = "auto"
+"""The name by which `vennforest.sources.choice.choose` chooses."""
+
+
+class SourceSettings(NamedTuple):
+    """What a named source is made from: parameters of `CalibratedClassifier` of the same names.
+
+    ``stratify`` is False where the calibrator gives bounds, which stratified splits would make
+    inexact.
+    """
+
+    subforest: Subforest
+    votes: Votes
+    n_draws: int | Literal["all"]
+    holdout_size: float | int
+    cv: Any
+    ensemble: bool
+    stratify: bool
+
+
+def _accept(estimator: Any, data: TrainingData, cv: Any) -> None:
+    """Refuse nothing."""
+
+
+@attrs.frozen(eq=False)
+class NamedSource:
+    """A source that goes by a name.
+
+    Attributes
+    ----------
+    name : str
+        The value of ``calibrate_on`` in `CalibratedClassifier` and on the command line.
+    make : callable
+        ``(SourceSettings) -> Source``.
+    trains : bool
+        Whether it trains models, which rules a ``FrozenEstimator`` out.
+    description : str
+        Where the scores come from, in half a line: "out of bag".
+    several : bool
+        Whether it trains several models, which can be fitted at once.
+    check : callable
+        ``(estimator, data, cv) -> None``: raises a ValueError for what the source cannot calibrate,
+        or would ignore.
+    offered : bool
+        Whether ``calibrate_on`` may name it; False for what only ``"auto"`` chooses.
+    """
+
+    name: str
+    make: Callable[[SourceSettings], Source]
+    trains: bool
+    description: str
+    several: bool = False
+    check: Callable[[Any, TrainingData, Any], None] = _accept
+    offered: bool = True
+
+
+_SOURCES: dict[str, NamedSource] = {}
+
+
+def register_source(
+    name: str,
+    make: Callable[[SourceSettings], Source],
+    *,
+    trains: bool = True,
+    description: str,
+    several: bool = False,
+    check: Callable[[Any, TrainingData, Any], None] = _accept,
+    offered: bool = True,
+) -> NamedSource:
+    """Give a source a name, under which the classifier and the command line know it.
+
+    Parameters
+    ----------
+    name, make, trains, description, several, check, offered
+        See `NamedSource`.
+
+    Raises
+    ------
+    ValueError
+        If another source has the name.
+    """
+    require(name not in _SOURCES and name != AUTO, f"name must be new, got {name!r}")
+    _SOURCES[name] = NamedSource(name, make, trains, description, several, check, offered)
+    return _SOURCES[name]
+
+
+def named_sources() -> dict[str, NamedSource]:
+    """Return every source that has a name, in the order in which help lists them."""
+    return dict(_SOURCES)
+
+
+def source_names() -> list[str]:
+    """Return the values of ``calibrate_on`` that are names."""
+    return [AUTO, *(name for name, source in _SOURCES.items() if source.offered)]
+
+
+def check_source(wanted: object, name: str = "calibrate_on") -> None:
+    """Refuse what is neither the name of a source nor an object with a method ``folds``.
+
+    Raises
+    ------
+    InputError
+        A ``ValueError``.
+    """
+    if isinstance(wanted, type) and callable(getattr(wanted, "folds", None)):
+        own = wanted.__name__
+        raise InputError(f"{name} must be an instance of a source, got {own}: use {own}()")
+    if callable(getattr(wanted, "folds", None)):
+        return
+    if not isinstance(wanted, str) or wanted not in source_names():
+        raise InputError(f"{name} must be one of {source_names()}, got {wanted!r}")
+
+
+def make_source(name: str, settings: SourceSettings) -> Source:
+    """Return the source of a name with the settings of a classifier."""
+    return _SOURCES[name].make(settings)
+
+
+def _keeps_plain(name: str) -> Callable[[Any, TrainingData, Any], None]:
+    """Return what refuses a splitter that knows more of the rows than a source that ignores it."""
+
+    def check(estimator: Any, data: TrainingData, cv: Any) -> None:
+        if not is_plain(cv):
+            raise ValueError(
+                f"cv must be left out with calibrate_on={name!r}, which does not split by it, "
+                f'got {type(cv).__name__}: use calibrate_on="cv"'
+            )
+
+    return check
+
+
+def _without_groups(estimator: Any, data: TrainingData, cv: Any) -> None:
+    if data.groups is not None:
+        raise ValueError(
+            'groups must be left out with calibrate_on="training", which keeps no example apart, '
+            'got some: use calibrate_on="cv"'
+        )
+
+
+def _folds(settings: SourceSettings, share_trees: bool) -> Folds:
+    return Folds(
+        settings.cv, settings.ensemble, stratify=settings.stratify, share_trees=share_trees
+    )
+
+
+register_source(
+    "oob",
+    lambda given: OutOfBag(given.subforest, given.votes, given.n_draws),
+    trains=False,
+    description="out of bag",
+    check=_keeps_plain("oob"),
+)
+register_source(
+    "holdout",
+    lambda given: Holdout(given.holdout_size, stratify=given.stratify),
+    description="on a part held out from training",
+    check=_keeps_plain("holdout"),
+)
+register_source(
+    "cv", lambda given: _folds(given, share_trees=False), description="on folds", several=True
+)
+register_source(
+    "cv-forest",
+    lambda given: _folds(given, share_trees=True),
+    description="on folds that share one forest's trees",
+    several=True,
+)
+register_source(
+    "training",
+    lambda given: Training(),
+    trains=False,
+    description="on the training data itself: no guarantee holds",
+    check=_without_groups,
+)
+register_source(
+    "frozen",
+    lambda given: Frozen(),
+    trains=False,
+    description="a model that was fitted before",
+    offered=False,
+)
