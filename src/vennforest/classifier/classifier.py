@@ -25,15 +25,15 @@ from vennforest._validation import (
     refuse_text,
 )
 from vennforest.calibrators import Calibrator, PooledCalibration
-from vennforest.calibrators.confidence import ConfidenceIntervals
+from vennforest.calibrators.confidence import ConfidenceIntervals, Method
 from vennforest.calibrators.core.bounded import has_bounds, no_bounds
+from vennforest.classifier.confidence import predict_confidence, seed_deviation
 from vennforest.classifier.fitted import FittedClassifier
 from vennforest.classifier.metadata import route, warn_of_groups_around
 from vennforest.classifier.prediction import (
     Prediction,
     calibration_probabilities,
     predict,
-    predict_confidence,
 )
 from vennforest.classifier.settings import (
     ClassifierMerge,
@@ -379,38 +379,75 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return bounds
 
     def predict_confidence(
-        self, X: Any, level: float = 0.95, *, simultaneous: bool = False
+        self,
+        X: Any,
+        level: float = 0.95,
+        method: Method = "likelihood-ratio",
+        *,
+        simultaneous: bool = False,
+        other_forests: bool = False,
     ) -> ConfidenceIntervals:
-        """Return confidence intervals for the share of every class among objects with such a score.
+        """Return confidence intervals for the frequency of each class among cases with such scores.
 
-        Not the bounds of ``predict_multiprobability``, which say how far one more label would move
-        the probability: these hold the share of the class with the given probability, assuming
-        only that it rises with the score (see `confidence_intervals`). Exact where calibration
-        scores are of examples kept apart from training; out of bag new objects are scored by all
-        trees, which is not proved and hardly matters from 100 trees on.
+        They say how well a probability is known: the frequency of the class among cases to which
+        this model gives such a score lies inside with the given probability. The bounds of
+        ``predict_multiprobability`` are something else, and much narrower: how far one more label
+        would move the probability.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, d)
             Rows as the estimator takes them.
         level : float, default=0.95
-            Probability, in (0, 1), with which an interval holds the share.
+            Probability, in (0, 1), with which an interval contains the frequency.
+        method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
+            ``"likelihood-ratio"``: sharp, by a limit theorem with simulated corrections; what it
+            covers is measured in ``docs/validity.md``. ``"exact"``: about twice as wide, and never
+            below the level if calibration scores are of examples kept apart from training.
         simultaneous : bool, default=False
-            False: each interval for itself. True: all together, wider.
+            False: each interval for itself. True: all together, wider; with ``"exact"`` only.
+        other_forests : bool, default=False
+            Whether intervals contain too what the same forest with another seed would say. For
+            out-of-bag forests; elsewhere it is not known, and nothing is added.
 
         Returns
         -------
         ConfidenceIntervals
-            Ends of shape (n, k), in [0, 1].
+            Ends of shape (n, k), in [0, 1], around what ``predict_proba`` returns; ``widened`` says
+            in which rows they were widened to contain it.
 
         Raises
         ------
         NotFittedError
             Before ``fit``.
         ValueError
-            If there is a model per fold, whose scores do not compare, or examples have weights.
+            If the level does not lie in (0, 1), the method is unknown, or ``"exact"`` is asked of
+            a model per fold or of weighted examples.
         """
-        return predict_confidence(self._state, X, level, simultaneous)
+        return predict_confidence(self._state, X, level, method, simultaneous, other_forests)
+
+    def seed_deviation(self, X: Any) -> FloatArray:
+        """Return how far another seed of the forest would move each probability.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows as the estimator takes them.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            Standard deviations between seeds, estimated from how much the trees at hand differ;
+            four times as many trees make them half as large.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If the calibration scores are not out of bag.
+        """
+        return seed_deviation(self._state, X)
 
     def with_prior(
         self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -12,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.confidence import ConfidenceIntervals, confidence_intervals
 from vennforest.calibrators.core.bounded import has_bounds, merged
 from vennforest.classifier.fitted import FittedClassifier
 from vennforest.groups.cells import SubModel
 from vennforest.joined import Joined, predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
-from vennforest.prior import shift_bounds, shift_intervals, shift_probabilities
+from vennforest.prior import shift_bounds, shift_probabilities
 from vennforest.sources import Fold, whole_scores
 
 SMALLEST = float(np.finfo(np.float64).tiny)
@@ -45,13 +43,13 @@ def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction
     factors = None if fitted.shift is None else fitted.shift.factors
     return put_together(
         [
-            (sub.rows, _predict_sub_model(sub, fitted.classes, sub.of(X), bounds, factors))
+            (sub.rows, predict_sub_model(sub, fitted.classes, sub.of(X), bounds, factors))
             for sub in fitted.sub_models(X)
         ]
     )
 
 
-def _predict_sub_model(
+def predict_sub_model(
     sub: SubModel, classes: NDArray[Any], X: Any, bounds: bool, factors: FloatArray | None
 ) -> Prediction:
     """Return the mean prediction over folds of rows that have the same calibrators."""
@@ -237,7 +235,7 @@ def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
         for fitted, sub, own in zip(every, subs, pieces, strict=True):
             factors = None if fitted.shift is None else fitted.shift.factors
             recorded = sub._replace(folds=folds)
-            made = _predict_sub_model(recorded, fitted.classes, rows, True, factors)
+            made = predict_sub_model(recorded, fitted.classes, rows, True, factors)
             own.append((sub.rows, made))
     return [put_together(own) for own in pieces]
 
@@ -269,36 +267,6 @@ def put_together(pieces: Sequence[Piece]) -> Prediction:
     )
 
 
-def predict_confidence(
-    fitted: FittedClassifier, X: Any, level: float, simultaneous: bool
-) -> ConfidenceIntervals:
-    """Return confidence intervals for the frequency of every class from the scores of one model.
-
-    Raises
-    ------
-    ValueError
-        If there is a model per fold, whose scores do not compare, or examples have weights.
-    """
-    factors = None if fitted.shift is None else fitted.shift.factors
-    made = [
-        (
-            sub.rows,
-            _confidence_of_folds(
-                sub.folds, fitted.classes, sub.of(X), level, simultaneous, factors
-            ),
-        )
-        for sub in fitted.sub_models(X)
-    ]
-    found = made[0][1]
-    if made[0][0] is None:
-        return found
-    back = np.argsort(np.concatenate([rows for rows, _ in made if rows is not None]))
-    lower, upper = (
-        np.concatenate([getattr(one, end) for _, one in made])[back] for end in ("lower", "upper")
-    )
-    return replace(found, lower=lower, upper=upper)
-
-
 def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
     """Return what the maps make of their own calibration examples, (n, k), fold after fold."""
     every = [
@@ -315,46 +283,3 @@ def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
                 if len(rows):
                     p[rows] = cell.map.predict_proba(fold.scores[rows])
     return np.concatenate(every)
-
-
-def _confidence_of_folds(
-    folds: Sequence[Fold],
-    classes: NDArray[Any],
-    X: Any,
-    level: float,
-    simultaneous: bool,
-    factors: FloatArray | None,
-) -> ConfidenceIntervals:
-    """Return confidence intervals for the share of every class from the scores of one fold.
-
-    Raises
-    ------
-    ValueError
-        If there is a model per fold, whose scores do not compare, or examples have weights.
-    """
-    if len(folds) != 1:
-        raise ValueError(
-            "ensemble must be False for confidence intervals, which need one model for all "
-            f"scores, got {len(folds)} models"
-        )
-    fold = folds[0]
-    if fold.weight is not None:
-        raise ValueError(
-            "sample_weight must be left out for confidence intervals, which count examples"
-        )
-    scores = whole_scores(fold, X)
-    if not len(fold.codes):
-        shape = (len(scores), len(classes))
-        return ConfidenceIntervals(np.zeros(shape), np.ones(shape), classes, level)
-    found = confidence_intervals(
-        fold.scores,
-        classes[fold.codes],
-        scores,
-        level=level,
-        classes=classes,
-        simultaneous=simultaneous,
-    )
-    if factors is None:
-        return found
-    lower, upper = shift_intervals(found.lower, found.upper, factors)
-    return replace(found, lower=lower, upper=upper)

@@ -13,6 +13,7 @@ from vennforest.commands.arguments import (
     Debug,
     Draws,
     Drop,
+    HelpWithNames,
     Jobs,
     Json,
     Keep,
@@ -26,7 +27,7 @@ from vennforest.commands.arguments import (
 )
 
 
-@app.command()
+@app.command(cls=HelpWithNames)
 def report(
     data: Annotated[
         Path | None, typer.Argument(metavar="DATA", show_default=False, help=TABLE)
@@ -105,8 +106,7 @@ def report(
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help="Compare only these with the raw forest: platt, isotonic, beta, temperature, "
-            "bostrom, matrix, quadratic, spline, venn, venn-abers.",
+            help="Compare only these with the raw forest: COMPARED.",
             show_default="all",
         ),
     ] = None,

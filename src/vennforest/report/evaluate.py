@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import InputError, check_count, check_option, is_frame
-from vennforest.report.evaluation import ALL_METHODS, Evaluation, Origin, assemble, check_positive
+from vennforest.report.evaluation import (
+    Evaluation,
+    Origin,
+    assemble,
+    check_positive,
+    compared_methods,
+)
 from vennforest.report.folds import Progress, cross_validate
 from vennforest.report.learners import FOREST, learner_of, raw_title
 from vennforest.report.predictions import RAW
@@ -134,8 +140,8 @@ def evaluate(
     if not is_frame(X) and not hasattr(X, "shape"):
         X = np.asarray(X)
     n = X.shape[0]
-    said = list(notes)
-    members = members_of(groups, n, said)
+    remarks = list(notes)
+    members = members_of(groups, n, remarks)
     folds, how = cross_validate(
         X,
         y,
@@ -182,7 +188,7 @@ def evaluate(
         names={RAW: raw_title(learner)},
         origin=origin,
         by=values_by(by, n),
-        notes=said,
+        notes=remarks,
         started=started,
     )
 
@@ -224,10 +230,10 @@ def _mask(test: ArrayLike, n: int) -> Any:
 
 def _check_methods(methods: Sequence[str] | None) -> tuple[str, ...]:
     if methods is None:
-        return ALL_METHODS
+        return compared_methods()
     if isinstance(methods, str):
         methods = [methods]
-    unknown = [method for method in methods if method not in ALL_METHODS]
+    unknown = [method for method in methods if method not in compared_methods()]
     if unknown:
-        raise InputError(f"methods must be among {list(ALL_METHODS)}, got {unknown[0]!r}")
-    return tuple(method for method in ALL_METHODS if method in methods or method == RAW)
+        raise InputError(f"methods must be among {list(compared_methods())}, got {unknown[0]!r}")
+    return tuple(method for method in compared_methods() if method in methods or method == RAW)

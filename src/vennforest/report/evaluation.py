@@ -33,13 +33,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-NAMES: dict[str, str] = {name: method.title for name, method in METHODS.items()}
-NAMES[RAW] = "Raw forest"
-NAMES[BASELINE] = "Base rate"
-"""What a reader calls each method; all trees without calibration are the forest as it is."""
+def method_names() -> dict[str, str]:
+    """Return what a reader calls each method.
 
-# "pooled" alone gives the probability that "venn-abers" gives with bounds.
-ALL_METHODS = tuple(name for name in METHODS if name != "pooled")
+    All trees without calibration are the forest as it is.
+    """
+    names = {name: method.title for name, method in METHODS.items()}
+    return {**names, RAW: "Raw forest", BASELINE: "Base rate"}
+
+
+def compared_methods() -> tuple[str, ...]:
+    """Return the methods that a report compares."""
+    # "pooled" alone gives the probability that "venn-abers" gives with bounds.
+    return tuple(name for name in METHODS if name != "pooled")
+
 
 Origin = Literal["folds", "time", "test", "model", "given", "scores"]
 """Where the predictions come from.
@@ -122,7 +129,7 @@ class Evaluation:
     gain: Difference
     gain_in: str = "log loss"
     saved: Difference | None = None
-    names: dict[str, str] = field(default_factory=lambda: dict(NAMES))
+    names: dict[str, str] = field(default_factory=method_names)
     origin: Origin = "folds"
     by: dict[str, NDArray[Any]] = field(default_factory=dict)
     positive_reason: str = ""
@@ -203,7 +210,7 @@ class Evaluation:
         """
         labels = [str(label) for label in self.folds.classes]
         counts = np.bincount(self.folds.codes, minlength=len(labels))
-        said: dict[str, Any] = _for_json(
+        result: dict[str, Any] = _for_json(
             {
                 "data": {
                     "name": self.name,
@@ -233,7 +240,7 @@ class Evaluation:
                 "versions": versions(),
             }
         )
-        return said
+        return result
 
 
 def versions() -> dict[str, str]:
@@ -345,7 +352,7 @@ def assemble(
         ),
         gain_in="log loss" if finite else "Brier score",
         saved=None if matrix is None else _saved(matrix, best, folds),
-        names={**NAMES, **(names or {})},
+        names={**method_names(), **(names or {})},
         origin=origin,
         by={key: values[folds.rows] for key, values in (by or {}).items()},
         positive_reason=why,
