@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         TemperatureScaling,
         Venn,
         VennAbers,
+        register_calibrator,
     )
     from vennforest.classifier import CalibratedClassifier
     from vennforest.counts import ScoreCounts, ScoreGrid
@@ -56,6 +57,7 @@ __all__ = [
     "__version__",
     "cross_val_multiprobability",
     "load",
+    "register_calibrator",
     "register_forest",
     "register_source",
     "save",

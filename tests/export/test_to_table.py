@@ -153,7 +153,10 @@ def test_dialects():
             model.to_sql(wrong)
     with pytest.raises(InputError, match="score must be a name, got ''"):
         model.to_sql(score="")
-    with pytest.raises(ValueError, match="classes must be two for SQL, got 3"):
-        VennAbers().fit(np.eye(3), [0, 1, 2]).to_sql()
-    with pytest.raises(ValueError, match="a formula must be of a calibrator that is one"):
+    three = VennAbers().fit(np.eye(3), [0, 1, 2])
+    with pytest.raises(InputError, match="score must name a column of scores for each of 3"):
+        three.to_sql()
+    with pytest.raises(ValueError, match="a formula must be of a calibrator that has one"):
+        three.to_sql(score=["a", "b", "c"])
+    with pytest.raises(ValueError, match="a formula must be of a calibrator that has one"):
         Venn(np.rint).fit(scores, y).to_sql()

@@ -25,7 +25,6 @@ MEASURES = {
     "corp": lambda y, p, **kw: metrics.corp_decomposition(y, p, **kw).miscalibration,
     "spiegelhalter": lambda y, p, **kw: metrics.spiegelhalter_test(y, p, **kw).statistic,
     "kuiper": lambda y, p, **kw: metrics.kuiper_test(y, p, **kw).statistic,
-    "kolmogorov-smirnov": lambda y, p, **kw: metrics.kolmogorov_smirnov_test(y, p, **kw).pvalue,
     "confidence": metrics.confidence_minus_accuracy,
     "auc": metrics.weighted_auc,
     **{f"error-{kind}": partial(metrics.calibration_error, kind=kind) for kind in get_args(Kind)},

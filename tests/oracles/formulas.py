@@ -466,13 +466,13 @@ def spiegelhalter_z(codes, p):
 
 
 def cumulative_differences(outcome, p):
-    """(largest |C_k| / σ, range of C_k / σ) with C_k summed at every change of the estimate."""
+    """Range of C_k / σ with C_k summed at every change of the estimate."""
     walk = [0.0]
     for value in sorted(set(p)):
         rows = [i for i, q in enumerate(p) if q <= value]
         walk.append(math.fsum(outcome[i] - p[i] for i in rows))
     sigma = math.sqrt(math.fsum(q * (1 - q) for q in p))
-    return max(abs(c) for c in walk) / sigma, (max(walk) - min(walk)) / sigma
+    return (max(walk) - min(walk)) / sigma
 
 
 def interval_summary(lower, upper, classes, y, rows=None):

@@ -824,7 +824,7 @@ def test_sparse_matrices_and_random_states_stay_inside_themselves(tmp_path):
     path = tmp_path / "model.skops"
     vennforest.save(model, path)
     vennforest.load(path)
-    model._X.indices[0] = 10**6
+    model._state.X.indices[0] = 10**6
     vennforest.save(model, path)
     with pytest.raises(InputError, match="is damaged"):
         vennforest.load(path)

@@ -28,7 +28,7 @@ from vennforest.report import (  # noqa: E402
     evaluate,
     numbers,
 )
-from vennforest.report.evaluation import ALL_METHODS  # noqa: E402
+from vennforest.report.evaluation import compared_methods  # noqa: E402
 from vennforest.report.folds import MethodEstimates, OutOfFold  # noqa: E402
 from vennforest.report.measures import (  # noqa: E402
     Measures,
@@ -122,7 +122,7 @@ def test_same_seed_same_numbers():
     first, second, third = (
         evaluate(X, y, n_folds=2, n_trees=10, random_state=seed) for seed in (3, 3, 4)
     )
-    for method in ALL_METHODS:
+    for method in compared_methods():
         np.testing.assert_array_equal(
             first.folds.estimates[method].p, second.folds.estimates[method].p
         )
@@ -139,7 +139,7 @@ def test_measures_are_those_of_scikit_learn_and_ours(cancer):
         assert m.accuracy == np.mean((p[:, 1] > 0.5) == (y == "malignant"))
         assert (m.impossible > 0) == np.isinf(m.log_loss)
     table = cancer.table()
-    assert list(table.index) == ["baseline", *ALL_METHODS]
+    assert list(table.index) == ["baseline", *compared_methods()]
     assert table.loc["venn", "size"] == cancer.measures["venn"].size
     assert np.isnan(table.loc["none", "size"])
 
@@ -459,15 +459,45 @@ BASE = Measures(
     ("changes", "begins"),
     [
         ({}, "Yes"),
-        ({"pvalue": 0.001}, "No"),
+        ({"pvalue": 0.001}, "Yes"),  # small, though more than chance
         ({"pvalue": 0.001, "calibration_error": 0.1}, "No"),
         ({"calibration_error": 0.1}, "Unclear"),
         ({"impossible": 2, "log_loss": np.inf}, "No"),
+        ({"chance_limit": 0.2}, "Yes, as far as"),
     ],
 )
 def test_the_answer_on_reliability_follows_the_numbers(cancer, changes, begins):
     changed = replace(cancer, measures={**cancer.measures, "none": replace(BASE, **changes)})
     assert answers.reliability(changed, "none")[0].startswith(begins)
+
+
+def test_the_tolerance_decides(cancer):
+    measures = {**cancer.measures, "none": replace(BASE, pvalue=0.001, calibration_error=0.1)}
+    for tolerance, begins in ((0.02, "No"), (0.2, "Yes")):
+        changed = replace(cancer, measures=measures, tolerance=tolerance)
+        assert answers.reliability(changed, "none")[0].startswith(begins)
+    X, y = nasty_frame(30)
+    with pytest.raises(ValueError, match="tolerance must lie in"):
+        evaluate(X, y, n_folds=2, n_trees=5, tolerance=2)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_how_often_probabilities_are_called_miscalibrated(grouped):
+    """Calibrated ones in at most 2 % of draws, those off by twice the tolerance in most."""
+    rng = np.random.default_rng(4)
+    said = {0.0: 0, 0.04: 0}
+    for off in said:
+        for _ in range(25):
+            group = np.repeat(np.arange(400), 5)
+            p = rng.beta(2, 5, 2000)
+            codes = (rng.random(2000) < p + off).astype(int)
+            if grouped:  # calibrated on average, and alike within groups
+                p = rng.beta(2, 5, 400)[group]
+                codes = (rng.random(400)[group] < p + 2 * off).astype(int)
+            estimates = MethodEstimates(np.column_stack([1 - p, p]), None)
+            own = {"groups": group} if grouped else {}
+            said[off] += measure(estimates, codes, np.array([0, 1]), 1, **own).exceeds(0.02)
+    assert said[0.0] <= 3 and said[0.04] >= 18
 
 
 def test_percentages_never_round_to_certainty():

@@ -12,7 +12,7 @@ from vennforest.calibrators.maps.spline import SplineCalibration
 from vennforest.calibrators.maps.temperature import TemperatureScaling
 from vennforest.calibrators.maps.uncalibrated import Uncalibrated
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.calibrators.registry import METHODS, Method
+from vennforest.calibrators.registry import METHODS, Method, register_calibrator
 from vennforest.calibrators.venn import Venn
 from vennforest.calibrators.venn_abers import VennAbers
 
@@ -33,4 +33,5 @@ __all__ = [
     "Uncalibrated",
     "Venn",
     "VennAbers",
+    "register_calibrator",
 ]

@@ -1,4 +1,4 @@
-"""The registry of calibrators: all that the other rooms know of a calibrator by its name."""
+"""The registry of calibrators: the one list of those that go by a name."""
 
 from __future__ import annotations
 
@@ -49,24 +49,53 @@ class Method:
         object.__setattr__(self, "bounds", has_bounds(self.calibrator))
 
 
-METHODS: dict[str, Method] = {
-    method.name: method
-    for method in (
-        Method("none", "Uncalibrated", Uncalibrated),
-        Method("platt", "Platt scaling", PlattScaling),
-        Method("isotonic", "Isotonic", IsotonicCalibration),
-        Method("beta", "Beta", BetaCalibration),
-        Method("temperature", "Temperature", TemperatureScaling),
-        Method("bostrom", "Boström", BostromScaling),
-        Method("matrix", "Matrix scaling", MatrixScaling),
-        Method("quadratic", "Quadratic", QuadraticScaling),
-        Method("spline", "Spline", SplineCalibration),
-        Method("pooled", "Pooled", PooledCalibration),
-        Method("venn", "Venn", Venn),
-        Method("venn-abers", "Venn–Abers", VennAbers),
-    )
-}
+METHODS: dict[str, Method] = {}
 """Every calibrator by name, in the order in which reports list them."""
+
+
+def register_calibrator(name: str, title: str, calibrator: type[Calibrator]) -> None:
+    """Let a calibrator go by a name, wherever names of calibrators are taken or listed.
+
+    In `CalibratedClassifier`, on the command line, in its help and in reports. For model files
+    the class, and what it learns, are registered with ``vennforest._state.stored``.
+
+    Parameters
+    ----------
+    name : str
+        The value of ``method``, such as ``"venn-abers"``.
+    title : str
+        What a reader of reports and plots sees.
+    calibrator : type
+        A subclass of `Calibrator`, whose parameters have defaults.
+
+    Raises
+    ------
+    InputError
+        A ``ValueError``: another calibrator has the name.
+    TypeError
+        If the class is no calibrator.
+    """
+    if not (isinstance(calibrator, type) and issubclass(calibrator, Calibrator)):
+        raise TypeError(f"calibrator must be a subclass of Calibrator, got {calibrator!r}")
+    known = METHODS.get(name)
+    if known is not None and known.calibrator.__qualname__ != calibrator.__qualname__:
+        other = known.calibrator.__name__
+        raise InputError(f"name must be new, got {name!r}, which {other} has")
+    METHODS[name] = Method(name, title, calibrator)
+
+
+register_calibrator("none", "Uncalibrated", Uncalibrated)
+register_calibrator("platt", "Platt scaling", PlattScaling)
+register_calibrator("isotonic", "Isotonic", IsotonicCalibration)
+register_calibrator("beta", "Beta", BetaCalibration)
+register_calibrator("temperature", "Temperature", TemperatureScaling)
+register_calibrator("bostrom", "Boström", BostromScaling)
+register_calibrator("matrix", "Matrix scaling", MatrixScaling)
+register_calibrator("quadratic", "Quadratic", QuadraticScaling)
+register_calibrator("spline", "Spline", SplineCalibration)
+register_calibrator("pooled", "Pooled", PooledCalibration)
+register_calibrator("venn", "Venn", Venn)
+register_calibrator("venn-abers", "Venn–Abers", VennAbers)
 
 
 def check_method(method: object, name: str = "method") -> Method:

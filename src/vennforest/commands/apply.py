@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from vennforest._answers import Answers, first_refused, of_calibrator
 from vennforest._files import check_output, one_line
+from vennforest._remote import sent_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier.prediction import Prediction
@@ -66,8 +67,13 @@ def run(calibrator: Path, data: Path, output: Path, *, as_json: bool, **options:
     """
     if as_json and output == STREAM:
         raise InputError("--json prints where the output would go: name a file with --output")
-    with progress_bar("Rows") as progress, input_file(data) as file:
-        done = apply_file(calibrator, file, output, progress=progress, **options)
+    with (
+        progress_bar("Rows") as progress,
+        input_file(calibrator) as read,
+        input_file(data) as file,
+        sent_whole(output) as out,
+    ):
+        done = apply_file(read, file, out, progress=progress, **options)
     if as_json:
         print_json({**asdict(done), "output": str(output)})
     elif output != STREAM:

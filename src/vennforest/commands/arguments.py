@@ -19,16 +19,26 @@ app = typer.Typer(
 
 
 class HelpWithNames(TyperCommand):
-    """A command whose help lists the named sources; they are imported when help is asked for."""
+    """A command whose help lists named sources and calibrators.
+
+    They are imported when help is asked for.
+    """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, with the names in the place of ``SOURCES``."""
-        for option in self.params:
-            text = getattr(option, "help", None)
-            if text and "SOURCES" in text:
-                from vennforest.sources.registry import source_names
+        """Write the help, with names in the places of SOURCES, METHODS and COMPARED."""
+        from vennforest.calibrators.registry import METHODS
+        from vennforest.sources.registry import source_names
 
-                vars(option)["help"] = text.replace("SOURCES", ", ".join(source_names()[1:]))
+        names = {
+            "SOURCES": source_names()[1:],
+            "METHODS": METHODS,
+            "COMPARED": [name for name in METHODS if name not in ("none", "pooled")],
+        }
+        for option in self.params:
+            for place, listed in names.items():
+                text = getattr(option, "help", None)
+                if text and place in text:
+                    vars(option)["help"] = text.replace(place, ", ".join(listed))
         super().format_help(ctx, formatter)
 
 
@@ -65,10 +75,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Jobs = Annotated[int, typer.Option(help="Processors to use; -1: all.")]
 Method = Annotated[
     str,
-    typer.Option(
-        help="venn-abers, venn, platt, isotonic, bostrom, beta, temperature, matrix, quadratic, "
-        "spline, pooled or none."
-    ),
+    typer.Option(help="METHODS."),
 ]
 Trees = Annotated[int, typer.Option(min=1, help="Trees of each forest.")]
 Drop = Annotated[

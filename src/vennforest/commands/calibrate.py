@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from vennforest._files import check_output, one_line, written_whole
+from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators import Venn, VennAbers
 from vennforest.calibrators.core.direction import HigherIs, ranking
@@ -82,8 +83,8 @@ def run(data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
         If a file or option is not what it should be.
     """
     notes: list[str] = []
-    with progress_bar("Rows") as progress:
-        done = calibrate_file(data, output, note=notes.append, progress=progress, **options)
+    with progress_bar("Rows") as progress, local_copy(data) as file, sent_whole(output) as out:
+        done = calibrate_file(file, out, note=notes.append, progress=progress, **options)
     for note in notes:
         say(f"Note: {note}")
     if as_json:

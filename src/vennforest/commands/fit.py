@@ -16,11 +16,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import check_output, one_line
+from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators.registry import check_method
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.settings import ClassifierMerge
-from vennforest.commands.measures import measures_said
+from vennforest.commands.measures import measures_sentence
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import busy, print_json, say
 from vennforest.persistence.model_file import write_model
@@ -77,8 +78,9 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
         If a file or option is not what it should be.
     """
     notes: list[str] = []
-    with busy(f"Training {options['trees']} trees"):
-        done = fit_file(data, target, output, note=notes.append, **options)
+    training = busy(f"Training {options['trees']} trees")
+    with training, local_copy(data) as file, sent_whole(output) as out:
+        done = fit_file(file, target, out, note=notes.append, **options)
     for note in notes:
         say(f"Note: {note}")
     if as_json:
@@ -91,7 +93,7 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
     more = f" and {len(classes) - 8} more" if len(classes) > 8 else ""
     say(f"Classes of {target!r}: {shown}{more}.")
     if done.measures:
-        say(measures_said(done.measures))
+        say(measures_sentence(done.measures))
     say(f"Wrote {output} ({done.seconds:.0f} s)")
 
 

@@ -13,6 +13,7 @@ from vennforest.commands.arguments import (
     Debug,
     Draws,
     Drop,
+    HelpWithNames,
     Jobs,
     Json,
     Keep,
@@ -26,7 +27,7 @@ from vennforest.commands.arguments import (
 )
 
 
-@app.command()
+@app.command(cls=HelpWithNames)
 def report(
     data: Annotated[
         Path | None, typer.Argument(metavar="DATA", show_default=False, help=TABLE)
@@ -105,8 +106,7 @@ def report(
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help="Compare only these with the raw forest: platt, isotonic, beta, temperature, "
-            "bostrom, matrix, quadratic, spline, venn, venn-abers.",
+            help="Compare only these with the raw forest: COMPARED.",
             show_default="all",
         ),
     ] = None,
@@ -116,6 +116,14 @@ def report(
             metavar="FILE|JSON",
             help="What decisions cost: "
             '\'{"observed class": {"decision": cost, …}, …}\', or a file of it, or of CSV.',
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS",
+            help="Percentage points by which reliable probabilities may be off.",
+            show_default="2, or a fifth of the share of a rare class",
         ),
     ] = None,
     rows: Annotated[
@@ -158,6 +166,7 @@ def report(
         costs=costs,
         guessed=guessed,
         rows=rows,
+        tolerance=None if tolerance is None else tolerance / 100,
         estimator=estimator,
         positive=positive,
         methods=methods,

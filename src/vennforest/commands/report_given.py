@@ -44,7 +44,7 @@ def report_on_columns(
     names = [find_column(X, name) for name in judged.probability]
     read = {name: _numbers(X[name], name) for name in names}
     there = np.all([np.isfinite(values) for values in read.values()], axis=0)
-    common = common_options(table, columns, costs)
+    common = common_options(table, columns, costs, options)
     notes = list(common.pop("notes"))
     if not there.all():
         notes.append(f"{int((~there).sum()):,} rows without a probability are left out.")
@@ -203,7 +203,7 @@ def report_on_model(
             n_trained=header.get("n_rows"),
             positive=options["positive"],
             random_state=options["seed"],
-            **common_options(table, columns, costs),
+            **common_options(table, columns, costs, options),
         )
     except InputError:
         raise

@@ -161,5 +161,5 @@ def _trained(
             types=table.labelled.types or None,
             missing=list(columns.missing) or None,
             progress=progress,
-            **common_options(table, columns, costs),
+            **common_options(table, columns, costs, options),
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULTS = {"--trees": 300, "--subforest": "all", "--n-draws": 1, "--folds": 10, "--methods": None}
-"""Options that are refused where nothing heeds them, by what they are when not given."""
+"""Defaults of options that are refused where they have no effect."""
 
 
 @dataclass(frozen=True)
@@ -194,13 +194,14 @@ def changed(name: str, options: dict[str, Any]) -> bool:
 
 
 def common_options(
-    table: ReportTable, columns: Columns, costs: CostMatrix | None
+    table: ReportTable, columns: Columns, costs: CostMatrix | None, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Return what every evaluation is given."""
     return {
         "groups": None if columns.groups is None else table.values[columns.groups],
         "by": {name: table.values[name] for name in columns.by},
         "costs": costs,
+        "tolerance": options["tolerance"],
         "name": table.name,
         "target": table.labelled.target,
         "notes": table.labelled.notes,

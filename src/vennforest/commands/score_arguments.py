@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vennforest.commands.arguments import TABLE, Debug, Json, Method, NoFormulas, app
+from vennforest.commands.arguments import TABLE, Debug, HelpWithNames, Json, Method, NoFormulas, app
 
 Rows = Annotated[
     int,
@@ -17,7 +17,7 @@ Rows = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=HelpWithNames)
 def calibrate(
     data: Annotated[Path, typer.Argument(metavar="SCORES", show_default=False, help=TABLE)],
     scores: Annotated[

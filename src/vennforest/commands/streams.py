@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from vennforest._files import written_whole
+from vennforest._remote import local_copy
 from vennforest._validation import InputError
 from vennforest.tables.write import output_format
 
@@ -24,7 +25,7 @@ OTHERS = {
 
 @contextmanager
 def input_file(path: Path) -> Iterator[Path]:
-    """Give a file to read: the one that is named, or a copy of standard input.
+    """Give a file to read: the one that is named, or a copy of standard input or an address.
 
     Tables are looked at more than once before they are read, which a stream is not made for; the
     copy goes to the folder of temporary files.
@@ -36,7 +37,8 @@ def input_file(path: Path) -> Iterator[Path]:
         calls it standard input.
     """
     if path != STREAM:
-        yield path
+        with local_copy(path) as copy:
+            yield copy
         return
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError("standard input must be a file or a pipe for DATA -, got a terminal")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vennforest._answers import need_pyarrow
 from vennforest._files import check_output, files_of, one_line, written_whole
+from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_count
 from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
@@ -51,7 +52,8 @@ def calibrate(
     Parameters
     ----------
     source : path, sequence of paths, or DuckDBPyRelation
-        Parquet or CSV files (``*`` and ``?`` stand for several), or a relation such as
+        Parquet or CSV files (``*`` and ``?`` stand for several), here or at an address such as
+        ``s3://bucket/scores.parquet`` or ``https://…``, or a relation such as
         ``duckdb.sql("SELECT …")``, with its own connection. Columns of CSV are numbers or text.
     score : str or sequence of str
         The column of the second of two classes' scores, or a column per class in sorted order of
@@ -133,7 +135,7 @@ def predict(
     model : CalibratedClassifier or calibrator
         Fitted.
     output : path-like
-        Ends in .parquet, .csv or .arrow; written whole or not at all.
+        Ends in .parquet, .csv or .arrow; written whole or not at all; here or in an object store.
     columns : str or sequence of str, optional
         The columns of features in the order of training, or of scores; None: by their names in
         training.
@@ -162,9 +164,12 @@ def predict(
     need_pyarrow()
     from vennforest.tables.write import output_format, table_writer
 
-    how = output_format(output)
     done = 0
-    with opened(source, memory_limit, threads, temp_directory) as table:
+    with (
+        opened(source, memory_limit, threads, temp_directory) as table,
+        sent_whole(output) as output,
+    ):
+        how = output_format(output)
         check_output(output, {f"data file {path.name}": path for path in table.paths})
         predictor = BatchPredictor(
             model, table.schema(), columns=columns, carried=carried, rows_at_once=rows_at_once
@@ -270,7 +275,19 @@ def opened(
             )
         yield Files(lambda query: source.query("source", query), "the relation", [])
         return
-    paths = _paths(source)
+    given = [source] if isinstance(source, str | os.PathLike) else list(source)
+    with ExitStack() as copies:
+        here = [copies.enter_context(local_copy(one)) for one in given]
+        yield from _opened(_paths(here), memory_limit, threads, temp_directory)
+
+
+def _opened(
+    paths: list[Path],
+    memory_limit: str | None,
+    threads: int | None,
+    temp_directory: str | os.PathLike[str] | None,
+) -> Iterator[Files]:
+    duckdb = need_duckdb()
     config: dict[str, Any] = {}
     if memory_limit is not None:
         config["memory_limit"] = memory_limit
@@ -291,7 +308,7 @@ def opened(
         connection.close()
 
 
-def _paths(source: Source) -> list[Path]:
+def _paths(given: Sequence[Path]) -> list[Path]:
     """Return the files that are named, in the order of their names where a pattern stands for them.
 
     Raises
@@ -299,7 +316,6 @@ def _paths(source: Source) -> list[Path]:
     InputError
         If there is none.
     """
-    given = [source] if isinstance(source, str | os.PathLike) else list(source)
     paths: list[Path] = []
     for one in given:
         found = files_of(Path(one))

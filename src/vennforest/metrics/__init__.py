@@ -19,7 +19,6 @@ from vennforest.metrics.calibration_error import (
 from vennforest.metrics.calibration_line import CalibrationLine, IntervalEstimate, calibration_line
 from vennforest.metrics.calibration_tests import (
     CalibrationTest,
-    kolmogorov_smirnov_test,
     kuiper_test,
     spiegelhalter_test,
 )
@@ -30,6 +29,7 @@ from vennforest.metrics.curves import (
     reliability_curve,
     smooth_calibration_curve,
 )
+from vennforest.metrics.grouping_loss import GroupingLoss, grouping_loss
 from vennforest.metrics.intervals import (
     IntervalCurve,
     IntervalSummary,
@@ -60,6 +60,7 @@ __all__ = [
     "CorpDecomposition",
     "DecisionCurve",
     "ErrorInterval",
+    "GroupingLoss",
     "IntervalCurve",
     "IntervalEstimate",
     "IntervalSummary",
@@ -79,10 +80,10 @@ __all__ = [
     "confidence_minus_accuracy",
     "corp_decomposition",
     "decision_curve",
+    "grouping_loss",
     "interval_curve",
     "interval_summary",
     "interval_table",
-    "kolmogorov_smirnov_test",
     "kuiper_test",
     "ranking_curves",
     "reliability_curve",

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfc
 
-from vennforest._validation import FloatArray
 from vennforest.metrics._inputs import EventEstimates, check_estimates
 
 
@@ -73,42 +72,6 @@ def spiegelhalter_test(
     return CalibrationTest(z, float(erfc(abs(z) / np.sqrt(2))))
 
 
-def kolmogorov_smirnov_test(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> CalibrationTest:
-    """Test calibration by the largest cumulative difference between labels and estimates.
-
-    Parameters
-    ----------
-    y, p, sample_weight, classes, pos_label
-        As in ``kuiper_test``.
-
-    Returns
-    -------
-    CalibrationTest
-        max |C_k| / σ and its p-value.
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``.
-
-    Notes
-    -----
-    As ``kuiper_test``, with the largest distance from zero in place of the range. Unlike the
-    statistics of the same name for distribution functions, whose limit is a Brownian bridge, this
-    one's is max |W| over [0, 1] of a Brownian motion W: the end of the walk is not tied to zero.
-    """
-    walk, deviation = _walk(y, p, sample_weight, classes, pos_label)
-    statistic = _standardised(float(np.abs(walk).max()), deviation**2)
-    return CalibrationTest(statistic, largest_distance_sf(statistic))
-
-
 def kuiper_test(
     y: ArrayLike,
     p: ArrayLike,
@@ -146,19 +109,6 @@ def kuiper_test(
     not count; few distinct estimates, or few observations, make the p-value too large, never (in
     the limit) too small. No variance: as ``spiegelhalter_test``.
     """
-    walk, deviation = _walk(y, p, sample_weight, classes, pos_label)
-    statistic = _standardised(float(np.ptp(walk)), deviation**2)
-    return CalibrationTest(statistic, range_sf(statistic))
-
-
-def _walk(
-    y: ArrayLike,
-    p: ArrayLike,
-    sample_weight: ArrayLike | None,
-    classes: ArrayLike | None,
-    pos_label: Any,
-) -> tuple[FloatArray, float]:
-    """Return the cumulative differences, beginning with 0, and their standard deviation."""
     problem: EventEstimates = check_estimates(
         y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
     ).main()
@@ -166,29 +116,14 @@ def _walk(
     total = np.bincount(place, weights=problem.weight)
     happened = np.bincount(place, weights=problem.weight * problem.outcome)
     walk = np.concatenate([[0.0], np.cumsum(happened - total * q)])
-    return walk, float(np.sqrt(total @ (q * (1 - q))))
+    statistic = _standardised(float(np.ptp(walk)), float(total @ (q * (1 - q))))
+    return CalibrationTest(statistic, range_sf(statistic))
 
 
 def _standardised(excess: float, variance: float) -> float:
     if variance > 0:
         return excess / float(np.sqrt(variance))
     return float(np.copysign(np.inf, excess)) if excess else 0.0
-
-
-def largest_distance_sf(x: float) -> float:
-    """Return P(max |W(t)| > x), W a Brownian motion on [0, 1]; x not below 0.
-
-    Feller (1971), volume II, section X.5: by reflection for large x, by eigenfunctions for small.
-    """
-    if x == 0:
-        return 1.0
-    if x > 1:
-        k = np.arange(1, 40, 2)
-        sign = np.where(k % 4 == 1, 1, -1)
-        return float(2 * (sign * erfc(k * x / np.sqrt(2))).sum())
-    k = np.arange(1, 40, 2)
-    sign = np.where(k % 4 == 1, 1, -1)
-    return float(1 - 4 / np.pi * (sign / k * np.exp(-((k * np.pi / x) ** 2) / 8)).sum())
 
 
 def range_sf(x: float) -> float:

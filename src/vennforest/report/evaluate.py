@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import InputError, check_count, check_option, is_frame
-from vennforest.report.evaluation import ALL_METHODS, Evaluation, Origin, assemble, check_positive
+from vennforest.report.evaluation import (
+    Evaluation,
+    Origin,
+    assemble,
+    check_positive,
+    compared_methods,
+)
 from vennforest.report.folds import Progress, cross_validate
 from vennforest.report.learners import FOREST, learner_of, raw_title
 from vennforest.report.predictions import RAW
@@ -36,6 +42,7 @@ def evaluate(
     missing: Sequence[str] | None = None,
     positive: Any = None,
     costs: Any = None,
+    tolerance: float | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     name: str = "data",
@@ -89,6 +96,9 @@ def evaluate(
         The positive class of two; by default the rarer.
     costs : CostMatrix, array-like, dict, str or path, optional
         What decisions cost, see ``CostMatrix.read``.
+    tolerance : float, optional
+        Miscalibration that does not matter, in (0, 1); by default 0.02, and a fifth of the share of
+        a positive class rarer than one in ten.
     random_state : int
         Seeds folds, forests and draws; the same in every fold.
     n_jobs : int, optional
@@ -130,8 +140,8 @@ def evaluate(
     if not is_frame(X) and not hasattr(X, "shape"):
         X = np.asarray(X)
     n = X.shape[0]
-    said = list(notes)
-    members = members_of(groups, n, said)
+    remarks = list(notes)
+    members = members_of(groups, n, remarks)
     folds, how = cross_validate(
         X,
         y,
@@ -158,6 +168,7 @@ def evaluate(
         target=target,
         positive=positive,
         costs=costs,
+        tolerance=tolerance,
         settings={
             "estimator": _shown(estimator),
             "n_folds": folds.n_folds,
@@ -177,7 +188,7 @@ def evaluate(
         names={RAW: raw_title(learner)},
         origin=origin,
         by=values_by(by, n),
-        notes=said,
+        notes=remarks,
         started=started,
     )
 
@@ -219,10 +230,10 @@ def _mask(test: ArrayLike, n: int) -> Any:
 
 def _check_methods(methods: Sequence[str] | None) -> tuple[str, ...]:
     if methods is None:
-        return ALL_METHODS
+        return compared_methods()
     if isinstance(methods, str):
         methods = [methods]
-    unknown = [method for method in methods if method not in ALL_METHODS]
+    unknown = [method for method in methods if method not in compared_methods()]
     if unknown:
-        raise InputError(f"methods must be among {list(ALL_METHODS)}, got {unknown[0]!r}")
-    return tuple(method for method in ALL_METHODS if method in methods or method == RAW)
+        raise InputError(f"methods must be among {list(compared_methods())}, got {unknown[0]!r}")
+    return tuple(method for method in compared_methods() if method in methods or method == RAW)

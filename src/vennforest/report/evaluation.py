@@ -33,13 +33,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-NAMES: dict[str, str] = {name: method.title for name, method in METHODS.items()}
-NAMES[RAW] = "Raw forest"
-NAMES[BASELINE] = "Base rate"
-"""What a reader calls each method; all trees without calibration are the forest as it is."""
+def method_names() -> dict[str, str]:
+    """Return what a reader calls each method.
 
-# "pooled" alone gives the probability that "venn-abers" gives with bounds.
-ALL_METHODS = tuple(name for name in METHODS if name != "pooled")
+    All trees without calibration are the forest as it is.
+    """
+    names = {name: method.title for name, method in METHODS.items()}
+    return {**names, RAW: "Raw forest", BASELINE: "Base rate"}
+
+
+def compared_methods() -> tuple[str, ...]:
+    """Return the methods that a report compares."""
+    # "pooled" alone gives the probability that "venn-abers" gives with bounds.
+    return tuple(name for name in METHODS if name != "pooled")
+
 
 Origin = Literal["folds", "time", "test", "model", "given", "scores"]
 """Where the predictions come from.
@@ -48,6 +55,9 @@ Origin = Literal["folds", "time", "test", "model", "given", "scores"]
 other rows; ``"model"``: a fitted model; ``"given"``: probabilities that the table holds;
 ``"scores"``: its scores, calibrated over folds.
 """
+
+TOLERANCE = 0.02
+"""Miscalibration that does not matter unless another is given."""
 
 LIBRARIES = ("vennforest", "scikit-learn", "numpy", "scipy", "numba", "pandas", "skrub")
 
@@ -100,6 +110,8 @@ class Evaluation:
         Values whose rows are looked at separately.
     positive_reason : str
         Why that is the positive class.
+    tolerance : float
+        Miscalibration that does not matter, in (0, 1).
     """
 
     name: str
@@ -117,10 +129,11 @@ class Evaluation:
     gain: Difference
     gain_in: str = "log loss"
     saved: Difference | None = None
-    names: dict[str, str] = field(default_factory=lambda: dict(NAMES))
+    names: dict[str, str] = field(default_factory=method_names)
     origin: Origin = "folds"
     by: dict[str, NDArray[Any]] = field(default_factory=dict)
     positive_reason: str = ""
+    tolerance: float = TOLERANCE
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -197,7 +210,7 @@ class Evaluation:
         """
         labels = [str(label) for label in self.folds.classes]
         counts = np.bincount(self.folds.codes, minlength=len(labels))
-        said: dict[str, Any] = _for_json(
+        result: dict[str, Any] = _for_json(
             {
                 "data": {
                     "name": self.name,
@@ -211,6 +224,7 @@ class Evaluation:
                 "origin": self.origin,
                 "verdict": self.headline(),
                 "recommended": self.verdict.method,
+                "tolerance": self.tolerance,
                 "auc": asdict(self.discrimination),
                 "gain": {"loss": self.gain_in, **asdict(self.gain), "clear": self.gain.clear},
                 "baseline": asdict(self.baseline),
@@ -226,7 +240,7 @@ class Evaluation:
                 "versions": versions(),
             }
         )
-        return said
+        return result
 
 
 def versions() -> dict[str, str]:
@@ -263,6 +277,7 @@ def assemble(
     origin: Origin = "folds",
     by: Mapping[str, NDArray[Any]] | None = None,
     notes: Sequence[str] = (),
+    tolerance: float | None = None,
     started: float | None = None,
 ) -> Evaluation:
     """Measure predictions and compare them.
@@ -284,6 +299,8 @@ def assemble(
     by : mapping of str to ndarray of shape (n_rows,), optional
         Values of all rows of X, missing ones None.
     notes : sequence of str
+    tolerance : float or None
+        Miscalibration that does not matter, in (0, 1); None: see ``usual_tolerance``.
     started : float, optional
         When, by ``time.perf_counter``.
     """
@@ -291,9 +308,13 @@ def assemble(
     seed = int(settings["random_state"])
     matrix = None if costs is None else CostMatrix.read(costs, folds.classes)
     shares = folds.baseline()
-    baseline = measure(shares, folds.codes, folds.classes, at, seed)
+    if tolerance is None:
+        tolerance = usual_tolerance(folds, at)
+    elif not 0 < tolerance < 1:
+        raise InputError(f"tolerance must lie in (0, 1), got {tolerance}")
+    baseline = measure(shares, folds.codes, folds.classes, at, seed, groups=folds.groups)
     measures = {
-        method: measure(estimates, folds.codes, folds.classes, at, seed, baseline)
+        method: measure(estimates, folds.codes, folds.classes, at, seed, baseline, folds.groups)
         for method, estimates in folds.estimates.items()
     }
     verdict = judge(measures, folds)
@@ -331,13 +352,25 @@ def assemble(
         ),
         gain_in="log loss" if finite else "Brier score",
         saved=None if matrix is None else _saved(matrix, best, folds),
-        names={**NAMES, **(names or {})},
+        names={**method_names(), **(names or {})},
         origin=origin,
         by={key: values[folds.rows] for key, values in (by or {}).items()},
         positive_reason=why,
+        tolerance=tolerance,
         notes=[*notes, *folds.notes],
         seconds=0.0 if started is None else time.perf_counter() - started,
     )
+
+
+def usual_tolerance(folds: OutOfFold, positive: int | None) -> float:
+    """Return the miscalibration that does not matter unless another is given.
+
+    2 percentage points; of a rarer class than one in ten a fifth of its share.
+    """
+    if positive is None:
+        return TOLERANCE
+    share = float((folds.codes == positive).mean())
+    return min(TOLERANCE, share / 5)
 
 
 def _saved(matrix: CostMatrix, best: MethodEstimates, folds: OutOfFold) -> Difference:

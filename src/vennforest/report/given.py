@@ -25,7 +25,7 @@ from vennforest.calibrators.registry import check_method, make_calibrator
 from vennforest.classifier.prediction import predict_once
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.evaluation import NAMES, Evaluation, assemble, check_positive
+from vennforest.report.evaluation import Evaluation, assemble, check_positive, method_names
 from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
 from vennforest.report.splits import members_of, shuffled, values_by
 
@@ -39,6 +39,7 @@ def report(
     groups: ArrayLike | None = None,
     by: Mapping[str, ArrayLike] | None = None,
     costs: Any = None,
+    tolerance: float | None = None,
     random_state: int = 0,
     name: str = "predictions",
     target: str = "label",
@@ -69,6 +70,9 @@ def report(
         Values whose rows are also looked at separately.
     costs : CostMatrix, array-like, dict, str or path, optional
         What decisions cost, see ``CostMatrix.read``.
+    tolerance : float, optional
+        Miscalibration that does not matter, in (0, 1); by default 0.02, and a fifth of the share of
+        a positive class rarer than one in ten.
     random_state : int
         Of the labels drawn to see what chance gives.
     name, target : str
@@ -108,8 +112,8 @@ def report(
         if key in (RAW, BASELINE):
             key = f"{key} (given)"
         estimates[key] = _estimates(key, values, labels, len(codes), positive)
-    said = list(notes)
-    members = members_of(groups, len(codes), said)
+    remarks = list(notes)
+    members = members_of(groups, len(codes), remarks)
     folds = OutOfFold.without_folds(labels, codes, estimates, members)
     return assemble(
         folds,
@@ -118,6 +122,7 @@ def report(
         target=target,
         positive=positive,
         costs=costs,
+        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "model",
@@ -127,7 +132,7 @@ def report(
         names={key: key for key in estimates},
         origin="given",
         by=values_by(by, len(codes)),
-        notes=said,
+        notes=remarks,
         started=started,
     )
 
@@ -135,7 +140,7 @@ def report(
 def _estimates(
     name: str, values: Any, labels: NDArray[Any], n: int, positive: Any
 ) -> MethodEstimates:
-    """Return what one model said, with a column per class."""
+    """Return what one model predicts, with a column per class."""
     if isinstance(values, tuple):
         p, bounds = values
         whole = _estimates(name, bounds, labels, n, positive).bounds
@@ -198,6 +203,7 @@ def report_scores(
     groups: ArrayLike | None = None,
     by: Mapping[str, ArrayLike] | None = None,
     costs: Any = None,
+    tolerance: float | None = None,
     random_state: int = 0,
     name: str = "scores",
     target: str = "label",
@@ -220,7 +226,7 @@ def report_scores(
         Calibrators; by default Venn–Abers, Platt and isotonic.
     n_folds : int
         Integer >= 2.
-    positive, groups, by, costs, random_state, name, target, notes, X
+    positive, groups, by, costs, tolerance, random_state, name, target, notes, X
         As in ``report``; rows of a group are never on both sides of a fold.
 
     Raises
@@ -242,8 +248,8 @@ def report_scores(
     if values.ndim == 1 and positive is not None and str(labels[0]) == str(positive):
         values = -values
     chosen = [check_method(method).name for method in methods or SCORE_METHODS if method != RAW]
-    said = list(notes)
-    members = members_of(groups, len(codes), said)
+    remarks = list(notes)
+    members = members_of(groups, len(codes), remarks)
     n_folds = min(int(n_folds), int(np.bincount(codes).max()))
     splits = shuffled(codes, members, n_folds, random_state)
     fold = np.zeros(len(codes), np.intp)
@@ -260,6 +266,7 @@ def report_scores(
         target=target,
         positive=positive,
         costs=costs,
+        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "kept",
@@ -270,10 +277,10 @@ def report_scores(
             if members is None
             else "shuffled; rows of a group are never on both sides",
         },
-        names=NAMES,
+        names=method_names(),
         origin="scores",
         by=values_by(by, len(codes)),
-        notes=said,
+        notes=remarks,
         started=started,
     )
 
@@ -314,6 +321,7 @@ def report_model(
     groups: ArrayLike | None = None,
     by: Mapping[str, ArrayLike] | None = None,
     costs: Any = None,
+    tolerance: float | None = None,
     random_state: int = 0,
     name: str = "data",
     target: str = "label",
@@ -334,7 +342,7 @@ def report_model(
         Their labels, among the model's classes.
     n_trained : int, optional
         How many rows it was trained on.
-    positive, groups, by, costs, random_state, name, target, notes
+    positive, groups, by, costs, tolerance, random_state, name, target, notes
         As in ``report``.
 
     Raises
@@ -358,7 +366,7 @@ def report_model(
     check_positive(positive, labels.astype(str))
     bounds, p = predict_once(model, X)
     key = str(getattr(model, "method", "model"))
-    key = key if key in NAMES and key != RAW else "model"
+    key = key if key in method_names() and key != RAW else "model"
     estimates = {key: MethodEstimates(p, bounds)}
     own = model.estimators_ if hasattr(model, "estimators_") else []
     if len(own) == 1 and hasattr(own[0], "predict_proba"):
@@ -366,8 +374,8 @@ def report_model(
             warnings.simplefilter("ignore")
             estimates = {RAW: MethodEstimates(own[0].predict_proba(X), None), **estimates}
     warned, seen = _seen(model, codes, labels, estimates, n_trained)
-    said = [warned, *notes]
-    members = members_of(groups, len(codes), said)
+    remarks = [warned, *notes]
+    members = members_of(groups, len(codes), remarks)
     folds = OutOfFold.without_folds(labels, codes, estimates, members)
     return assemble(
         folds,
@@ -376,6 +384,7 @@ def report_model(
         target=target,
         positive=positive,
         costs=costs,
+        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "model",
@@ -384,10 +393,10 @@ def report_model(
             "seen": seen,
             "methods": list(estimates),
         },
-        names={RAW: "Raw model", "model": "The model", key: NAMES.get(key, "The model")},
+        names={RAW: "Raw model", "model": "The model", key: method_names().get(key, "The model")},
         origin="model",
         by=values_by(by, len(codes)),
-        notes=said,
+        notes=remarks,
         started=started,
     )
 
@@ -399,7 +408,7 @@ def _seen(
     estimates: Mapping[str, MethodEstimates],
     n_trained: int | None,
 ) -> tuple[str, bool]:
-    """Return what is to be said of rows that the model may have been trained on, and if it was."""
+    """Return a note on rows that the model may have been trained on, and whether it was."""
     size = "" if n_trained is None else f" of {n_trained:,} rows"
     scores, y = getattr(model, "calibration_scores_", None), getattr(model, "calibration_y_", None)
     unknown = f"The numbers hold only if the model's training table{size} has none of these rows."

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import erfc
 from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
@@ -31,8 +32,14 @@ CALIBRATION_TESTS = (spiegelhalter_test, kuiper_test)
 BINS = 15
 """Of the expected calibration error."""
 
+LEVEL = 0.02
+"""Of the tests of calibration: calibrated probabilities are called miscalibrated no more often."""
+
 REDRAWN = 200
 """How often labels are drawn to see which calibration error chance alone gives."""
+
+TURNED = 499
+"""How often the signs of groups are turned for the same."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ class Measures:
         Mean and 95 % quantile of that error if the estimates were perfectly calibrated.
     pvalue : float
         Of the hypothesis that the estimates are calibrated: the smaller of Spiegelhalter's test
-        and Kuiper's, doubled, with rows taken as independent.
+        and Kuiper's, doubled; with groups, of tests that turn the signs of whole groups.
     overconfidence : float
         Mean confidence in the predicted label minus accuracy.
     low, high, size, observed : float or None
@@ -99,6 +106,24 @@ class Measures:
     brier_skill: float = float("nan")
     log_loss_skill: float = float("nan")
 
+    @property
+    def miscalibration(self) -> float:
+        """The calibration error that chance leaves unexplained, in [0, 1].
+
+        The squares of what is there and of what chance adds sum up, about, so that the difference
+        of the squares estimates the square of the first.
+        """
+        return float(np.sqrt(max(0.0, self.calibration_error**2 - self.chance_error**2)))
+
+    @property
+    def detectable(self) -> float:
+        """The least miscalibration that is not hidden by chance on so many rows, in [0, 1]."""
+        return float(np.sqrt(max(0.0, self.chance_limit**2 - self.chance_error**2)))
+
+    def exceeds(self, tolerance: float) -> bool:
+        """Whether the miscalibration is larger than a tolerance, and no chance."""
+        return self.pvalue < LEVEL and self.miscalibration > tolerance
+
 
 def of_observed(p: FloatArray, codes: IntArray) -> FloatArray:
     """Return the probability given to each row's observed class, (n,)."""
@@ -126,6 +151,7 @@ def measure(
     positive: int | None,
     seed: int = 0,
     baseline: Measures | None = None,
+    groups: IntArray | None = None,
 ) -> Measures:
     """Measure one method.
 
@@ -143,12 +169,19 @@ def measure(
         Of the labels drawn for ``chance_error``.
     baseline : Measures, optional
         What the skill scores compare with.
+    groups : ndarray of shape (n,), optional
+        Numbers of groups whose rows depend on each other.
     """
     p, y = estimates.p, classes[codes]
     label = None if positive is None else classes[positive]
     split = brier_decomposition(y, p, classes=classes, pos_label=label)
     losses = log_losses(p, codes)
-    chance = _chance_errors(p, positive, seed)
+    error = calibration_error(y, p, bins=BINS, classes=classes, pos_label=label)
+    if groups is None:
+        chance = _chance_errors(p, positive, seed)
+        pvalue = min(test(y, p, classes=classes).pvalue for test in CALIBRATION_TESTS)
+    else:
+        chance, pvalue = _grouped_errors(p, codes, positive, groups, error, seed)
     intervals = None if estimates.bounds is None else interval_summary(y, estimates.bounds)
     log_loss = float(losses.mean())
     return Measures(
@@ -161,10 +194,10 @@ def measure(
         reliability=split.reliability,
         resolution=split.resolution,
         sharpness=split.sharpness,
-        calibration_error=calibration_error(y, p, bins=BINS, classes=classes, pos_label=label),
+        calibration_error=error,
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
-        pvalue=min(1.0, 2 * min(test(y, p, classes=classes).pvalue for test in CALIBRATION_TESTS)),
+        pvalue=min(1.0, 2 * pvalue),
         overconfidence=confidence_minus_accuracy(y, p, classes=classes),
         low=None if intervals is None else intervals.low,
         high=None if intervals is None else intervals.high,
@@ -193,6 +226,40 @@ def _chance_errors(p: FloatArray, positive: int | None, seed: int) -> FloatArray
         happened = random.random(len(event)) < event
         errors[i] = np.abs(np.bincount(bins, weights=happened, minlength=BINS) - expected).sum()
     return errors / len(event)
+
+
+def _grouped_errors(
+    p: FloatArray,
+    codes: IntArray,
+    positive: int | None,
+    groups: IntArray,
+    error: float,
+    seed: int,
+) -> tuple[FloatArray, float]:
+    """Return calibration errors by chance, and the smaller of two p-values.
+
+    If the estimates are calibrated, the sums of residuals (outcome minus estimate) of a group vary
+    about 0 and groups are independent, whatever happens within them: the signs of whole groups are
+    turned at random. Of the two tests one is of the calibration error, the other of the mean
+    residual, whose variance is the sum of the groups' squares.
+    """
+    column = p.argmax(axis=1) if positive is None else np.full(len(codes), positive)
+    event = np.take_along_axis(p, column[:, None], axis=1)[:, 0].clip(0, 1)
+    member = np.unique(groups, return_inverse=True)[1]
+    cell = member * BINS + Binner(event, BINS, "uniform").fixed
+    n_groups = int(member.max()) + 1
+    residual = (column == codes) - event
+    sums = np.bincount(cell, weights=residual, minlength=n_groups * BINS).reshape(-1, BINS)
+    random = np.random.default_rng((seed, 2))
+    errors = np.empty(TURNED)
+    for i in range(TURNED):
+        errors[i] = np.abs(random.choice([-1.0, 1.0], n_groups) @ sums).sum()
+    errors /= len(event)
+    largest = (1 + np.count_nonzero(errors >= error - 1e-12)) / (1 + TURNED)
+    of_groups = sums.sum(axis=1)
+    spread = float(np.sqrt(of_groups @ of_groups))
+    mean = float(erfc(abs(of_groups.sum()) / spread / np.sqrt(2))) if spread > 0 else 1.0
+    return errors, min(largest, mean)
 
 
 @dataclass(frozen=True)
@@ -281,7 +348,7 @@ def judge(measures: dict[str, Measures], folds: OutOfFold) -> Verdict:
 
     Of the methods that give bounds (of all, if none does) those count whose log loss differs from
     the lowest by no more than chance, and of these the one that ranks rows best is chosen:
-    with calibration equal, what is left to differ in is how well classes are told apart.
+    with calibration equal, methods differ only in how well they separate the classes.
 
     Parameters
     ----------

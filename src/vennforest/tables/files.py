@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from vennforest._files import refuse_special
+from vennforest._remote import url_of
 from vennforest._validation import InputError
 
 GZIP, PARQUET, ARROW_FILE, FEATHER_1 = b"\x1f\x8b", b"PAR1", b"ARROW1", b"FEA1"
 ARROW_STREAM = b"\xff\xff\xff\xff"
+ZSTANDARD = b"(\xb5/\xfd"
 FREE, MOST_RATIO = 1 << 30, 100
 """Bytes that a gzipped table may unpack to, or how many times its own size if that is more."""
 
@@ -28,7 +31,6 @@ OTHER_FORMATS = {
     b"SQLite": "a database",
     b"BZh": "a bzip2 archive",
     b"\xfd7zX": "an xz archive",
-    b"(\xb5/\xfd": "a zstandard archive",
 }
 
 
@@ -45,18 +47,30 @@ def check_table_file(path: Path) -> bytes:
     if path.is_dir():
         raise InputError(f"{path} is a folder without Parquet files: name a file in it")
     refuse_special(path)
+    if url_of(path) is not None:
+        raise InputError(
+            f"{path} is an address, which fit, predict, calibrate and apply read: copy the file "
+            "here first"
+        )
     if not path.exists():
         raise InputError(f"there is no file {path}{_close_files(path)}")
     with opened(path) as file:
         head = file.read(8)
     if not head:
         raise InputError(f"{path} is empty")
+    if is_arrow(head) and _starts_with(path, ZSTANDARD):
+        raise InputError(f"{path} is a Parquet or Arrow file packed by zstandard: unpack it first")
     for magic, what in OTHER_FORMATS.items():
         if head.startswith(magic):
             raise InputError(
                 f"{path} is {what}, not a table: write it as CSV, Parquet or Arrow first"
             )
     return head
+
+
+def _starts_with(path: Path, magic: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(magic)) == magic
 
 
 def is_arrow(head: bytes) -> bool:
@@ -66,17 +80,25 @@ def is_arrow(head: bytes) -> bool:
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file, which may be gzipped, for reading bytes.
+    """Open a file, which may be packed by gzip or zstandard, for reading bytes.
 
     Raises
     ------
     InputError
-        While reading, once a gzipped file has unpacked to more than an honest one does.
+        While reading, once a packed file has unpacked to more than an honest one does.
     """
-    with Path(path).open("rb") as file:
-        zipped = file.read(2) == GZIP
-    with _Unzipped(Path(path)) if zipped else Path(path).open("rb") as file:
-        yield file  # type: ignore[misc]
+    path = Path(path)
+    with path.open("rb") as file:
+        head = file.read(4)
+    if head.startswith(GZIP):
+        with _Unzipped(path) as unzipped:
+            yield unzipped  # type: ignore[misc]
+    elif head == ZSTANDARD:
+        with path.open("rb") as file, io.BufferedReader(_Unpacked(path, file)) as unpacked:
+            yield unpacked
+    else:
+        with path.open("rb") as file:
+            yield file
 
 
 class _Unzipped(gzip.GzipFile):
@@ -95,11 +117,36 @@ class _Unzipped(gzip.GzipFile):
 
     def _counted(self, data: bytes) -> bytes:
         if self.tell() > self._most:
-            raise InputError(
-                f"{self.name} unpacks to more than {self._most / 2**20:,.0f} MiB, {MOST_RATIO} "
-                "times its own size: unpack it first if it is a table"
-            )
+            raise _too_much(self.name, self._most)
         return data
+
+
+class _Unpacked(io.RawIOBase):
+    """A file packed by zstandard, read once from its beginning and up to the same limit."""
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        from pyarrow import CompressedInputStream
+
+        self._path, self._stream, self._done = path, CompressedInputStream(file, "zstd"), 0
+        self._most = max(FREE, MOST_RATIO * path.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self._done += len(data)
+        if self._done > self._most:
+            raise _too_much(self._path, self._most)
+        return len(data)
+
+
+def _too_much(path: str | Path, most: int) -> InputError:
+    return InputError(
+        f"{path} unpacks to more than {most / 2**20:,.0f} MiB, {MOST_RATIO} times its own size: "
+        "unpack it first if it is a table"
+    )
 
 
 def refuse_duplicates(path: Path, names: list[str]) -> None:

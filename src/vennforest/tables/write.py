@@ -23,6 +23,8 @@ SUFFIXES = {
     ".csv.gz": "csv.gz",
     ".tsv": "tsv",
     ".tsv.gz": "tsv.gz",
+    ".csv.zst": "csv.zst",
+    ".tsv.zst": "tsv.zst",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".arrow": "arrow",
@@ -32,7 +34,7 @@ SUFFIXES = {
 
 
 def output_format(path: str | os.PathLike[str]) -> str:
-    """Return csv, csv.gz, tsv, tsv.gz, parquet or arrow, depending on the suffix of a name.
+    """Return csv, csv.gz, csv.zst, the same of tsv, parquet or arrow, by the suffix of a name.
 
     Raises
     ------
@@ -44,7 +46,8 @@ def output_format(path: str | os.PathLike[str]) -> str:
         if suffix in SUFFIXES:
             return SUFFIXES[suffix]
     raise InputError(
-        f"the output must end in .csv, .tsv, .csv.gz, .parquet or .arrow, got {Path(path).name!r}"
+        "the output must end in .csv, .tsv, .csv.gz, .csv.zst, .parquet or .arrow, got "
+        f"{Path(path).name!r}"
     )
 
 
@@ -56,7 +59,7 @@ def table_writer(path: Path | IO[bytes], how: str, schema: pa.Schema) -> Iterato
     ----------
     path : Path or binary file
         Written from the start.
-    how : {"csv", "csv.gz", "tsv", "tsv.gz", "parquet", "arrow"}
+    how : {"csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst", "parquet", "arrow"}
     schema : pyarrow.Schema
     """
     if how == "parquet":
@@ -70,8 +73,9 @@ def table_writer(path: Path | IO[bytes], how: str, schema: pa.Schema) -> Iterato
         if how == "arrow":
             yield opened.enter_context(ipc.new_file(sink, schema))
             return
-        if how.endswith(".gz"):
-            sink = opened.enter_context(pa.CompressedOutputStream(sink, "gzip"))
+        packed = {".gz": "gzip", ".zst": "zstd"}.get(Path(how).suffix)
+        if packed is not None:
+            sink = opened.enter_context(pa.CompressedOutputStream(sink, packed))
         options = csv.WriteOptions(delimiter="\t" if how.startswith("tsv") else ",")
         yield opened.enter_context(csv.CSVWriter(sink, schema, write_options=options))
 

@@ -1,0 +1,180 @@
+"""Files in object stores and on web servers: copied here to be read, and sent there once written.
+
+Tables are looked at more than once and out of their order, which a stream is not made for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from vennforest._errors import InputError
+from vennforest._files import OutputError, one_line
+
+URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
+"""An address; one slash after the colon is what a path makes of two."""
+
+WEB = ("http", "https")
+STORES = ("s3", "gs", "gcs", "abfs", "abfss")
+PATIENCE = 60
+"""Seconds to wait for an answer of a web server."""
+
+
+def url_of(path: str | os.PathLike[str]) -> str | None:
+    """Return an address such as ``s3://bucket/scores.parquet``, None for a path on this machine."""
+    found = URL.fullmatch(os.fspath(path))
+    if found is None or found[1].lower() == "file" or Path(path).exists():
+        return None
+    return f"{found[1].lower()}://{found[2]}"
+
+
+@contextmanager
+def local_copy(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a path to read: the one that is named, or a copy of what an address stands for.
+
+    Of an object store it may be a folder, or a pattern with ``*`` in the last part of the name; the
+    copies are then in one folder.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read; and what is raised while the copy is, which then names the address.
+    """
+    url = url_of(path)
+    if url is None:
+        yield Path(path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = _fetched(url, Path(folder))
+        try:
+            yield copy
+        except InputError as error:
+            named = str(error).replace(str(copy), url)
+            raise InputError(named.replace(folder + os.sep, "")) from error
+
+
+@contextmanager
+def sent_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a path to write: the one that is named, or one that is sent to an address at the end.
+
+    Raises
+    ------
+    InputError
+        If nothing can be written to such an address.
+    OutputError
+        If sending fails.
+    """
+    url = url_of(path)
+    if url is None:
+        yield Path(path)
+        return
+    if urlsplit(url).scheme in WEB:
+        raise InputError(
+            f"{url} cannot be written: web servers are read alone, so write a file and upload it"
+        )
+    system, place = _store(url)
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / (_name(place) or "output")
+        yield written
+        try:
+            with written.open("rb") as source, system.open_output_stream(place) as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+        except OSError as error:
+            raise OutputError(f"{url} cannot be written: {one_line(error)}") from error
+
+
+def _fetched(url: str, folder: Path) -> Path:
+    try:
+        if urlsplit(url).scheme in WEB:
+            copy = folder / (_name(unquote(urlsplit(url).path)) or "table")
+            asked = urllib.request.Request(url, headers={"Accept-Encoding": "identity"})
+            with urllib.request.urlopen(asked, timeout=PATIENCE) as source, copy.open("wb") as file:
+                shutil.copyfileobj(source, file, 1 << 20)
+            return copy
+        return _fetched_from_store(url, folder)
+    except urllib.error.URLError as error:
+        reason = error.reason if isinstance(error.reason, str) else str(error.reason)
+        raise InputError(f"{url} cannot be read: {reason}") from error
+    except OSError as error:
+        raise InputError(f"{url} cannot be read: {one_line(error)}") from error
+
+
+def _fetched_from_store(url: str, folder: Path) -> Path:
+    from pyarrow import fs
+
+    system, place = _store(url)
+    name, parent = _name(place), place.rstrip("/").rpartition("/")[0]
+    about = system.get_file_info(place)
+    if about.type == fs.FileType.File:
+        copy = folder / name
+        _copy(system, place, copy)
+        return copy
+    if about.type == fs.FileType.Directory:
+        parent, pattern = place, "*.p*q*"
+    elif any(letter in name for letter in "*?["):
+        pattern = name
+    else:
+        raise InputError(f"there is no file {url}")
+    found = [
+        one.path
+        for one in system.get_file_info(fs.FileSelector(parent, allow_not_found=True))
+        if one.type == fs.FileType.File
+        and fnmatchcase(_name(one.path), pattern)
+        and not _name(one.path).startswith((".", "_"))
+    ]
+    if not found:
+        raise InputError(f"there is no file {url}")
+    copies = folder / "files"
+    copies.mkdir()
+    for one in found:
+        _copy(system, one, copies / _name(one))
+    return copies if about.type == fs.FileType.Directory else copies / pattern
+
+
+def _copy(system: Any, place: str, copy: Path) -> None:
+    with system.open_input_stream(place, compression=None) as source, copy.open("wb") as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+
+
+def _store(url: str) -> tuple[Any, str]:
+    """Return the file system of an address, as pyarrow has it, and the place there.
+
+    Raises
+    ------
+    InputError
+        If pyarrow and fsspec know none.
+    """
+    scheme = urlsplit(url).scheme
+    try:
+        from pyarrow import ArrowException, fs
+    except ImportError as missing:
+        raise InputError(
+            f"{url} needs pyarrow: install it with pip install 'vennforest[all]'"
+        ) from missing
+    try:
+        if scheme in STORES:
+            system, place = fs.FileSystem.from_uri(url.replace("gcs://", "gs://", 1))
+            return system, place
+        import fsspec
+
+        own, place = fsspec.core.url_to_fs(url)
+        return fs.PyFileSystem(fs.FSSpecHandler(own)), place
+    except (ImportError, ValueError, OSError, ArrowException) as error:
+        raise InputError(
+            f"{url} cannot be opened: {one_line(error)}; s3://, gs://, abfs:// and https:// are "
+            "known, and what fsspec has where it is installed: copy the file here first"
+        ) from error
+
+
+def _name(place: str) -> str:
+    return place.rstrip("/").rpartition("/")[2]

@@ -1,0 +1,148 @@
+"""Files in object stores and on web servers, and tables packed by zstandard."""
+
+import functools
+import http.server
+import threading
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vennforest import _remote
+from vennforest._validation import InputError
+from vennforest.cli import main
+from vennforest.engines import duckdb as engine
+
+pa = pytest.importorskip("pyarrow")
+fsspec = pytest.importorskip("fsspec")
+
+N = 60
+
+
+def frame(seed=1):
+    rng = np.random.default_rng(seed)
+    s = rng.random(N)
+    return pd.DataFrame({"s": s, "y": np.where(rng.random(N) < s, "b", "a"), "i": np.arange(N)})
+
+
+@pytest.fixture
+def local(tmp_path):
+    frame().to_csv(tmp_path / "scores.csv", index=False)
+    frame().to_parquet(tmp_path / "scores.parquet", index=False)
+    assert run("calibrate", tmp_path / "scores.csv", tmp_path / "c.json") == 0
+    return tmp_path
+
+
+def run(name, data, output, *more):
+    columns = ["-s", "s", "-t", "y"] if name == "calibrate" else []
+    return main([name, *map(str, more), str(data), *columns, "-o", str(output)])
+
+
+@pytest.fixture
+def web(local):
+    serve = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(local))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "scores.parquet"])
+def test_from_a_web_server(local, web, capsys, name):
+    for data in (f"{web}/{name}", Path(f"{web}/{name}")):
+        assert run("calibrate", data, local / "d.json") == 0
+    assert run("apply", f"{web}/{name}", local / "out.csv", f"{web}/c.json") == 0
+    assert run("apply", local / name, local / "wanted.csv", local / "c.json") == 0
+    assert (local / "out.csv").read_bytes() == (local / "wanted.csv").read_bytes()
+    capsys.readouterr()
+    assert run("calibrate", f"{web}/nothing.csv", local / "d.json") == 2
+    assert f"{web}/nothing.csv cannot be read: " in capsys.readouterr().err
+    assert run("calibrate", local / name, f"{web}/d.json") == 2
+    assert "web servers are read alone" in capsys.readouterr().err
+    got = engine.calibrate(f"{web}/{name}", score="s", target="y")
+    wanted = engine.calibrate(local / name, score="s", target="y")
+    assert np.array_equal(got.predict_proba([0.2, 0.9]), wanted.predict_proba([0.2, 0.9]))
+
+
+def through(store, local, capsys):
+    """Write to a store, read a file, a pattern and a folder from it, and be refused."""
+    wanted = local / "wanted.parquet"
+    assert run("apply", local / "scores.parquet", wanted, local / "c.json") == 0
+    for name in ("a.parquet", "b.parquet"):
+        out = store.format(f"out/{name}")
+        assert run("apply", local / "scores.parquet", out, local / "c.json") == 0
+    capsys.readouterr()
+    for given, rows in (("out/a.parquet", N), ("out/*.parquet", 2 * N), ("out", 2 * N)):
+        output = local / "d.json"
+        assert run("calibrate", store.format(given), output) == 0
+        assert f"Calibrated on {rows} rows" in capsys.readouterr().err
+    calibrator = engine.calibrate(local / "scores.parquet", score="s", target="y")
+    url = store.format("out/c.parquet")
+    assert engine.predict(store.format("out/a.parquet"), calibrator, url, columns="s") == N
+    assert engine.calibrate(store.format("out/a.parquet"), score="s", target="y") is not None
+    assert run("calibrate", store.format("out/nothing.csv"), local / "d.json") == 2
+    assert "there is no file" in capsys.readouterr().err
+    bad = frame()
+    bad.loc[4, "s"] = np.inf
+    bad.to_parquet(local / "bad.parquet")
+    with _remote.sent_whole(store.format("bad/x.parquet")) as path:
+        path.write_bytes((local / "bad.parquet").read_bytes())
+    with pytest.raises(InputError, match=r"got inf in row 5 of \w+://.*bad/x\.parquet"):
+        engine.calibrate(store.format("bad/x.parquet"), score="s", target="y")
+
+
+def test_in_a_store_of_fsspec(local, capsys):
+    through("memory://bucket/{}", local, capsys)
+
+
+def test_in_an_object_store(local, capsys, monkeypatch):
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "testing")
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        query = f"?scheme=http&endpoint_override={host}:{port}&region=us-east-1"
+        query += "&allow_bucket_creation=true"
+        from pyarrow import fs
+
+        system, _ = fs.FileSystem.from_uri(f"s3://bucket{query}")
+        system.create_dir("bucket")
+        through("s3://bucket/{}" + query, local, capsys)
+    finally:
+        server.stop()
+
+
+def test_what_is_no_address(local, capsys):
+    assert run("calibrate", "nowhere://b/x.csv", local / "d.json") == 2
+    assert "s3://, gs://, abfs:// and https:// are known" in capsys.readouterr().err
+    assert main(["report", "s3://b/x.csv", "-t", "y", "-o", str(local / "r.html")]) == 2
+    assert "copy the file here first" in capsys.readouterr().err
+    assert _remote.url_of("C:/data/x.csv") is None
+    assert _remote.url_of(Path("s3://b/x")) == "s3://b/x"
+
+
+def test_packed_by_zstandard(local, capsys, monkeypatch):
+    text = (local / "scores.csv").read_bytes()
+    with pa.output_stream(str(local / "scores.csv.zst"), compression="zstd") as file:
+        file.write(text)
+    assert run("calibrate", local / "scores.csv.zst", local / "d.json") == 0
+    out, plain = local / "out.csv.zst", local / "out.csv"
+    assert run("apply", local / "scores.csv.zst", out, local / "d.json") == 0
+    assert run("apply", local / "scores.csv", plain, local / "d.json") == 0
+    with pa.input_stream(str(out), compression="zstd") as file:
+        assert file.read() == plain.read_bytes()
+    with pa.output_stream(str(local / "p.zst"), compression="zstd") as file:
+        file.write((local / "scores.parquet").read_bytes())
+    capsys.readouterr()
+    assert run("calibrate", local / "p.zst", local / "d.json") == 2
+    assert "packed by zstandard: unpack it first" in capsys.readouterr().err
+    with pa.output_stream(str(local / "bomb.csv.zst"), compression="zstd") as file:
+        file.write(text + b"0.5,a,1\n" * 200_000)
+    monkeypatch.setattr("vennforest.tables.files.FREE", 1 << 16)
+    assert run("calibrate", local / "bomb.csv.zst", local / "d.json") == 2
+    assert "unpacks to more than" in capsys.readouterr().err
