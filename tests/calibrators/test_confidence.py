@@ -193,27 +193,37 @@ def test_many_classes_are_one_against_the_rest_and_two_mirror_each_other():
         again = confidence_intervals(both, y == j, both[:20], level=0.9)
         assert_array_equal(again.upper, one.upper)
     model = VennAbers().fit(scores, labels[y])
-    assert_array_equal(model.predict_confidence(scores[:20], 0.9).lower, found.lower)
+    p = model.predict_proba(scores[:20])
+    own = model.predict_confidence(scores[:20], 0.9)
+    assert_array_equal(own.lower, np.minimum(found.lower, p))
+    assert_array_equal(own.widened, ((p < found.lower) | (p > found.upper)).any(axis=1))
     assert found.classes.tolist() == ["a", "b", "c"]
     assert len(found) == 20
     assert (found.width <= 1).all()
-    wide = confidence_intervals(scores, y, scores[:20], level=0.9, simultaneous=True)
-    assert wide.width.mean() > found.width.mean()
+    exact = confidence_intervals(scores, y, scores[:20], level=0.9, method="exact")
+    assert exact.width.mean() > found.width.mean()
+    wide = confidence_intervals(
+        scores, y, scores[:20], level=0.9, method="exact", simultaneous=True
+    )
+    assert wide.width.mean() > exact.width.mean()
 
 
 def test_a_calibrator_has_them_from_its_examples_or_counts():
     rng = np.random.default_rng(55)
     scores = np.round(rng.random(400), 1)
     y = rng.random(400) < scores
-    expected = confidence_intervals(scores, y, scores)
     fitted = VennAbers("log").fit(scores, y)
     x = np.unique(scores)
     negatives, positives = ([np.sum(y[scores == t] == c) for t in x] for c in (0, 1))
-    for model in (fitted, VennAbers().fit_counts(ScoreCounts.from_counts(x, negatives, positives))):
-        found = model.predict_confidence(scores)
-        assert_array_equal(found.lower, expected.lower)
-        assert_array_equal(found.upper, expected.upper)
-        assert found.level == 0.95
+    counted = VennAbers("log").fit_counts(ScoreCounts.from_counts(x, negatives, positives))
+    for method in ("likelihood-ratio", "exact"):
+        expected = confidence_intervals(scores, y, scores, method=method)
+        expected = expected.widen(fitted.predict_proba(scores))
+        for model in (fitted, counted):
+            found = model.predict_confidence(scores, method=method)
+            assert_array_equal(found.lower, expected.lower)
+            assert_array_equal(found.upper, expected.upper)
+            assert found.level == 0.95
 
 
 def test_what_has_no_such_intervals_is_refused():
@@ -223,16 +233,51 @@ def test_what_has_no_such_intervals_is_refused():
     for level in (0, 1, 1.5, -0.1, "x", True, np.nan):
         with pytest.raises(ValueError, match="level must lie between 0 and 1, got"):
             model.predict_confidence([0.5], level)
-    model.fit([0.1, 0.9, 0.3], [0, 1, 1], sample_weight=[1, 2, 1])
-    with pytest.raises(ValueError, match="sample_weight must be None at fit for confidence"):
-        model.predict_confidence([0.5])
+    model.fit([0.1, 0.9, 0.3], [0, 1, 1], sample_weight=[1, 2.5, 1])
+    with pytest.raises(ValueError, match=r"counts must be integers .*, got"):
+        model.predict_confidence([0.5], method="exact")
     model.fit_counts(ScoreCounts.from_counts([0.1, 0.9], [0.5, 1], [1, 2]))
     with pytest.raises(ValueError, match=r"counts must be integers .*, got"):
-        model.predict_confidence([0.5])
+        model.predict_confidence([0.5], method="exact")
+    with pytest.raises(ValueError, match="simultaneous must be False with method='likelihood"):
+        model.predict_confidence([0.5], simultaneous=True)
+    with pytest.raises(ValueError, match="method must be one of"):
+        model.predict_confidence([0.5], method="wald")
+    with pytest.raises(ValueError, match="groups must be None with method='exact'"):
+        confidence_intervals([0.1, 0.9], [0, 1], [0.5], method="exact", groups=[1, 2])
     with pytest.raises(ValueError, match="y must hold at least two classes, got one class: 1"):
         confidence_intervals([0.5, 0.6], [1, 1], [0.5])
     with pytest.raises(ValueError, match="new_scores must have a column for each of 3 classes"):
         confidence_intervals(np.eye(3), [0, 1, 2], [0.5])
-    few = confidence_intervals([0.1, 0.9], [0, 1], [0.5])
+    few = confidence_intervals([0.1, 0.9], [0, 1], [0.5], method="exact")
     assert_array_equal(few.lower, 0)  # three examples and fewer say nothing
     assert_array_equal(few.upper, 1)
+
+
+def test_copies_of_examples_in_groups_count_once():
+    """Near-copies: five of each example, with scores that differ in the last digits."""
+    rng = np.random.default_rng(56)
+    scores = rng.random(400)
+    y = rng.random(400) < scores
+    new = np.linspace(0.1, 0.9, 9)
+    once = confidence_intervals(scores, y, new).width[:, 1]
+    groups = np.repeat(np.arange(400), 5)
+    copies = np.repeat(scores, 5) + rng.uniform(0, 1e-9, 2000)
+    naive = confidence_intervals(copies, np.repeat(y, 5), new).width[:, 1]
+    known = confidence_intervals(copies, np.repeat(y, 5), new, groups=groups).width[:, 1]
+    assert naive.mean() < 0.7 * once.mean()
+    assert 0.9 < known.mean() / once.mean() < 1.1
+    # groups of independent examples change little
+    loose = confidence_intervals(scores, y, new, groups=rng.integers(0, 100, 400)).width[:, 1]
+    assert 0.99 < loose.mean() / once.mean() < 1.2
+
+
+def test_weights_of_two_are_examples_twice():
+    rng = np.random.default_rng(57)
+    scores = np.round(rng.random(100), 2)
+    y, weight = rng.random(100) < scores, rng.integers(0, 4, 100)
+    new = rng.random(20)
+    weighted = confidence_intervals(scores, y, new, sample_weight=weight)
+    repeated = confidence_intervals(np.repeat(scores, weight), np.repeat(y, weight), new)
+    assert_array_equal(weighted.lower, repeated.lower)
+    assert_array_equal(weighted.upper, repeated.upper)

@@ -113,3 +113,12 @@ def test_boosters_that_take_texts_for_labels(make):
     model = CalibratedClassifier(make(), cv=2, random_state=0).fit(X, names[y])
     assert model.classes_.tolist() == names.tolist()
     assert_allclose(model.predict_proba(new), expected.predict_proba(new), atol=1e-9)
+
+
+def test_labels_that_xgboost_does_not_take_are_refused_with_the_way_out():
+    xgboost = pytest.importorskip("xgboost")
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.array(["no", "yes"] * 30)
+    model = CalibratedClassifier(xgboost.XGBClassifier(n_estimators=5), random_state=0)
+    with pytest.raises(ValueError, match="LabelEncoder"):
+        model.fit(X, y)
+    assert model.fit(X, (y == "yes").astype(int)).predict_proba(X).shape == (60, 2)

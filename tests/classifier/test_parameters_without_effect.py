@@ -19,7 +19,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
 Y = (X[:, 0] + RNG.normal(size=80) > 0).astype(int)
 FOREST = RandomForestClassifier(10, random_state=0)
-FROZEN = FrozenEstimator(RandomForestClassifier(10, random_state=0).fit(X, Y))
+FROZEN = FrozenEstimator(RandomForestClassifier(10, random_state=0).fit(X[::-1], Y[::-1]))
 
 
 def warned(model, **fit_params):

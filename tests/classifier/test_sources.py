@@ -33,6 +33,7 @@ from vennforest import (
     VennAbers,
 )
 from vennforest.calibrators.confidence import confidence_intervals
+from vennforest.calibrators.likelihood_ratio import expected_scores
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.prediction import predict_once, predict_together
 from vennforest.sources import Folds, Holdout
@@ -201,7 +202,6 @@ def test_pooled_folds_calibrate_one_model_trained_on_everybody(method, k):
         (3, True, 3),
         (3, False, 3),
         (LeaveOneOut(), False, 30),
-        (LeaveOneOut(), True, 30),
         (RepeatedStratifiedKFold(n_splits=2, n_repeats=3, random_state=0), True, 6),
         (ShuffleSplit(4, test_size=0.3, random_state=0), True, 4),
         ([(np.arange(20), np.arange(20, 30)), (np.arange(10, 30), np.arange(10))], False, 2),
@@ -313,13 +313,15 @@ def test_a_class_missing_from_a_fold_and_a_fold_of_one_class(method, ensemble):
 
 def test_a_class_unknown_to_a_model_has_score_zero_in_its_own_column():
     X, y, new = data(3)
-    without = [(np.flatnonzero(y != 1), np.arange(len(y)))]
+    even = np.arange(len(y)) % 2 == 0
+    train, test = np.flatnonzero(even & (y != 1)), np.flatnonzero(~even)
+    without = [(train, test)]
     model = CalibratedClassifier(GaussianNB(), method="none", cv=without).fit(X, y)
-    base = GaussianNB().fit(X[y != 1], y[y != 1]).predict_proba(new)
+    base = GaussianNB().fit(X[train], y[train]).predict_proba(new)
     expected = np.column_stack([base[:, 0], np.zeros(len(new)), base[:, 1]])
     assert_allclose(model.predict_proba(new), expected, rtol=1e-12)
     svc = CalibratedClassifier(LinearSVC(random_state=0), method="venn", cv=without).fit(X, y)
-    decision = LinearSVC(random_state=0).fit(X[y != 1], y[y != 1]).decision_function(X)
+    decision = LinearSVC(random_state=0).fit(X[train], y[train]).decision_function(X[test])
     found = svc.calibration_scores_
     assert_allclose(found, np.column_stack([-decision, -np.abs(decision), decision]), atol=1e-12)
 
@@ -608,31 +610,90 @@ def test_confidence_is_that_of_the_calibration_scores(subforest, k):
     forest = RandomForestClassifier(40, random_state=0)
     model = CalibratedClassifier(forest, subforest=subforest, random_state=0).fit(X, names)
     whole = model.estimator_.predict_proba(new)
+    p = model.predict_proba(new)
     for simultaneous in (False, True):
-        found = model.predict_confidence(new, 0.9, simultaneous=simultaneous)
+        found = model.predict_confidence(new, 0.9, "exact", simultaneous=simultaneous)
         expected = confidence_intervals(
             model.calibration_scores_,
             model.calibration_y_,
             whole[:, 1] if k == 2 else whole,
             level=0.9,
+            method="exact",
             simultaneous=simultaneous,
-        )
+        ).widen(p)
         assert_array_equal(found.lower, expected.lower)
         assert_array_equal(found.upper, expected.upper)
+        assert_array_equal(found.widened, expected.widened)
         assert found.classes.tolist() == sorted(set(names))
     assert found.width.mean() > model.predict_confidence(new, 0.9).width.mean()
 
 
-def test_confidence_is_refused_where_scores_do_not_compare():
+@pytest.mark.parametrize("k", [2, 3])
+def test_likelihood_ratio_reads_scores_as_all_trees_are_expected_to_give_them(k):
+    X, y, new = data(k)
+    model = CalibratedClassifier(RandomForestClassifier(40, random_state=0), random_state=0).fit(
+        X, y
+    )
+    (fold,) = model._state.folds
+    whole, scores = model.estimator_.predict_proba(new), model.calibration_scores_
+    noise = fold.noise[:, None] if k > 2 else fold.noise
+    variance = noise * scores * (1 - scores)
+    if k == 2:
+        expected, whole = expected_scores(scores, variance), whole[:, 1]
+    else:
+        columns = zip(scores.T, variance.T, strict=True)
+        expected = np.column_stack([expected_scores(*column) for column in columns])
+    found = model.predict_confidence(new, 0.9)
+    wanted = confidence_intervals(expected, y, whole, level=0.9).widen(model.predict_proba(new))
+    assert_allclose(found.lower, wanted.lower, rtol=0, atol=1e-12)
+    assert_allclose(found.upper, wanted.upper, rtol=0, atol=1e-12)
+    wide = model.predict_confidence(new, 0.9, other_forests=True)
+    assert (wide.lower <= found.lower + 1e-12).all()
+    assert (wide.upper >= found.upper - 1e-12).all()
+    assert wide.width.mean() > found.width.mean()
+
+
+def test_confidence_over_folds_is_the_mean_over_their_models():
+    X, y, new = data()
+    model = CalibratedClassifier(GaussianNB(), random_state=0).fit(X, y)
+    scores, labels = model.calibration_scores_, model.calibration_y_
+    every = [
+        confidence_intervals(scores, labels, one.predict_proba(new)[:, 1])
+        for one in model.estimators_
+    ]
+    found, p = model.predict_confidence(new), model.predict_proba(new)
+    lower = np.mean([one.lower for one in every], axis=0)
+    assert_allclose(found.lower, np.minimum(lower, p), rtol=0, atol=1e-12)
+    # nothing is known of other seeds here
+    assert_array_equal(model.predict_confidence(new, other_forests=True).lower, found.lower)
+    with pytest.raises(ValueError, match="calibrate_on must be 'oob'"):
+        model.seed_deviation(new)
+
+
+def test_exact_confidence_is_refused_where_it_is_not_proved():
     X, y, new = data()
     with pytest.raises(ValueError, match=r"ensemble must be False .* got 5 models"):
-        CalibratedClassifier(GaussianNB()).fit(X, y).predict_confidence(new)
+        CalibratedClassifier(GaussianNB()).fit(X, y).predict_confidence(new, method="exact")
     pooled = CalibratedClassifier(GaussianNB(), ensemble=False).fit(X, y)
-    assert pooled.predict_confidence(new).lower.shape == (40, 2)
+    assert pooled.predict_confidence(new, method="exact").lower.shape == (40, 2)
     weight = np.arange(len(y)) % 3 + 1.0
     weighted = CalibratedClassifier(GaussianNB(), ensemble=False).fit(X, y, sample_weight=weight)
     with pytest.raises(ValueError, match="sample_weight must be left out"):
-        weighted.predict_confidence(new)
+        weighted.predict_confidence(new, method="exact")
+    assert (
+        weighted.predict_confidence(new).width.mean() < pooled.predict_confidence(new).width.mean()
+    )
+
+
+def test_seed_deviation_is_what_other_seeds_show():
+    X, y, new = data()
+    models = [
+        CalibratedClassifier(RandomForestClassifier(50), random_state=seed).fit(X, y)
+        for seed in range(8)
+    ]
+    observed = np.var([model.predict_proba(new)[:, 1] for model in models], axis=0, ddof=1)
+    expected = np.mean([model.seed_deviation(new)[:, 1] ** 2 for model in models], axis=0)
+    assert 0.7 < np.sqrt(expected.mean() / observed.mean()) < 1.4
 
 
 def test_what_was_taken_is_told_after_recalibration_too():

@@ -236,6 +236,32 @@ HAZARDS = [
         ),
     ),
     Hazard(
+        "a frozen forest and its own training rows",
+        "FrozenEstimator(forest.fit(X, y)) calibrated on the same X and y",
+        {
+            "forest": lambda rng: (
+                fit(FrozenEstimator(forest().fit(*(m := coin(rng)))), *m).calibrate_on_ == "oob"
+            )
+        },
+        Verdict("right"),
+        lambda rng: fit(FrozenEstimator(forest().fit(*coin(rng))), *coin(rng)),
+    ),
+    Hazard(
+        "groups for a frozen model",
+        "groups= for a frozen model, which has no folds to keep them together",
+        {
+            "fit": lambda rng: fit(
+                FrozenEstimator(GaussianNB().fit(*coin(rng))),
+                *coin(rng),
+                groups=np.arange(200) // 4,
+            )
+        },
+        Verdict("warned", "no effect with a frozen model"),
+        lambda rng: fit(
+            FrozenEstimator(GaussianNB().fit(*coin(rng))), *coin(rng), groups=np.arange(200)
+        ),
+    ),
+    Hazard(
         "threshold inside",
         "a decision threshold tuned inside the calibrated classifier",
         {"fit": lambda rng: fit(TunedThresholdClassifierCV(GaussianNB()), *coin(rng))},

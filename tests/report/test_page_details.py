@@ -140,7 +140,7 @@ def named_rows(X, **options):
     y = np.array(["a", "b"] * 10)
     p = np.linspace(0.05, 0.95, 20)
     found = uncertain_rows(report(y, {"m": p}, X=X, **options))
-    return [row["row"] for row in found["rows"][:3]], found["head"], found["said"]
+    return [row["row"] for row in found["rows"][:3]], found["head"], found["naming"]
 
 
 def test_rows_are_named_by_the_index_and_by_what_it_is():

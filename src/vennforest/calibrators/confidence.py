@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +16,15 @@ from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
+    check_option,
     check_scores,
+    check_weights,
     encode_labels,
 )
+from vennforest.calibrators.likelihood_ratio import design_effect, interval_table
+
+Method = Literal["likelihood-ratio", "exact"]
+"""How an interval is made."""
 
 SHORTEST = 4
 """Examples of the shortest stretch: fewer bound nothing at the usual levels."""
@@ -40,13 +47,16 @@ class ConfidenceIntervals:
     classes : ndarray of shape (k,)
         The label of each column.
     level : float
-        The probability, in (0, 1), with which each interval holds the share.
+        The probability, in (0, 1), with which each interval contains the share.
+    widened : ndarray of bool of shape (n,) or None
+        Rows in which an interval was widened to contain the probability; None: not looked at.
     """
 
     lower: FloatArray
     upper: FloatArray
     classes: NDArray[Any]
     level: float
+    widened: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -55,6 +65,17 @@ class ConfidenceIntervals:
     def width(self) -> FloatArray:
         """Upper minus lower, shape (n, k), in [0, 1]."""
         return self.upper - self.lower
+
+    def widen(self, p: FloatArray) -> ConfidenceIntervals:
+        """Return intervals that contain the probabilities (n, k) too."""
+        outside = np.asarray(((p < self.lower) | (p > self.upper)).any(axis=1))
+        known = outside if self.widened is None else outside | self.widened
+        return replace(
+            self,
+            lower=np.minimum(self.lower, p),
+            upper=np.maximum(self.upper, p),
+            widened=known,
+        )
 
 
 class ConfidenceBand(NamedTuple):
@@ -229,14 +250,40 @@ class ScoreConfidence:
         return bound[back]
 
 
+class ClassExamples(NamedTuple):
+    """Counted examples of one class and the rest, by score."""
+
+    x: FloatArray
+    """(m,) scores, increasing."""
+    total: FloatArray
+    """(m,) weight of the examples at each."""
+    positive: FloatArray
+    """(m,) weight of those of the class."""
+
+    @classmethod
+    def of(
+        cls, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None = None
+    ) -> Self:
+        """Count examples with scores (n,) and weights (n,)."""
+        x, number = np.unique(scores, return_inverse=True)
+        weight = np.ones(len(scores)) if weight is None else weight
+        m = len(x)
+        # Of no examples at all bincount returns integers.
+        total = np.bincount(number, weight, m).astype(np.float64)
+        return cls(x, total, np.bincount(number, weight * positive, m).astype(np.float64))
+
+
 def confidence_intervals(
     scores: ArrayLike,
     y: ArrayLike,
     new_scores: ArrayLike,
     *,
     level: float = 0.95,
+    method: Method = "likelihood-ratio",
     classes: ArrayLike | None = None,
     simultaneous: bool = False,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> ConfidenceIntervals:
     """Return confidence intervals for the share of every class among objects with new scores.
 
@@ -254,11 +301,22 @@ def confidence_intervals(
     new_scores : array-like of shape (m,) or (m, k)
         Where intervals are wanted.
     level : float, default=0.95
-        Probability, in (0, 1), with which an interval holds the share.
+        Probability, in (0, 1), with which an interval contains the share.
+    method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
+        ``"likelihood-ratio"``: see `LikelihoodRatio`; its coverage is that of the limit of many
+        examples, corrected by simulation for few of them (measured in ``docs/validity.md``).
+        ``"exact"``: never less than the level, for any number of examples, and about twice as
+        wide: see `ScoreConfidence`.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     simultaneous : bool, default=False
-        False: each interval for itself. True: all together, wider.
+        False: each interval for itself. True: all together, wider, with ``method="exact"`` only.
+    sample_weight : array-like of shape (n,), optional
+        A weight of 2 is the observation twice. Not with ``method="exact"``.
+    groups : array-like of shape (n,), optional
+        Examples of one group are not independent: the examples then count as many fewer as the
+        sums of residuals over groups vary more than those of independent ones (Rao & Scott 1981).
+        Not with ``method="exact"``.
 
     Returns
     -------
@@ -268,8 +326,8 @@ def confidence_intervals(
     Raises
     ------
     ValueError
-        If scores are not finite, shapes do not fit, there are fewer than two classes, or the level
-        does not lie between 0 and 1.
+        If scores are not finite, shapes do not fit, there are fewer than two classes, the level
+        does not lie between 0 and 1, or the method does not take what is given.
 
     Examples
     --------
@@ -278,6 +336,9 @@ def confidence_intervals(
     >>> y = scores + np.tile([0.3, -0.3], 100) > 0.5
     >>> intervals = confidence_intervals(scores, y, [0.1, 0.9])
     >>> intervals.lower[:, 1].round(2), intervals.upper[:, 1].round(2)
+    (array([0.  , 0.83]), array([0.17, 1.  ]))
+    >>> exact = confidence_intervals(scores, y, [0.1, 0.9], method="exact")
+    >>> exact.lower[:, 1].round(2), exact.upper[:, 1].round(2)
     (array([0.  , 0.71]), array([0.29, 1.  ]))
     """
     score, new = check_scores(scores), check_scores(new_scores, "new_scores")
@@ -286,29 +347,72 @@ def confidence_intervals(
     k = len(labels)
     if k < 2:
         raise ValueError(f"y must hold at least two classes, got one class: {labels.tolist()[0]!r}")
+    weight = check_weights(sample_weight, len(score))
+    if groups is not None:
+        check_consistent_length(score, groups)
+        groups = np.unique(np.asarray(groups), return_inverse=True)[1]
     columns = _by_class(score, k, "scores"), _by_class(new, k, "new_scores")
+    if weight is not None:
+        kept = weight > 0
+        codes, weight = codes[kept], weight[kept]
+        columns = columns[0][kept], columns[1]
+        groups = None if groups is None else groups[kept]
+    if method == "exact" and groups is not None:
+        raise InputError(
+            "groups must be None with method='exact', which counts independent examples: "
+            "use method='likelihood-ratio'"
+        )
     per_class = [
-        ScoreConfidence.from_examples(score[:, j], codes == (j if k > 2 else 1))
-        for score in columns[:1]
-        for j in range(score.shape[1])
+        one_against_rest(columns[0][:, j], codes == (j if k > 2 else 1), weight, groups)
+        for j in range(columns[0].shape[1])
     ]
-    return intervals_of(per_class, columns[1], labels, level, simultaneous)
+    return intervals_of(per_class, columns[1], labels, level, method, simultaneous)
+
+
+def one_against_rest(
+    scores: FloatArray,
+    positive: NDArray[np.bool_],
+    weight: FloatArray | None = None,
+    groups: IntArray | None = None,
+) -> ClassExamples:
+    """Count examples (n,), as so many fewer as those of one group (n,) depend on each other."""
+    counted = ClassExamples.of(np.ascontiguousarray(scores), positive, weight)
+    if groups is None:
+        return counted
+    effect = design_effect(scores, positive, weight, groups)
+    return ClassExamples(counted.x, counted.total / effect, counted.positive / effect)
 
 
 def intervals_of(
-    per_class: list[ScoreConfidence],
+    per_class: Sequence[ClassExamples],
     new: FloatArray,
     labels: NDArray[Any],
     level: float,
+    method: Method = "likelihood-ratio",
     simultaneous: bool = False,
 ) -> ConfidenceIntervals:
-    """Return the intervals at new scores (m, 1) of the second of two classes, or (m, k)."""
-    ends = [
-        (one.simultaneous if simultaneous else one.pointwise)(
-            np.ascontiguousarray(new[:, j]), level
+    """Return the intervals at new scores (m, 1) of the second of two classes, or (m, k).
+
+    Raises
+    ------
+    InputError
+        If level, method or both do not fit.
+    """
+    _error(level)
+    check_option(method, Method, "method")
+    if simultaneous and method != "exact":
+        raise InputError(
+            "simultaneous must be False with method='likelihood-ratio', which knows single scores "
+            "alone: use method='exact'"
         )
-        for j, one in enumerate(per_class)
-    ]
+    ends = []
+    for j, one in enumerate(per_class):
+        column = np.ascontiguousarray(new[:, j])
+        if method == "exact":
+            exact = ScoreConfidence.from_counts(*one)
+            ends.append((exact.simultaneous if simultaneous else exact.pointwise)(column, level))
+        else:
+            ends.append(interval_table(*one, float(level)).read(column))
     if len(labels) == 2:
         ((low, up),) = ends
         ends = [(1 - up, 1 - low), (low, up)]

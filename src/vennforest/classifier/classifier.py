@@ -25,15 +25,15 @@ from vennforest._validation import (
     refuse_text,
 )
 from vennforest.calibrators import Calibrator, PooledCalibration
-from vennforest.calibrators.confidence import ConfidenceIntervals
+from vennforest.calibrators.confidence import ConfidenceIntervals, Method
 from vennforest.calibrators.core.bounded import has_bounds, no_bounds
+from vennforest.classifier.confidence import predict_confidence, seed_deviation
 from vennforest.classifier.fitted import FittedClassifier
 from vennforest.classifier.metadata import route, warn_of_groups_around
 from vennforest.classifier.prediction import (
     Prediction,
     calibration_probabilities,
     predict,
-    predict_confidence,
 )
 from vennforest.classifier.settings import (
     ClassifierMerge,
@@ -141,35 +141,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Seeds the draws of calibration examples, the split or the folds (the same each time where
         it is None), and every ``random_state`` of the estimator that is None.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    estimator_ : classifier
-        The fitted model; with several (``"cv"`` and ``ensemble=True``) there is ``estimators_``.
-    calibrator_ : Calibrator
-        The fitted calibrator; with several there is ``calibrators_``. With ``merge="pooled"`` it
-        has the bounds before they are widened to hold the probability, which is not its own.
-    calibration_scores_ : ndarray of shape (n_calibration,) or (n_calibration, k)
-        The calibration scores: of the second of two classes, or a column per class.
-    calibration_y_ : ndarray of shape (n_calibration,)
-        Their labels.
-    calibrate_on_ : str
-        Where the calibration scores came from.
-    calibrate_on_reason_ : str
-        Why, in a clause.
-    point_calibrator_ : PooledCalibration
-        With ``merge="pooled"``, what makes the probability of the score; one for all models.
-    oob_probability_ : ndarray of shape (n, k)
-        What the rows given to ``fit`` are predicted to be by models that did not see them, without
-        their own labels; NaN for rows that no such model scored.
-    oob_multiprobability_ : Multiprobability
-        The bounds that go with it.
-    feature_importances_ : ndarray of shape (d,)
-        The estimator's, where it has them; the mean over several models.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn, where the estimator has them.
 
     Notes
     -----
@@ -408,38 +379,75 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return bounds
 
     def predict_confidence(
-        self, X: Any, level: float = 0.95, *, simultaneous: bool = False
+        self,
+        X: Any,
+        level: float = 0.95,
+        method: Method = "likelihood-ratio",
+        *,
+        simultaneous: bool = False,
+        other_forests: bool = False,
     ) -> ConfidenceIntervals:
-        """Return confidence intervals for the share of every class among objects with such a score.
+        """Return confidence intervals for the frequency of each class among cases with such scores.
 
-        Not the bounds of ``predict_multiprobability``, which say how far one more label would move
-        the probability: these hold the share of the class with the given probability, assuming
-        only that it rises with the score (see `confidence_intervals`). Exact where calibration
-        scores are of examples kept apart from training; out of bag new objects are scored by all
-        trees, which is not proved and hardly matters from 100 trees on.
+        They say how well a probability is known: the frequency of the class among cases to which
+        this model gives such a score lies inside with the given probability. The bounds of
+        ``predict_multiprobability`` are something else, and much narrower: how far one more label
+        would move the probability.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, d)
             Rows as the estimator takes them.
         level : float, default=0.95
-            Probability, in (0, 1), with which an interval holds the share.
+            Probability, in (0, 1), with which an interval contains the frequency.
+        method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
+            ``"likelihood-ratio"``: sharp, by a limit theorem with simulated corrections; what it
+            covers is measured in ``docs/validity.md``. ``"exact"``: about twice as wide, and never
+            below the level if calibration scores are of examples kept apart from training.
         simultaneous : bool, default=False
-            False: each interval for itself. True: all together, wider.
+            False: each interval for itself. True: all together, wider; with ``"exact"`` only.
+        other_forests : bool, default=False
+            Whether intervals contain too what the same forest with another seed would say. For
+            out-of-bag forests; elsewhere it is not known, and nothing is added.
 
         Returns
         -------
         ConfidenceIntervals
-            Ends of shape (n, k), in [0, 1].
+            Ends of shape (n, k), in [0, 1], around what ``predict_proba`` returns; ``widened`` says
+            in which rows they were widened to contain it.
 
         Raises
         ------
         NotFittedError
             Before ``fit``.
         ValueError
-            If there is a model per fold, whose scores do not compare, or examples have weights.
+            If the level does not lie in (0, 1), the method is unknown, or ``"exact"`` is asked of
+            a model per fold or of weighted examples.
         """
-        return predict_confidence(self._state, X, level, simultaneous)
+        return predict_confidence(self._state, X, level, method, simultaneous, other_forests)
+
+    def seed_deviation(self, X: Any) -> FloatArray:
+        """Return how far another seed of the forest would move each probability.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows as the estimator takes them.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            Standard deviations between seeds, estimated from how much the trees at hand differ;
+            four times as many trees make them half as large.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If the calibration scores are not out of bag.
+        """
+        return seed_deviation(self._state, X)
 
     def with_prior(
         self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None
@@ -624,7 +632,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def estimator_(self) -> Any:
-        """The fitted model."""
+        """The fitted model; with several (``"cv"`` and ``ensemble=True``): ``estimators_``."""
         return _only("estimator", self.estimators_)
 
     @property
@@ -634,7 +642,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def calibrator_(self) -> Calibrator:
-        """The fitted calibrator."""
+        """The fitted calibrator; with several there is ``calibrators_``.
+
+        With ``merge="pooled"`` it has the bounds before they are widened to hold the probability,
+        which is not its own.
+        """
         calibrator: Calibrator = _only("calibrator", self.calibrators_)
         return calibrator
 
@@ -645,7 +657,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def point_calibrator_(self) -> PooledCalibration:
-        """The fitted map from scores to probabilities, one for all folds."""
+        """With ``merge="pooled"``, what makes the probability of the score, for all folds."""
         point = self._state.point_calibrator
         if point is None:
             raise AttributeError(
@@ -655,7 +667,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def calibration_scores_(self) -> FloatArray:
-        """The calibration scores, (n_calibration,) or (n_calibration, k), fold after fold."""
+        """The calibration scores, fold after fold: (n,) of the second of two classes, or (n, k)."""
         folds = self._state.folds
         return folds[0].scores if len(folds) == 1 else np.concatenate([f.scores for f in folds])
 

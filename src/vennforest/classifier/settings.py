@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 
 from vennforest._validation import check_option
 from vennforest._warn import warn
@@ -27,8 +28,8 @@ from vennforest.sources import (
     TrainingData,
     with_seed,
 )
-from vennforest.sources.choice import choose
-from vennforest.sources.hazards import check_training_data
+from vennforest.sources.choice import FROZEN, choose
+from vennforest.sources.hazards import check_frozen, check_training_data
 from vennforest.sources.out_of_bag import StepsError
 from vennforest.sources.pipelines import last_step, transformers_of
 from vennforest.sources.registry import SourceSettings, check_source, make_source
@@ -186,13 +187,17 @@ class Settings:
                 source.folds(estimator, data, seed=seed, random_state=splits, n_jobs=self.n_jobs)
             )
 
-        if self.calibrate_on != "auto" or name != "oob":
-            return folds(self.source(name)), name, why
-        try:
-            return folds(self.source("oob")), name, why
-        except (BagsError, StepsError) as error:
-            # Found out by looking at what was fitted, so that a fit is lost; never a guarantee.
-            return folds(self.source("cv")), "cv", error.reason
+        if self.calibrate_on == "auto" and name == "oob":
+            try:
+                return folds(self.source("oob")), name, why
+            except (BagsError, StepsError) as error:
+                # Found by looking at what was fitted, so a fit is lost; never a guarantee.
+                if not isinstance(estimator, FrozenEstimator):
+                    return folds(self.source("cv")), "cv", error.reason
+                name, why = "frozen", FROZEN
+        if name == "frozen":
+            check_frozen(estimator, data)
+        return folds(self.source(name)), name, why
 
     def warn_of_no_effect(self, source: str, why: str) -> None:
         """Warn of parameters that are not at their defaults and that the source does not take.

@@ -21,7 +21,7 @@ from vennforest._validation import InputError, check_option
 from vennforest.calibrators.registry import check_method
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.settings import ClassifierMerge
-from vennforest.commands.measures import measures_said
+from vennforest.commands.measures import measures_sentence
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import busy, print_json, say
 from vennforest.persistence.model_file import write_model
@@ -93,7 +93,7 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
     more = f" and {len(classes) - 8} more" if len(classes) > 8 else ""
     say(f"Classes of {target!r}: {shown}{more}.")
     if done.measures:
-        say(measures_said(done.measures))
+        say(measures_sentence(done.measures))
     say(f"Wrote {output} ({done.seconds:.0f} s)")
 
 

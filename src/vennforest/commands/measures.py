@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def measures_said(measures: Mapping[str, Any]) -> str:
+def measures_sentence(measures: Mapping[str, Any]) -> str:
     """Return the measures of a fit as a sentence."""
     numbers = {name: value for name, value in measures.items() if type(value) in (int, float)}
     needed = ("accuracy", "baseline_accuracy", "brier_score", "baseline_brier_score")
     if not all(name in numbers for name in needed):
         return ""
-    said = (
-        "Out of sample: accuracy {accuracy:.1%} ({baseline_accuracy:.1%} by always saying the "
-        "largest class), Brier score {brier_score:.4f} ({baseline_brier_score:.4f} by always "
-        "saying the shares of the classes)"
+    text = (
+        "Out of sample: accuracy {accuracy:.1%} ({baseline_accuracy:.1%} by always predicting "
+        "the largest class), Brier score {brier_score:.4f} ({baseline_brier_score:.4f} by always "
+        "predicting the class frequencies)"
     )
     if "mean_width" in numbers:
-        said += "; bounds are {mean_width:.4f} wide on average"
-    return said.format(**numbers) + "."
+        text += "; bounds are {mean_width:.4f} wide on average"
+    return text.format(**numbers) + "."

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULTS = {"--trees": 300, "--subforest": "all", "--n-draws": 1, "--folds": 10, "--methods": None}
-"""Options that are refused where nothing heeds them, by what they are when not given."""
+"""Defaults of options that are refused where they have no effect."""
 
 
 @dataclass(frozen=True)

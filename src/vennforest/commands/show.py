@@ -12,7 +12,7 @@ from typing import Any
 
 from vennforest._errors import InputError
 from vennforest._version import __version__
-from vennforest.commands.measures import measures_said
+from vennforest.commands.measures import measures_sentence
 from vennforest.commands.terminal import print_json
 
 COLUMNS = 40
@@ -77,7 +77,7 @@ def lines(header: Mapping[str, Any], name: str, size: int) -> Iterator[tuple[str
     yield "", how.text("by") and f"within {how.text('groups')} groups by {how.text('by')}"
     yield "", how.text("reason") and f"since {how.text('reason')}"
     measures = about.mapping("measures")
-    yield "Measured", measures_said(measures)
+    yield "Measured", measures_sentence(measures)
     options = about.mapping("options")
     yield "Options", ", ".join(f"{key} {value}" for key, value in options.items() if value != [])
     libraries = {key: str(value) for key, value in about.mapping("libraries").items()}
@@ -160,16 +160,16 @@ def _calibrated(how: _Part) -> str:
     method, source = how.text("method"), how.text("calibrate_on")
     if not method:
         return ""
-    said = f"by {method}"
+    text = f"by {method}"
     if source:
         known = named_sources().get(source)
-        said += f", {source if known is None else known.description}"
+        text += f", {source if known is None else known.description}"
     examples = how.text("calibration_examples")
-    said += f", with {_number(examples)} examples" if examples else ""
+    text += f", with {_number(examples)} examples" if examples else ""
     for name in ("merge", "subforest", "n_draws"):
         value = how.text(name)
-        said += f", {name} {value}" if value else ""
-    return said
+        text += f", {name} {value}" if value else ""
+    return text
 
 
 def _installed(name: str) -> str | None:

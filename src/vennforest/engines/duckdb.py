@@ -164,12 +164,12 @@ def predict(
     need_pyarrow()
     from vennforest.tables.write import output_format, table_writer
 
-    how = output_format(output)
     done = 0
     with (
         opened(source, memory_limit, threads, temp_directory) as table,
         sent_whole(output) as output,
     ):
+        how = output_format(output)
         check_output(output, {f"data file {path.name}": path for path in table.paths})
         predictor = BatchPredictor(
             model, table.schema(), columns=columns, carried=carried, rows_at_once=rows_at_once

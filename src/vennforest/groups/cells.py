@@ -331,6 +331,7 @@ def _of_rows(fold: Fold, rows: IntArray) -> Fold:
         groups=None if fold.groups is None else fold.groups[rows],
         rows=None if fold.rows is None else fold.rows[rows],
         by=None if fold.by is None else fold.by[rows],
+        noise=None if fold.noise is None else fold.noise[rows],
     )
 
 

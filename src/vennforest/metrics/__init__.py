@@ -29,6 +29,7 @@ from vennforest.metrics.curves import (
     reliability_curve,
     smooth_calibration_curve,
 )
+from vennforest.metrics.grouping_loss import GroupingLoss, grouping_loss
 from vennforest.metrics.intervals import (
     IntervalCurve,
     IntervalSummary,
@@ -59,6 +60,7 @@ __all__ = [
     "CorpDecomposition",
     "DecisionCurve",
     "ErrorInterval",
+    "GroupingLoss",
     "IntervalCurve",
     "IntervalEstimate",
     "IntervalSummary",
@@ -78,6 +80,7 @@ __all__ = [
     "confidence_minus_accuracy",
     "corp_decomposition",
     "decision_curve",
+    "grouping_loss",
     "interval_curve",
     "interval_summary",
     "interval_table",

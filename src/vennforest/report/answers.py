@@ -142,7 +142,7 @@ def reliability(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
 
     They do not if the tests of calibration reject it and the miscalibration exceeds the tolerance:
     the size decides, and chance must not explain it. In simulations of calibrated probabilities
-    that is said in at most 2 % of cases, of probabilities that are off by twice the tolerance
+    the answer is No in at most 2 % of cases, of probabilities that are off by twice the tolerance
     (2 points) in about 90 % or more from 2,000 rows on (``docs/report.md``).
     """
     m, tolerance = evaluation.measures[method], evaluation.tolerance

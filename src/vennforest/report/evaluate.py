@@ -140,8 +140,8 @@ def evaluate(
     if not is_frame(X) and not hasattr(X, "shape"):
         X = np.asarray(X)
     n = X.shape[0]
-    said = list(notes)
-    members = members_of(groups, n, said)
+    remarks = list(notes)
+    members = members_of(groups, n, remarks)
     folds, how = cross_validate(
         X,
         y,
@@ -188,7 +188,7 @@ def evaluate(
         names={RAW: raw_title(learner)},
         origin=origin,
         by=values_by(by, n),
-        notes=said,
+        notes=remarks,
         started=started,
     )
 

@@ -210,7 +210,7 @@ class Evaluation:
         """
         labels = [str(label) for label in self.folds.classes]
         counts = np.bincount(self.folds.codes, minlength=len(labels))
-        said: dict[str, Any] = _for_json(
+        result: dict[str, Any] = _for_json(
             {
                 "data": {
                     "name": self.name,
@@ -240,7 +240,7 @@ class Evaluation:
                 "versions": versions(),
             }
         )
-        return said
+        return result
 
 
 def versions() -> dict[str, str]:

@@ -141,10 +141,10 @@ def _read_columns(
 def _notes_on_folds(folds: Sequence[_Fold]) -> list[str]:
     """Return what was warned of, and which classes were missing, with the number of folds."""
     n = len(folds)
-    said = Counter(text for one in folds for text in one.warned)
+    texts = Counter(text for one in folds for text in one.warned)
     unseen = Counter(label for one in folds for label in one.unseen)
     return [
-        *(_in_folds(text, count, n) for text, count in said.items()),
+        *(_in_folds(text, count, n) for text, count in texts.items()),
         *(
             f"In {count} of {n} folds no row to train on is of class {label!r}, whose "
             "probability is 0 there."
@@ -230,11 +230,11 @@ def _predicted(
         warnings.simplefilter("always", UserWarning)
         model = clone(unfitted).fit(_safe_indexing(rows.X, train), labels, **own)
         found = _judged(model, methods, _safe_indexing(rows.X, held))
-    said = {_same_for_all(one) for one in caught if issubclass(one.category, UserWarning)}
+    texts = {_same_for_all(one) for one in caught if issubclass(one.category, UserWarning)}
     return replace(
         found.with_all(present, rows.classes),
         calibrate_on=model.calibrate_on_,
-        warned=tuple(sorted(said)),
+        warned=tuple(sorted(texts)),
         unseen=tuple(map(str, np.delete(rows.classes, present).tolist())),
     )
 

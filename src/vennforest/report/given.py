@@ -112,8 +112,8 @@ def report(
         if key in (RAW, BASELINE):
             key = f"{key} (given)"
         estimates[key] = _estimates(key, values, labels, len(codes), positive)
-    said = list(notes)
-    members = members_of(groups, len(codes), said)
+    remarks = list(notes)
+    members = members_of(groups, len(codes), remarks)
     folds = OutOfFold.without_folds(labels, codes, estimates, members)
     return assemble(
         folds,
@@ -132,7 +132,7 @@ def report(
         names={key: key for key in estimates},
         origin="given",
         by=values_by(by, len(codes)),
-        notes=said,
+        notes=remarks,
         started=started,
     )
 
@@ -140,7 +140,7 @@ def report(
 def _estimates(
     name: str, values: Any, labels: NDArray[Any], n: int, positive: Any
 ) -> MethodEstimates:
-    """Return what one model said, with a column per class."""
+    """Return what one model predicts, with a column per class."""
     if isinstance(values, tuple):
         p, bounds = values
         whole = _estimates(name, bounds, labels, n, positive).bounds
@@ -248,8 +248,8 @@ def report_scores(
     if values.ndim == 1 and positive is not None and str(labels[0]) == str(positive):
         values = -values
     chosen = [check_method(method).name for method in methods or SCORE_METHODS if method != RAW]
-    said = list(notes)
-    members = members_of(groups, len(codes), said)
+    remarks = list(notes)
+    members = members_of(groups, len(codes), remarks)
     n_folds = min(int(n_folds), int(np.bincount(codes).max()))
     splits = shuffled(codes, members, n_folds, random_state)
     fold = np.zeros(len(codes), np.intp)
@@ -280,7 +280,7 @@ def report_scores(
         names=method_names(),
         origin="scores",
         by=values_by(by, len(codes)),
-        notes=said,
+        notes=remarks,
         started=started,
     )
 
@@ -374,8 +374,8 @@ def report_model(
             warnings.simplefilter("ignore")
             estimates = {RAW: MethodEstimates(own[0].predict_proba(X), None), **estimates}
     warned, seen = _seen(model, codes, labels, estimates, n_trained)
-    said = [warned, *notes]
-    members = members_of(groups, len(codes), said)
+    remarks = [warned, *notes]
+    members = members_of(groups, len(codes), remarks)
     folds = OutOfFold.without_folds(labels, codes, estimates, members)
     return assemble(
         folds,
@@ -396,7 +396,7 @@ def report_model(
         names={RAW: "Raw model", "model": "The model", key: method_names().get(key, "The model")},
         origin="model",
         by=values_by(by, len(codes)),
-        notes=said,
+        notes=remarks,
         started=started,
     )
 
@@ -408,7 +408,7 @@ def _seen(
     estimates: Mapping[str, MethodEstimates],
     n_trained: int | None,
 ) -> tuple[str, bool]:
-    """Return what is to be said of rows that the model may have been trained on, and if it was."""
+    """Return a note on rows that the model may have been trained on, and whether it was."""
     size = "" if n_trained is None else f" of {n_trained:,} rows"
     scores, y = getattr(model, "calibration_scores_", None), getattr(model, "calibration_y_", None)
     unknown = f"The numbers hold only if the model's training table{size} has none of these rows."

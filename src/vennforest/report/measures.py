@@ -348,7 +348,7 @@ def judge(measures: dict[str, Measures], folds: OutOfFold) -> Verdict:
 
     Of the methods that give bounds (of all, if none does) those count whose log loss differs from
     the lowest by no more than chance, and of these the one that ranks rows best is chosen:
-    with calibration equal, what is left to differ in is how well classes are told apart.
+    with calibration equal, methods differ only in how well they separate the classes.
 
     Parameters
     ----------

@@ -258,12 +258,12 @@ def class_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
         mine = folds.codes == j
         found = {}
         for key in keys:
-            said = predicted[key] == j
-            hits = int((said & mine).sum())
+            labelled = predicted[key] == j
+            hits = int((labelled & mine).sum())
             found[key] = {
                 "mean": float(folds.estimates[key].p[:, j].mean()),
                 "recall": hits / int(mine.sum()) if mine.any() else None,
-                "precision": hits / int(said.sum()) if said.any() else None,
+                "precision": hits / int(labelled.sum()) if labelled.any() else None,
             }
         found_rows.append(
             {

@@ -223,7 +223,7 @@ def _listing(evaluation: Evaluation, order: IntArray) -> dict[str, Any]:
     folds = evaluation.folds
     code, low, high, p = _of_predicted(evaluation)
     names = [name for name, _ in most_split_on(evaluation)[:COLUMNS]]
-    index, head, said = _naming(evaluation)
+    index, head, naming = _naming(evaluation)
     rows = [
         {
             "row": str(folds.rows[i] + 1 if index is None else index[folds.rows[i]]),
@@ -236,7 +236,7 @@ def _listing(evaluation: Evaluation, order: IntArray) -> dict[str, Any]:
         }
         for i in order
     ]
-    return {"names": names, "rows": rows, "head": head, "said": said}
+    return {"names": names, "rows": rows, "head": head, "naming": naming}
 
 
 def _naming(evaluation: Evaluation) -> tuple[Any, str, str]:

@@ -20,7 +20,7 @@ from vennforest.report.figures import draw
 from vennforest.report.page import frame, templates
 
 LEAST_SHOWN = 0.05
-"""Largest corrected p-value of a column that is said to have moved."""
+"""Largest corrected p-value of a column that is reported to have moved."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ClassMove:
         Labelled rows.
     share_before, share_after : float
         Of the class among them.
-    said_before, said_after : float
+    predicted_before, predicted_after : float
         Mean probability that the model gave it.
     """
 
@@ -43,8 +43,8 @@ class ClassMove:
     n_after: int
     share_before: float
     share_after: float
-    said_before: float
-    said_after: float
+    predicted_before: float
+    predicted_after: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +94,10 @@ class Watched:
 
     def when(self, row: int, time: float | None) -> str:
         """Return a row of those that were watched in words, counted from 1."""
-        said = f"{'labelled ' if self.monitor.watch == 'labels' else ''}row {row + 1:,}"
+        text = f"{'labelled ' if self.monitor.watch == 'labels' else ''}row {row + 1:,}"
         if time is None:
-            return said
-        return f"{said} ({_date(time) if self.dates else f'{time:g}'})"
+            return text
+        return f"{text} ({_date(time) if self.dates else f'{time:g}'})"
 
     def verdict(self) -> list[str]:
         """Return what was found, in sentences."""
@@ -118,13 +118,13 @@ class Watched:
                 "rows to be seen.",
             ]
         first = self.changes[0]
-        said = [
+        sentences = [
             f"The data has changed: the evidence passed {level} at "
             f"{self.when(monitor.alarm_, monitor.alarm_time_)} of {n}, and reached {top}; "
             f"{promise}."
         ]
         label = f" (of {str(first.label)!r})"
-        said.append(
+        sentences.append(
             f"It seems to have begun near {self.when(first.since, first.since_time)}, and is best "
             f"explained by: {first.what}{label}."
         )
@@ -132,21 +132,21 @@ class Watched:
             one.what == "scores tell more of the class" and one.evidence >= monitor.threshold_
             for one in self.changes
         ):
-            said.append(
+            sentences.append(
                 "Labels agree better with the scores than they did in calibration, as they do on "
                 "rows that the model was trained on: check that these are new rows."
             )
         if self.moved:
             names = ", ".join(repr(one.name) for one in self.moved[:5])
             more = f" and {len(self.moved) - 5} more" if len(self.moved) > 5 else ""
-            said.append(f"Columns that moved then: {names}{more}.")
+            sentences.append(f"Columns that moved then: {names}{more}.")
         elif self.columns:
-            said.append("No single column moved then by more than chance would.")
+            sentences.append("No single column moved then by more than chance would.")
         else:
-            said.append(
+            sentences.append(
                 f"Fewer than {FEWEST} rows are on one side of that row: columns are not compared."
             )
-        return said
+        return sentences
 
     def summary(self) -> dict[str, Any]:
         """Return the findings as numbers and text."""
@@ -235,9 +235,9 @@ def _classes(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> li
     for j, label in enumerate(monitor.classes_.tolist()):
         here = np.array([one == label for one in y.tolist()])
         share = [float(here[side].mean()) if side.any() else np.nan for side in sides]
-        said = [float(p[side, j].mean()) if side.any() else np.nan for side in sides]
+        means = [float(p[side, j].mean()) if side.any() else np.nan for side in sides]
         n = [int(side.sum()) for side in sides]
-        found.append(ClassMove(str(label), n[0], n[1], *share, *said))
+        found.append(ClassMove(str(label), n[0], n[1], *share, *means))
     return found
 
 

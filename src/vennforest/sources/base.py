@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from vennforest._state import array, check_array, labels, require, stored
+from vennforest._state import array, check_array, check_number, labels, require, stored
 from vennforest._validation import CodeArray, FloatArray, IntArray
 
 
@@ -71,6 +71,11 @@ class Fold:
         that did not see them; None: not known, or the model did.
     by : ndarray of shape (n,) or None
         The group that each calibration example is calibrated in, where there are such.
+    noise : ndarray of shape (n,) or None
+        Variance of each calibration score s around that by all members, as a share of s (1 - s);
+        None: there is none, or it is not known.
+    member_noise : float or None
+        Variance of the score of a new object between ensembles with other seeds, likewise.
     """
 
     estimator: Any = attrs.field()
@@ -81,6 +86,8 @@ class Fold:
     groups: IntArray | None = attrs.field(default=None)
     rows: CodeArray | None = attrs.field(default=None)
     by: IntArray | None = attrs.field(default=None)
+    noise: FloatArray | None = attrs.field(default=None)
+    member_noise: float | None = attrs.field(default=None)
 
     def __attrs_post_init__(self) -> None:
         require(hasattr(self.estimator, "fit"), "estimator must be a classifier")
@@ -93,6 +100,10 @@ class Fold:
         for name in ("groups", "rows", "by"):
             if getattr(self, name) is not None:
                 check_array(getattr(self, name), name, (n,), "i", 0)
+        if self.noise is not None:
+            check_array(self.noise, "noise", (n,), low=0)
+        if self.member_noise is not None:
+            check_number(self.member_noise, "member_noise", 0)
 
     def check_classes(self, k: int) -> None:
         """Refuse scores or codes of other than k classes, or of no example.

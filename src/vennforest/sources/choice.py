@@ -11,6 +11,8 @@ from vennforest.sources.pipelines import is_bagged, obstacle
 from vennforest.sources.registry import named_sources
 from vennforest.sources.splitters import is_plain
 
+FROZEN = "the model is frozen: the data given to fit calibrates it"
+
 
 def choose(
     wanted: Any, estimator: Any, data: TrainingData, cv: Any, subforest: str
@@ -36,14 +38,14 @@ def choose(
     if not isinstance(wanted, str):
         return type(wanted).__name__, "it was given"
     if isinstance(estimator, FrozenEstimator):
-        return _choose_frozen(wanted, subforest)
+        return _choose_frozen(wanted, subforest, estimator)
     if wanted == "auto":
         return _choose_auto(estimator, data, cv)
     named_sources()[wanted].check(estimator, data, cv)
     return wanted, "it was asked for"
 
 
-def _choose_frozen(wanted: str, subforest: str) -> tuple[str, str]:
+def _choose_frozen(wanted: str, subforest: str, estimator: FrozenEstimator) -> tuple[str, str]:
     if wanted != "auto" and named_sources()[wanted].trains:
         raise ValueError(
             f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {wanted!r}, which '
@@ -58,7 +60,9 @@ def _choose_frozen(wanted: str, subforest: str) -> tuple[str, str]:
             "X and y what the model was trained on, since the new object joins the bags of "
             f"its trees, got {wanted!r}: or leave subforest out"
         )
-    return "frozen", "the model is frozen: the data given to fit calibrates it"
+    if is_bagged(estimator.estimator):
+        return "oob", "the rows are those that the frozen ensemble was trained on"
+    return "frozen", FROZEN
 
 
 def _choose_auto(estimator: Any, data: TrainingData, cv: Any) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
@@ -53,10 +54,26 @@ def check_training_data(estimator: Any, data: TrainingData, source: str) -> None
     check_labels(estimator, data.classes)
     check_class_weights(data.codes, data.classes, data.weight)
     check_thresholds(estimator)
-    if source == "frozen":
-        warn_if_remembered(estimator, data.X, data.y)
-    elif source != "training":
+    if source != "training" and not isinstance(estimator, FrozenEstimator):
         warn_of_repeats(data.X, data.codes)
+
+
+def check_frozen(estimator: FrozenEstimator, data: TrainingData) -> None:
+    """Warn of rows that a frozen model was trained on, and of groups that it takes for single rows.
+
+    Warns
+    -----
+    UserWarning
+        If the model remembers the rows, or several of them are of one group.
+    """
+    warn_if_remembered(estimator, data.X, data.y)
+    groups = data.groups
+    if groups is not None and len(np.unique(groups)) < len(groups):
+        warn(
+            "groups has no effect with a frozen model: rows of one group calibrate as if they were "
+            "independent, so bounds and intervals may be too narrow. Calibrate on one row of each "
+            "group"
+        )
 
 
 def check_labels(estimator: Any, classes: NDArray[Any]) -> None:
@@ -71,7 +88,8 @@ def check_labels(estimator: Any, classes: NDArray[Any]) -> None:
     Raises
     ------
     InputError
-        If -1 is a label and a part of the estimator takes it for "not labelled".
+        If -1 is a label and a part of the estimator takes it for "not labelled", or XGBoost is
+        given other labels than the numbers it takes.
 
     Warns
     -----
@@ -85,6 +103,15 @@ def check_labels(estimator: Any, classes: NDArray[Any]) -> None:
             "estimator to all rows first, then calibrate FrozenEstimator(model) on labelled rows "
             "that it has not seen"
         )
+    for part in parts_of(estimator):
+        if type(part).__module__.startswith("xgboost.") and classes.tolist() != [
+            *range(len(classes))
+        ]:
+            raise InputError(
+                f"y must be the whole numbers from 0 to {len(classes) - 1} for "
+                f"{type(part).__name__}, got labels such as {classes.tolist()[0]!r}: "
+                "use sklearn.preprocessing.LabelEncoder().fit_transform(y)"
+            )
     spelled: dict[str, list[str]] = defaultdict(list)
     for label in classes.tolist():
         if isinstance(label, str):

@@ -33,6 +33,7 @@ from vennforest.forest.packed import Votes
 from vennforest.sources.base import Fold, SampledScores, TrainingData
 from vennforest.sources.draws import draw_examples, draw_subsets, hash_rows, mean_over_trees
 from vennforest.sources.pipelines import is_bagged, obstacle, sees_labels, taken_apart
+from vennforest.sources.score_noise import member_variance
 from vennforest.sources.small_ensembles import EnsembleScorer, typical
 
 Subforest = Literal["exchangeable", "random", "all", "joined"]
@@ -171,7 +172,22 @@ class OutOfBag:
             seed,
         )
         groups, numbers, by = chosen.groups, chosen.numbers, chosen.by
-        return [Fold(model, scores, chosen.codes, chosen.weight, scorer, groups, numbers, by)]
+        share = member_variance(answers, seen, membership, kept, scores)
+        fewer = 1 / membership.counts()[kept] - 1 / len(membership)
+        return [
+            Fold(
+                model,
+                scores,
+                chosen.codes,
+                chosen.weight,
+                scorer,
+                groups,
+                numbers,
+                by,
+                noise=share * np.maximum(fewer, 0),
+                member_noise=share / len(membership),
+            )
+        ]
 
 
 def _refuse(estimator: Any) -> None:

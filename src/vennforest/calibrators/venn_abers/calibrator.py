@@ -13,7 +13,12 @@ from numpy.typing import ArrayLike
 from vennforest._blocks import blocks
 from vennforest._state import require, stored
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.confidence import ConfidenceIntervals, ScoreConfidence, intervals_of
+from vennforest.calibrators.confidence import (
+    ClassExamples,
+    ConfidenceIntervals,
+    Method,
+    intervals_of,
+)
 from vennforest.calibrators.core.bounded import BoundedCalibrator
 from vennforest.calibrators.core.examples import LeftOut
 from vennforest.calibrators.core.fitted import Learnt, as_tuple
@@ -247,45 +252,55 @@ class VennAbers(BoundedCalibrator):
             p[block, 0], p[block, 1] = 1 - clipped, clipped
         return p
 
-    def predict_confidence(self, scores: ArrayLike, level: float = 0.95) -> ConfidenceIntervals:
+    def predict_confidence(
+        self,
+        scores: ArrayLike,
+        level: float = 0.95,
+        method: Method = "likelihood-ratio",
+        *,
+        simultaneous: bool = False,
+    ) -> ConfidenceIntervals:
         """Return confidence intervals for the share of every class among objects with new scores.
 
-        The bounds of ``predict_multiprobability`` tell how far one more label would move the fit;
-        these intervals hold the share itself, assuming only that calibration examples are
-        independent and that the share does not decrease with the score: see `ScoreConfidence`.
+        The bounds of ``predict_multiprobability`` say how far one more label would move the fit;
+        these intervals contain the share itself with the given probability, if calibration
+        examples are independent and the share does not decrease with the score.
 
         Parameters
         ----------
         scores : array-like of shape (m,) or (m, k)
             New scores, of the kind given to ``fit``.
         level : float, default=0.95
-            Probability, in (0, 1), with which each interval holds the share. More than two
+            Probability, in (0, 1), with which each interval contains the share. More than two
             classes: one against the rest, each class at the level.
+        method, simultaneous
+            See `confidence_intervals`.
 
         Returns
         -------
         ConfidenceIntervals
-            Ends of shape (m, k), in [0, 1].
+            Ends of shape (m, k), in [0, 1], widened where needed to contain what ``predict_proba``
+            returns.
 
         Raises
         ------
         NotFittedError
             Before ``fit``.
         ValueError
-            If the fit was weighted (weights are not independent examples), scores are NaN or
-            infinite, or the level does not lie between 0 and 1.
+            If scores are NaN or infinite, the level does not lie between 0 and 1, or the fit was
+            weighted and the method is ``"exact"`` (which counts independent examples).
         """
         new = self._check_new(scores)
-        if any(table.examples is not None and len(table.examples.weight) for table in self.tables_):
+        weighted = (one.examples is not None and len(one.examples.weight) for one in self.tables_)
+        if method == "exact" and any(weighted):
             raise ValueError(
-                "sample_weight must be None at fit for confidence intervals: "
-                "weights are not independent examples"
+                "sample_weight must be None at fit for exact confidence intervals, which count "
+                "examples: use method='likelihood-ratio'"
             )
-        per_class = [
-            ScoreConfidence.from_counts(table.x, *table.sums.counts()) for table in self.tables_
-        ]
+        per_class = [ClassExamples(table.x, *table.sums.counts()) for table in self.tables_]
         columns = new[:, None] if new.ndim == 1 else new
-        return intervals_of(per_class, columns, self.classes_, level)
+        found = intervals_of(per_class, columns, self.classes_, level, method, simultaneous)
+        return found.widen(self._predict_proba(new))
 
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
         """Return the smooth estimates that ``merge="smooth"`` clips into the bounds.

@@ -1,0 +1,189 @@
+"""Grouping loss: how much cases with the same probability differ among themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.isotonic import IsotonicRegression
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length
+
+from vennforest._validation import FloatArray, IntArray
+from vennforest.metrics._inputs import check_level, positive_problem
+
+SMALLEST_LEAF = 20
+"""Cases in a leaf of the trees that look for differences, and at a level of p."""
+
+TREES = 100
+"""Trees that look for differences."""
+
+NOTHING = 1e-24
+"""Mean squared difference that is rounding."""
+
+
+@dataclass(frozen=True)
+class GroupingLoss:
+    """A lower bound of the grouping loss, with a confidence interval for the bound.
+
+    Attributes
+    ----------
+    loss : float
+        Estimate of the part of E[(E[y | x] - E[y | p])^2] that was found; 0 or above.
+    lower, upper : float
+        Ends of the interval for that part; ``lower`` above 0 means that cases with the same
+        probability were shown to differ. The whole grouping loss may lie above ``upper``.
+    level : float
+        The interval's level.
+    """
+
+    loss: float
+    lower: float
+    upper: float
+    level: float
+
+    @property
+    def spread(self) -> float:
+        """Root of ``loss``: how far cases with the same probability are from it, at least."""
+        return float(np.sqrt(self.loss))
+
+
+def grouping_loss(
+    X: ArrayLike,
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    level: float = 0.95,
+    levels: int = 15,
+    folds: int = 5,
+    random_state: int | None = 0,
+    classes: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> GroupingLoss:
+    """Estimate how much the true probabilities of cases with the same estimate differ, at least.
+
+    Calibration cannot see it: a model that gives everybody the base rate is calibrated. Data can
+    show a part of it, the differences that a forest finds.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Numbers that describe the cases, which the model was not trained on; NaN is allowed.
+    y : array-like of shape (n,)
+        Labels of any dtype.
+    p : array-like of shape (n,) or (n, k)
+        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    level : float, default=0.95
+        Level of the interval, in (0, 1).
+    levels : int, default=15
+        Levels of p, of equally many cases, within which cases are compared; fewer where a level
+        would be of less than 20 cases of a fold.
+    folds : int, default=5
+        Differences are found in all folds but one, and measured in that one.
+    random_state : int or None, default=0
+        Who is in which fold, and the seed of the trees.
+    classes, pos_label
+        As in ``reliability_curve``.
+
+    Returns
+    -------
+    GroupingLoss
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, p lies outside [0, 1], or there are fewer than 2 levels or folds.
+
+    Notes
+    -----
+    After Perez-Lebel, Le Morvan & Varoquaux (ICLR 2023): trees are grown on one part of the data,
+    and what their leaves differ by within levels of p is measured on the other. Here one forest of
+    small trees for all levels, grown on X and p, learns the residuals r = y - c(p), c the isotonic
+    calibration curve of the first part; h is what it predicts of the other part. Both are centred
+    within levels of p there. By the Cauchy-Schwarz inequality E[r h]^2 / E[h^2] is at most the
+    grouping loss, whatever h is, and equal to it where h finds all differences. The root
+    E[r h] / E[h^2]^(1/2) is asymptotically normal; its variance is that of its influence function,
+    and is subtracted from its square in ``loss``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.integers(0, 2, (4000, 1))
+    >>> truth = np.where(X[:, 0] == 1, 0.45, 0.15)
+    >>> y = rng.random(4000) < truth
+    >>> found = grouping_loss(X, y, np.full(4000, 0.3))  # calibrated, and .15 off everywhere
+    >>> round(found.spread, 2), found.lower > 0
+    (0.15, True)
+    """
+    check_level(level)
+    for name, value in (("levels", levels), ("folds", folds)):
+        if value < 2:
+            raise ValueError(f"{name} must be 2 or more, got {value}")
+    table = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+    check_consistent_length(table, y)
+    given = positive_problem(y, p, None, classes, pos_label)
+    observed, estimate = given.outcome, given.p
+    n = len(observed)
+    if n < folds * SMALLEST_LEAF:
+        raise ValueError(
+            f"y must be of {folds * SMALLEST_LEAF} cases or more for {folds} folds, got {n}"
+        )
+    levels = max(1, min(levels, n // (folds * SMALLEST_LEAF)))
+    fold = np.random.default_rng(random_state).permutation(n) % folds
+    ranks = np.argsort(np.argsort(estimate, kind="stable"), kind="stable")
+    group = np.unique(estimate, return_inverse=True)[1]
+    # Equal estimates are at one level: that of their first rank.
+    first = np.full(group.max() + 1, n)
+    np.minimum.at(first, group, ranks)
+    bin_of = first[group] * levels // n
+    residual, found = np.zeros(n), np.zeros(n)
+    for number in range(folds):
+        train, test = fold != number, fold == number
+        trees = RandomForestRegressor(
+            TREES, min_samples_leaf=SMALLEST_LEAF, max_features=0.5, random_state=random_state
+        )
+        r, h = _differences(trees, table, observed, estimate, bin_of, train, test)
+        residual[test], found[test] = r, h
+    return _bound(residual, found, level)
+
+
+def _differences(
+    trees: Any,
+    X: FloatArray,
+    y: FloatArray,
+    p: FloatArray,
+    bin_of: IntArray,
+    train: Any,
+    test: Any,
+) -> tuple[FloatArray, FloatArray]:
+    """Return residuals and found differences of one fold, both centred within levels of p."""
+    curve = IsotonicRegression(out_of_bounds="clip").fit(p[train], y[train])
+    residual = y - curve.predict(p)
+    known = np.column_stack([X, p])
+    found = trees.fit(known[train], residual[train]).predict(known[test])
+    number = np.unique(bin_of[test], return_inverse=True)[1]
+    size = np.bincount(number)
+    centred = [
+        values - (np.bincount(number, values) / size)[number] for values in (residual[test], found)
+    ]
+    return centred[0], centred[1]
+
+
+def _bound(residual: FloatArray, found: FloatArray, level: float) -> GroupingLoss:
+    """Return the bound from residuals and differences of all cases."""
+    square = float((found**2).mean())
+    if square < NOTHING:
+        return GroupingLoss(0.0, 0.0, 0.0, float(level))
+    root = float((residual * found).mean()) / np.sqrt(square)
+    # of the ratio E[r h] / E[h^2]^(1/2), by the delta method
+    influence = residual * found / np.sqrt(square) - root * found**2 / (2 * square)
+    error = float(influence.std(ddof=1) / np.sqrt(len(found)))
+    z = float(ndtri((1 + level) / 2)) * error
+    low, high = max(root - z, 0.0), max(root + z, 0.0)
+    loss = float(np.clip(max(root, 0.0) ** 2 - error**2, low**2, high**2))
+    return GroupingLoss(loss, float(low**2), float(high**2), float(level))
