@@ -7,7 +7,7 @@ BIN := $(VENV)/$(PROGRAMS)
 JOBS ?= 2
 
 .PHONY: help install report papers test coverage test-slow test-lowest test-newest test-boosters test-engines \
-	test-mlflow test-nojit test-sdist fuzz exact mutants audit models check lint types imports docs pictures \
+	test-mlflow test-nojit test-sdist fuzz exact mutants audit models check lint types imports weight docs pictures \
 	notebook compare bench bench-large dist release-check clean
 
 help:  ## list the targets
@@ -152,6 +152,9 @@ types: $(VENV)/.dev
 
 imports: $(VENV)/.dev
 	$(BIN)/lint-imports
+
+weight: $(VENV)/.dev  ## print how much there is to read, how many files a call passes, and what points upwards
+	$(BIN)/python scripts/weight.py $(WEIGHT)
 
 check: lint types imports $(if $(COVERAGE),coverage,test)  ## everything that must be green before a change lands
 

@@ -245,6 +245,38 @@ def fitted_map():
     write(figure, "map")
 
 
+def three_numbers():
+    """Draw probability, confidence interval and bounds beside the true frequency."""
+    X, y, _ = sample(1000, 0)
+    new, _, truth = sample(20_000, 1)
+    model = CalibratedClassifier(RandomForestClassifier(200, random_state=0), random_state=0)
+    model.fit(X, y)
+    score = model.estimator_.predict_proba(new)[:, 1]
+    order = np.argsort(score)
+    # The frequency among cases with a score: the mean truth of the 800 nearest in rank.
+    mean = np.convolve(truth[order], np.full(800, 1 / 800), "valid")
+    shown = order[400:-399][:: (len(order) - 800) // 150]
+    frequency = mean[:: (len(order) - 800) // 150][: len(shown)]
+    known, bounds = model.predict_confidence(new[shown]), model.predict_multiprobability(new[shown])
+    s, p = score[shown], model.predict_proba(new[shown])[:, 1]
+    figure, ax = plt.subplots(figsize=(6.8, 4.2), layout="constrained")
+    light = {"color": "#56B4E9", "alpha": 0.3, "label": "95% confidence interval"}
+    ax.fill_between(s, known.lower[:, 1], known.upper[:, 1], linewidth=0, **light)
+    dark = {"color": "#0072B2", "alpha": 0.7, "label": "Venn–Abers bounds"}
+    ax.fill_between(s, bounds.p0, bounds.p1, linewidth=0, **dark)
+    ax.plot(s, p, color="#D55E00", linewidth=1.4, label="probability")
+    ax.plot(s, frequency, color="black", linewidth=1.4, linestyle="--", label="true frequency")
+    ax.set(xlabel="score of the forest", ylabel="probability", xlim=(0, 1), ylim=(0, 1))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    write(figure, "three-numbers")
+    inside = {
+        "confidence interval": (known.lower[:, 1] <= frequency) & (frequency <= known.upper[:, 1]),
+        "bounds": (bounds.p0 <= frequency) & (frequency <= bounds.p1),
+    }
+    print(", ".join(f"{name} {found.mean():.2f}" for name, found in inside.items()))
+
+
 def main():
     """Draw them."""
     FOLDER.mkdir(exist_ok=True)
@@ -254,6 +286,7 @@ def main():
     scale()
     named_groups()
     fitted_map()
+    three_numbers()
     X, y, _ = sample(1500, 0)
     X_new, y_new, _ = sample(3000, 1)
     model = CalibratedClassifier(RandomForestClassifier(150, random_state=0), random_state=0)

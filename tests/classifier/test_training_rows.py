@@ -202,7 +202,7 @@ def test_what_cannot_be_said_is_refused_in_a_sentence():
         _ = own.predict_multiprobability
     assert not hasattr(CalibratedClassifier(method="nonsense"), "predict_multiprobability")
     assert CalibratedClassifier.predict_multiprobability.__doc__.startswith("Return lower")
-    with pytest.raises(AttributeError, match="after fit"):
+    with pytest.raises(AttributeError, match="not fitted"):
         _ = CalibratedClassifier().oob_probability_
 
 

@@ -132,6 +132,25 @@ def test_python_predicts_the_same(folder):
     np.testing.assert_array_equal(bounds.lower[np.arange(130), best], out["lower"][::-1])
 
 
+def test_what_is_written_of_each_class_can_be_chosen(folder, tmp_path, capsys):
+    output = tmp_path / "o.parquet"
+    command = ("predict", folder / "m.skops", folder / "new.csv", "-o", output)
+    assert run(*command, "--columns", "p, bounds, confidence") == 0
+    out, plain = pd.read_parquet(output), pd.read_parquet(folder / "p.parquet")
+    pd.testing.assert_frame_equal(out[list(plain)], plain)
+    model = vennforest.load(folder / "m.skops")
+    known = model.predict_confidence(read_csv(folder / "new.csv"))
+    for j, label in enumerate(model.classes_.tolist()):
+        np.testing.assert_array_equal(out[f"low95({label})"], known.lower[:, j])
+        np.testing.assert_array_equal(out[f"high95({label})"], known.upper[:, j])
+    assert (out["low95"] <= out["probability"]).all()
+    assert (out["high95"] >= out["probability"]).all()
+    assert run(*command, "--columns", "confidence", "--positive", "yes ") == 0
+    assert list(pd.read_parquet(output)) == ["label", "low95(yes )", "high95(yes )"]
+    message = refused(capsys, *command, "--columns", "p,width")
+    assert message.startswith("--columns must be some of p,bounds,confidence, got 'width'")
+
+
 @pytest.mark.parametrize("size", [1, 3, 129])
 def test_batches_make_no_difference(folder, tmp_path, size):
     expected = pd.read_parquet(folder / "p.parquet")

@@ -28,6 +28,7 @@ from vennforest.classifier.prediction import (
     predict_once,
     predict_together,
 )
+from vennforest.classifier.settings import Settings
 from vennforest.decisions import prediction_sets
 from vennforest.groups import Grouping, Groups
 from vennforest.groups.cells import assign
@@ -246,8 +247,10 @@ def test_each_group_is_as_if_calibrated_alone(settings, k):
             draws = list(part.scorer.sampled_scores(new[rows]))
             if draws[0].joined is not None or draws[0].left_out is not None:
                 break
-            calibrator = clone(model._get_calibrator(part.estimator)).fit(
-                part.scores[mine], model.classes_[part.codes[mine]], classes=model.classes_
+            calibrator = (
+                Settings.of(model)
+                .calibrator_for(part.estimator)
+                .fit(part.scores[mine], model.classes_[part.codes[mine]], classes=model.classes_)
             )
             of_parts.append((calibrator, draws[0].scores))
         if not of_parts:

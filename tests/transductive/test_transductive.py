@@ -189,7 +189,7 @@ def test_random_state_reaches_every_step_that_has_none_of_its_own():
     seeds = [m.get_params()["randomforestclassifier__random_state"] for m in (one, two, other)]
     assert seeds[0] == seeds[1] != seeds[2]
     fixed = RandomForestClassifier(3, random_state=9)
-    assert TransductiveClassifier(fixed, random_state=1).fit(X, y)._template.random_state == 9
+    assert TransductiveClassifier(fixed, random_state=1).fit(X, y)._state.template.random_state == 9
 
 
 @pytest.mark.parametrize(

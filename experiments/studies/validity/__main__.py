@@ -38,7 +38,10 @@ def main():
     if given.page:
         names = " --with ".join(map(str, paths))
         command = f"python -m experiments.studies.validity {names} --page {given.page}"
-        given.page.write_text(page(paths, command))
+        # benchmarks/confidence_coverage.py makes the last section.
+        known = given.page.read_text() if given.page.exists() else ""
+        _, heading, intervals = known.partition("\n## Confidence intervals\n")
+        given.page.write_text(page(paths, command) + heading + intervals)
     if given.compact or given.page:
         return
     jobs = [

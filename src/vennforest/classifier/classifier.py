@@ -142,35 +142,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Seeds the draws of calibration examples, the split or the folds (the same each time where
         it is None), and every ``random_state`` of the estimator that is None.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    estimator_ : classifier
-        The fitted model; with several (``"cv"`` and ``ensemble=True``) there is ``estimators_``.
-    calibrator_ : Calibrator
-        The fitted calibrator; with several there is ``calibrators_``. With ``merge="pooled"`` it
-        has the bounds before they are widened to hold the probability, which is not its own.
-    calibration_scores_ : ndarray of shape (n_calibration,) or (n_calibration, k)
-        The calibration scores: of the second of two classes, or a column per class.
-    calibration_y_ : ndarray of shape (n_calibration,)
-        Their labels.
-    calibrate_on_ : str
-        Where the calibration scores came from.
-    calibrate_on_reason_ : str
-        Why, in a clause.
-    point_calibrator_ : PooledCalibration
-        With ``merge="pooled"``, what makes the probability of the score; one for all models.
-    oob_probability_ : ndarray of shape (n, k)
-        What the rows given to ``fit`` are predicted to be by models that did not see them, without
-        their own labels; NaN for rows that no such model scored.
-    oob_multiprobability_ : Multiprobability
-        The bounds that go with it.
-    feature_importances_ : ndarray of shape (d,)
-        The estimator's, where it has them; the mean over several models.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn, where the estimator has them.
-
     Notes
     -----
     A row's prediction depends on that row and ``random_state`` alone: the calibration example
@@ -661,7 +632,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def estimator_(self) -> Any:
-        """The fitted model."""
+        """The fitted model; with several (``"cv"`` and ``ensemble=True``): ``estimators_``."""
         return _only("estimator", self.estimators_)
 
     @property
@@ -671,7 +642,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def calibrator_(self) -> Calibrator:
-        """The fitted calibrator."""
+        """The fitted calibrator; with several there is ``calibrators_``.
+
+        With ``merge="pooled"`` it has the bounds before they are widened to hold the probability,
+        which is not its own.
+        """
         calibrator: Calibrator = _only("calibrator", self.calibrators_)
         return calibrator
 
@@ -682,7 +657,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def point_calibrator_(self) -> PooledCalibration:
-        """The fitted map from scores to probabilities, one for all folds."""
+        """With ``merge="pooled"``, what makes the probability of the score, for all folds."""
         point = self._state.point_calibrator
         if point is None:
             raise AttributeError(
@@ -692,7 +667,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def calibration_scores_(self) -> FloatArray:
-        """The calibration scores, (n_calibration,) or (n_calibration, k), fold after fold."""
+        """The calibration scores, fold after fold: (n,) of the second of two classes, or (n, k)."""
         folds = self._state.folds
         return folds[0].scores if len(folds) == 1 else np.concatenate([f.scores for f in folds])
 

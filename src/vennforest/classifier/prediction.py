@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Self, cast
+from functools import partial
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -17,7 +17,7 @@ from vennforest.groups.cells import SubModel
 from vennforest.joined import Joined, predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import shift_bounds, shift_probabilities
-from vennforest.sources import Fold, SampledScores, whole_scores
+from vennforest.sources import Fold, whole_scores
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 
@@ -92,8 +92,8 @@ def _predict_fold(
     factors: FloatArray | None,
 ) -> tuple[Multiprobability | None, Multiprobability | None, FloatArray]:
     """Return the means of bounds, of shifted bounds and of probabilities over a fold's samples."""
-    partial = getattr(fold.scorer, "partial", False)
-    if point is not None and not bounds and (partial or _few(fold)):
+    sampled = getattr(fold.scorer, "partial", False)
+    if point is not None and not bounds and (sampled or _few(fold)):
         return None, None, _point(fold, point, X, None)
     total = 0
     sums: list[FloatArray] = []
@@ -117,7 +117,7 @@ def _predict_fold(
         sums = answer if not sums else [s + a for s, a in zip(sums, answer, strict=True)]
         total += samples
     means = sums if total == 1 else [s / total for s in sums]
-    p = means.pop() if point is None else _point(fold, point, X, None if partial else scores)
+    p = means.pop() if point is None else _point(fold, point, X, None if sampled else scores)
     if not means:
         return None, None, p
     found = Multiprobability(means[0], means[1], classes)
@@ -167,41 +167,22 @@ def _bounds(
     return Multiprobability(lower, upper, classes)
 
 
-@dataclass(frozen=True)
-class _Recorded:
-    """Scores that were taken before, in the place of a scorer."""
+class _Once:
+    """A scorer that is asked for the same rows several times, and scores them once."""
 
-    taken: list[SampledScores]
-    of_all: FloatArray
-    of_subforests: list[FloatArray]
+    def __init__(self, scorer: Any) -> None:
+        self._scorer = scorer
+        self._known: dict[str, Any] = {}
 
-    partial = True
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._scorer, name)
+        return partial(self._answer, name, found) if callable(found) else found
 
-    @classmethod
-    def of(cls, scorer: Any, X: Any) -> Self:
-        """Take the scores of the rows of X."""
-        taken = list(scorer.sampled_scores(X))
-        partial = getattr(scorer, "partial", False)
-        few = getattr(scorer, "small_ensemble", False)
-        of_all = scorer.whole(X) if partial else taken[0].scores
-        return cls(taken, of_all, scorer.point_scores(X) if few else [])
-
-    @property
-    def small_ensemble(self) -> bool:
-        """Whether a point takes scores by subforests."""
-        return bool(self.of_subforests)
-
-    def point_scores(self, X: Any) -> list[FloatArray]:
-        """Return the scores by subforests; the rows do not count."""
-        return self.of_subforests
-
-    def whole(self, X: Any) -> FloatArray:
-        """Return the scores by the whole model; the rows do not count."""
-        return self.of_all
-
-    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
-        """Yield them; the rows do not count."""
-        return iter(self.taken)
+    def _answer(self, name: str, score: Any, X: Any) -> Any:
+        if name not in self._known:
+            answer = score(X)
+            self._known[name] = list(answer) if isinstance(answer, Iterator) else answer
+        return self._known[name]
 
 
 def predict_once(model: Any, X: Any) -> Prediction:
@@ -250,9 +231,7 @@ def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
     pieces: list[list[Piece]] = [[] for _ in models]
     for subs in zip(*(fitted.sub_models(X) for fitted in every), strict=True):
         rows = subs[0].of(X)
-        folds = [
-            attrs.evolve(fold, scorer=_Recorded.of(fold.scorer, rows)) for fold in subs[0].folds
-        ]
+        folds = [attrs.evolve(fold, scorer=_Once(fold.scorer)) for fold in subs[0].folds]
         for fitted, sub, own in zip(every, subs, pieces, strict=True):
             factors = None if fitted.shift is None else fitted.shift.factors
             recorded = sub._replace(folds=folds)

@@ -129,6 +129,14 @@ def predict(
             help="Write the probability and the bounds of this class alone.",
         ),
     ] = None,
+    columns: Annotated[
+        str,
+        typer.Option(
+            metavar="KINDS",
+            help="What to write of each class, separated by commas: p, bounds (lower and upper) "
+            "and confidence (low95 and high95, the ends of the 95% confidence interval).",
+        ),
+    ] = "p,bounds",
     keep: Annotated[bool, typer.Option("--keep", help="Carry all columns of DATA along.")] = False,
     carried: Annotated[
         list[str] | None,
@@ -160,8 +168,9 @@ def predict(
     """Predict the rows of a table with a model written by fit.
 
     The output has, in the order of DATA, the most probable label, its probability with lower and
-    upper bound, and the probability p(c) and the bounds lower(c) and upper(c) of each class c. DATA
-    may be larger than memory.
+    upper bound, and the probability p(c) and the bounds lower(c) and upper(c) of each class c. With
+    --columns p,bounds,confidence also the ends low95(c) and high95(c) of the confidence interval.
+    DATA may be larger than memory.
     """
     from vennforest.commands.predict import run
 
@@ -173,6 +182,7 @@ def predict(
         carried=carried or [],
         keep=keep,
         positive=positive,
+        columns=columns,
         trusted=trusted or [],
         rows_at_once=rows_at_once,
         no_formulas=no_formulas,

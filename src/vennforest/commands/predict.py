@@ -33,6 +33,13 @@ ROWS_AT_ONCE = 20_000
 Progress = Callable[[int, int | None], None]
 
 
+KINDS = ("p", "bounds", "confidence")
+"""What may be written of each class."""
+
+CONFIDENCE = ("low95", "high95")
+"""What the ends of the confidence interval are called."""
+
+
 @dataclass(frozen=True)
 class Predicted:
     """Summary of what ``predict_file`` did.
@@ -100,6 +107,7 @@ def predict_file(
     carried: Sequence[str] = (),
     keep: bool = False,
     positive: str | None = None,
+    columns: str = "p,bounds",
     trusted: Sequence[str] = (),
     rows_at_once: int = ROWS_AT_ONCE,
     no_formulas: bool = False,
@@ -119,6 +127,8 @@ def predict_file(
         Whether it begins with all of them.
     positive : str, optional
         The one class whose probability and bounds are written; by default those of all.
+    columns : str
+        What is written of each class, of ``p``, ``bounds`` and ``confidence``, separated by commas.
     trusted : sequence of str
         Types beyond the known ones that the model file may hold, see ``vennforest.load``.
     rows_at_once : int
@@ -166,7 +176,11 @@ def predict_file(
         what = "column" if len(others) == 1 else "columns"
         note(f"The model does not use the {what} {shown}{more}.")
     answers = _Answers(
-        model, model_path, list(zip(carried, table.types(carried), strict=True)), positive
+        model,
+        model_path,
+        list(zip(carried, table.types(carried), strict=True)),
+        positive,
+        _kinds(columns),
     )
     done, safe = 0, all_as_text if no_formulas else (lambda table: table)
     schema = safe(answers.schema.empty_table()).schema
@@ -183,12 +197,28 @@ def predict_file(
     return Predicted(done, counts, list(schema.names), ignored, width, seconds)
 
 
+def _kinds(columns: str) -> set[str]:
+    """Return which kinds of columns are wanted.
+
+    Raises
+    ------
+    InputError
+        If there is no such kind, or none is wanted.
+    """
+    kinds = {kind.strip() for kind in columns.split(",")}
+    if not kinds <= set(KINDS):
+        wrong = sorted(kinds - set(KINDS))[0]
+        raise InputError(f"--columns must be some of {','.join(KINDS)}, got {wrong!r}")
+    return kinds
+
+
 class _Answers:
     """A model's predictions for rows, as a table.
 
     Columns: those carried along, ``label``, ``probability``, ``lower`` and ``upper`` (of that
-    label, where the method has bounds), then ``p(c)``, ``lower(c)`` and ``upper(c)`` of each class
-    c; or ``label`` and those of one class.
+    label, where the method has bounds), ``low95`` and ``high95`` where they are wanted, then
+    ``p(c)``, ``lower(c)``, ``upper(c)``, ``low95(c)`` and ``high95(c)`` of each class c; or
+    ``label`` and those of one class.
     """
 
     def __init__(
@@ -197,9 +227,18 @@ class _Answers:
         path: Path,
         carried: list[tuple[str, pa.DataType]],
         positive: str | None,
+        kinds: set[str],
     ) -> None:
         self.model, self.path = model, path
         self.bounded = hasattr(model, "predict_multiprobability")
+        self.kinds = kinds if self.bounded else kinds - {"bounds"}
+        if "confidence" in kinds and not hasattr(model, "predict_confidence"):
+            raise InputError(
+                f"--columns cannot have confidence: a {type(model).__name__} gives no confidence "
+                "intervals"
+            )
+        if not self.kinds:
+            raise InputError(f"--columns must have p: the model in {path} gives no bounds")
         self.labels = [str(label) for label in model.classes_.tolist()]
         self.counts = np.zeros(len(self.labels), np.int64)
         self.width = 0.0
@@ -212,10 +251,11 @@ class _Answers:
             self.shown = [self.labels.index(positive)]
         self.of_label = positive is None
         self.classes, label = label_column(model.classes_)
-        of_each = 3 if self.bounded else 1
-        numbers = ["probability", "lower", "upper"][:of_each] if self.of_label else []
+        numbers = self._wanted(["probability", "lower", "upper", *CONFIDENCE])
+        numbers = numbers if self.of_label else []
         for j in self.shown:
-            numbers += columns_of(self.labels[j])[:of_each]
+            ends = [f"{end}({self.labels[j]})" for end in CONFIDENCE]
+            numbers += self._wanted([*columns_of(self.labels[j]), *ends])
         for name, _ in carried:
             if name in ("label", *numbers):
                 raise InputError(
@@ -232,15 +272,26 @@ class _Answers:
         best = p.argmax(axis=1)
         rows = np.arange(len(p))
         self.counts += np.bincount(best, minlength=len(self.counts))
-        parts = [p] if lower is None or upper is None else [p, lower, upper]
+        if lower is not None and upper is not None:
+            self.width += float((upper[rows, best] - lower[rows, best]).sum())
+        parts = self._wanted([p, lower, upper, *self._confidence(X)])
         columns = [part[rows, best] for part in parts]
-        if self.bounded:
-            self.width += float((columns[2] - columns[1]).sum())
         columns = columns if self.of_label else []
         columns += [part[:, j] for j in self.shown for part in parts]
         label = pa.array(self.classes[best], self.schema.field("label").type)
         arrays = [*batch.carried, label, *(pa.array(column) for column in columns)]
         return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def _wanted(self, five: list[Any]) -> list[Any]:
+        """Return those that are wanted of what is known of a class."""
+        kind = ("p", "bounds", "bounds", "confidence", "confidence")
+        return [one for one, of in zip(five, kind, strict=True) if of in self.kinds]
+
+    def _confidence(self, X: Any) -> tuple[FloatArray | None, FloatArray | None]:
+        if "confidence" not in self.kinds:
+            return None, None
+        found = self.model.predict_confidence(X)
+        return found.lower, found.upper
 
     def _predict(self, X: Any) -> tuple[FloatArray | None, FloatArray | None, FloatArray]:
         try:
