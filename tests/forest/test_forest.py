@@ -24,6 +24,7 @@ from sklearn.ensemble import (
 from sklearn.exceptions import NotFittedError
 
 from oracles import formulas as oracle
+from vennforest._state import from_state, state_of
 from vennforest.forest import Membership, PackedForest, kernels, packed
 
 # scikit-learn's own: it sums a column of the largest float32 numbers to see whether all are finite,
@@ -570,9 +571,8 @@ def test_a_forest_of_more_nodes_than_places_is_refused(monkeypatch):
 @pytest.mark.parametrize("n", [63, 64, 65])
 def test_bits_beyond_the_examples_are_refused(n):
     membership = Membership.from_dense(np.ones((2, n), bool))
-    membership.check_loaded()
     assert membership.counts().tolist() == [2] * n
     if n % 64:
         membership.bits[1, -1] |= np.uint64(1) << np.uint64(n % 64)
         with pytest.raises(ValueError, match=f"bits from {n} on must be zero"):
-            membership.check_loaded()
+            from_state(Membership, state_of(membership))

@@ -124,23 +124,20 @@ def said(node):
         return [node.exc]
     if isinstance(node, ast.JoinedStr):
         return [node]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("warnings.warn", "expect"):
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("warnings.warn", "require"):
         return [node]
     fields = [getattr(node, "annotation", None), getattr(node, "returns", None)]
     return [*fields, *getattr(node, "decorator_list", ())]
 
 
 def functions(tree):
-    """Yield the functions of a module and the methods of its classes, with their names.
-
-    Without what looks at model files: those tests are in another folder (``make fuzz``).
-    """
+    """Yield the functions of a module and the methods of its classes, with their names."""
     for node in tree.body:
         if isinstance(node, FUNCTION):
             yield node.name, node
         elif isinstance(node, ast.ClassDef):
             for inner in node.body:
-                if isinstance(inner, FUNCTION) and inner.name != "check_loaded":
+                if isinstance(inner, FUNCTION):
                     yield f"{node.name}.{inner.name}", inner
 
 

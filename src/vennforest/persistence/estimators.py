@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
@@ -25,7 +24,7 @@ from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
 from sklearn.tree._tree import Tree
 
 from vennforest._files import one_line
-from vennforest._state import check_array, check_labels, check_number, require, stored_name
+from vennforest._state import check_array, check_labels, check_number, require
 
 LEAF = -1
 PLAIN = (str, bytes, int, float, type(None), dict, list, tuple, set, np.ndarray, np.generic)
@@ -334,29 +333,13 @@ def check_part(thing: Any) -> None:
     """
     if isinstance(thing, PLAIN):
         return
-    if isinstance(thing, type) and thing.__module__.partition(".")[0] == "vennforest":
-        raise ValueError(f"the class {thing.__name__} stands where one of its objects must")
     rules = [rule for kind, rule in RULES if isinstance(thing, kind)]
     try:
         for rule in rules:
             rule(thing)
-        _check_old(thing)
     except MemoryError:
         raise
     except Exception as error:  # a missing attribute, or one of another type
         raise ValueError(
             f"a {type(thing).__name__} in it is not a result of fit ({one_line(error)})"
         ) from error
-
-
-def _check_old(thing: Any) -> None:
-    """Let a type that is not made by its constructor yet check itself."""
-    if not hasattr(thing, "check_loaded") or stored_name(type(thing)) is not None:
-        return
-    if is_dataclass(thing):
-        for field in fields(thing):
-            getattr(thing, field.name)
-    # An estimator may be but a parameter of another.
-    parameters = thing.get_params(False).keys() if isinstance(thing, BaseEstimator) else None
-    if parameters is None or not vars(thing).keys() <= parameters:
-        thing.check_loaded()

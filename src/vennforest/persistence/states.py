@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vennforest.persistence.skops_nodes import STATE
-from vennforest.persistence.trusted import trusted_among
 
 ORDER = {"key_types": 0, "__reduce__": 2}
 """What of a description skops reads before, and what after, everything else."""
@@ -58,11 +57,10 @@ def check_states(state: Any) -> Iterator[str]:
             )
         if loader == "DictNode":
             _check_keys(node["key_types"]["content"])
-        own = loader == "ObjectNode" and module.startswith("vennforest.")
-        if own and not trusted_among([f"{module}.{name}"]):
+        if module.startswith("vennforest."):
             raise TypeError(
-                f"model must consist of what load can check, got {module}.{name}, "
-                "which has no method check_loaded"
+                f"model must consist of registered types, got {name} of {module}: see "
+                "vennforest._state.stored"
             )
         yield module.split(".")[0]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from collections.abc import Iterable
 from inspect import isabstract
@@ -14,20 +13,6 @@ import sklearn.utils
 from sklearn.base import BaseEstimator
 
 from vennforest import _own_process
-from vennforest._state import stored_name
-
-ROOMS = (
-    "calibrators",
-    "classifier",
-    "counts",
-    "forest",
-    "groups",
-    "monitoring",
-    "sources",
-    "tables",
-    "transductive",
-)
-"""Where our own types come from: every class there that has a method ``check_loaded``."""
 
 # scikit-learn's own that skops leaves out. Trees are checked before and after they are made.
 _SKLEARN = {
@@ -105,17 +90,13 @@ def trusted_among(names: Iterable[str]) -> list[str]:
     Parameters
     ----------
     names : iterable of str
-        Types with their modules, such as ``"vennforest.calibrators.maps.platt.PlattMap"``. Of these
-        only modules of vennforest and public ones of scikit-learn are imported.
+        Types with their modules, such as ``"sklearn.svm._classes.SVC"``. Of these only public
+        modules of scikit-learn are imported.
     """
     return [
         name
         for name in names
-        if name in OTHERS
-        or _is_skrubs(name)
-        or _is_own(name)
-        or is_estimator(name)
-        or is_function(name)
+        if name in OTHERS or _is_skrubs(name) or is_estimator(name) or is_function(name)
     ]
 
 
@@ -185,19 +166,3 @@ def is_function(name: str) -> bool:
 
 def _is_skrubs(name: str) -> bool:
     return name.startswith("skrub.") and name.rpartition(".")[2] in _SKRUB
-
-
-def _is_own(name: str) -> bool:
-    module, _, own = name.rpartition(".")
-    if not re.fullmatch(rf"vennforest\.({'|'.join(ROOMS)})(\.[a-z_0-9]+)*", module):
-        return False
-    try:
-        found = getattr(importlib.import_module(module), own, None)
-    except ImportError:
-        return False
-    return (
-        isinstance(found, type)
-        and found.__module__ == module
-        and hasattr(found, "check_loaded")
-        and stored_name(found) is None
-    )

@@ -130,6 +130,7 @@ def merge_sorted(negatives, positives, x, W, Y):
     n, p = len(negatives), len(positives)
     W[0] = Y[0] = 0.0
     i, j, m = 0, 0, 0
+    # Merge: i negatives and j positives lie at or below the score, so P of it is (i + j, j).
     while i < n or j < p:
         if i < n and j < p:
             negative, positive = negatives[i], positives[j]
@@ -194,6 +195,7 @@ def cumulate(numbers, weight, label, m):
     at_score = np.zeros((2 * m, 3), np.float64)
     for i in range(len(numbers)):
         add(at_score, 2 * np.int64(numbers[i]) + np.int64(label[i]), weight[i])
+    # P_(k+1) = P_k + (w_k, y_k), added in triples and rounded once, to a pair.
     points = np.zeros((4, m + 1), np.float64)
     total = np.zeros((2, 3), np.float64)  # of all weight, and of the positive
     for k in range(m):
@@ -213,6 +215,8 @@ def suffix_hulls(W, Y, W_low, Y_low, after):
     """Write for every point the corner that follows it on the hull of it and all after it."""
     m = len(W) - 1
     after[m] = -1
+    # Andrew's monotone chain from the right: what follows P_i is the first corner of the hull
+    # beyond it that stays one with P_i in front.
     for i in range(m - 1, -1, -1):
         j = np.int64(i + 1)
         n = np.int64(after[j])
@@ -249,11 +253,14 @@ def insert(W, Y, W_low, Y_low, after, v, queue, found):
     rise, run = 0.0, 0.0
     value = -1.0
     before = -1, -1
+    # Place k: a over the hull of P_0 ... P_k, b over that of the moved points P_k ... P_m.
     for k in range(m + 1):
         # Above the touching line a further point changes nothing. Rounding must not decide that.
         exact = W_low is None
         if exact and 0 < k <= right and (Y[k] - Y[left]) * run >= rise * (W[k] - W[left]):
             continue
+        # The minimum over b for each a, its maximum over a: P_k joins the hull on the left, whose
+        # last corners go while they lie on or above the line to it.
         for j in range(done, k + 1):
             if 0 < j < k and not convex(W, Y, W_low, Y_low, j - 1, j, j + 1):
                 continue
@@ -262,12 +269,14 @@ def insert(W, Y, W_low, Y_low, after, v, queue, found):
             last += 1
             queue[last] = j
         done = k + 1
+        # Here the line from P_a to P_b + (1, v) is that of the place before, or starts at P_k.
         right = max(right, k)
         left = np.int64(queue[first])
         rise, run = between(Y, Y_low, left, right) + v, between(W, W_low, left, right) + 1
         moved = True
         while moved:
             moved = False
+            # The minimum over b: the next corner on the right, while it does not rise faster.
             n = np.int64(after[right])
             while n >= 0 and between(Y, Y_low, right, n) * run <= rise * between(
                 W, W_low, right, n
@@ -284,6 +293,7 @@ def insert(W, Y, W_low, Y_low, after, v, queue, found):
                     first += 1
                     left, rise, run = n, new_rise, new_run
                     moved = True
+        # Equal touching points are the same step; so are equal slopes of different ones.
         if left == before[0] and right == before[1]:
             continue
         before = left, right
@@ -310,6 +320,7 @@ def read_fits(x, W, Y, W_low, Y_low, start, a, b, label):
         if i:
             ends[i - 1] = x[start[i] - 1]
         rise = between(Y, Y_low, a[i], b[i]) + label
+        # The slope from P_a to P_b + (1, v), not below that of the place before (monotone in k).
         least = min(max(least, rise / (between(W, W_low, a[i], b[i]) + 1)), 1.0)
         fits[i] = least
     return ends, fits
@@ -364,6 +375,7 @@ def read_steps(scores, values, fits, begins, origin, scale, equal, out, begin, s
         s = scores[i]
         cell = np.uint32(cell_of(s, origin, scale, cells))
         low, high = begins[cell], begins[cell + one]
+        # The k of the score, among the values of its cell: by halving, then one by one.
         while high - low > np.uint32(4):
             middle = (low + high) >> one
             value = values[middle]

@@ -67,6 +67,8 @@ def hull_tree(W, Y, W_low, Y_low):
     used, entry, size, children = 0, 0, blocks, 0
     for level in range(depth):
         levels[level] = entry
+        # A block's hull comes from the points, or from the corners of its two halves: no other
+        # point of them can be a corner of the whole.
         for block in range(size):
             begins[entry + block] = used
             if level == 0:
@@ -101,6 +103,7 @@ def hull_tree(W, Y, W_low, Y_low):
 def lowest_in_block(W, Y, W_low, Y_low, corners, begin, stop, rise, run):
     """Return the corner of one hull that a line of slope rise / run touches first from below."""
     low, high = begin, stop - 1
+    # Slopes between corners rise from left to right: the line touches where they pass its own.
     while low < high:
         middle = (low + high) >> 1
         i, j = corners[middle], corners[middle + 1]
@@ -132,6 +135,8 @@ def lowest(W, Y, W_low, Y_low, corners, begins, levels, first, last, rise, run):
         return best
     for i in range(right * LEAF, last + 1):
         best = lower(W, Y, W_low, Y_low, best, i, rise, run)
+    # Whole blocks left + 1 ... right - 1, as few as cover them: at each level one that has no
+    # sibling on the left, and one that has none on the right.
     left += 1
     level = 0
     while left < right:
@@ -185,6 +190,8 @@ def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves
         steeper, flatter = rise * (1 + tilt), rise * (1 - tilt)
         wa = wa_low = ya = ya_low = wb = wb_low = yb = yb_low = 0.0
         none_left, none_right = True, True
+        # Pieces between those that leave are moved as one, so hulls of their blocks stay hulls.
+        # a is the lowest of Y - t W over the moved P_0 ... P_k, b that over the moved P_k ... P_m.
         for piece in range(gone + 1):
             first = 0 if piece == 0 else places[piece - 1] + 1
             last = m if piece == gone else places[piece]
@@ -212,6 +219,7 @@ def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves
                 ):
                     wb, wb_low, yb, yb_low = w, w_low, y, y_low
                     none_right = False
+        # g(t) = rise' - t run' of the line from P_a to P_b + (1, v); its sign narrows the bracket.
         new_rise = (yb - ya) + (yb_low - ya_low) + v
         new_run = (wb - wa) + (wb_low - wa_low) + 1
         t = rise / run
@@ -224,6 +232,7 @@ def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves
         slope = new_rise / new_run
         if gap == 0 or slope == t:
             return slope
+        # Newton's step, or now and then the middle, which ends what rounding would let go on.
         if low < slope < high and step % 8 != 7:
             rise, run = new_rise, new_run
         else:
@@ -332,6 +341,7 @@ def reach(W, Y, W_low, Y_low, corners, begins, levels, a, b, v, heaviest):
     for i in range(n_steps):
         rise, run = between(Y, Y_low, a[i], b[i]) + v, between(W, W_low, a[i], b[i]) + 1
         t = rise / run
+        # Heights over lines of slope t: of the touching line, and how far down a neighbour may go.
         line = Y[a[i]] - t * W[a[i]]
         below, above = line + heaviest * t + slack, line - (v - t) + heaviest * (1 - t) + slack
         first[i] = min(
@@ -384,6 +394,7 @@ def read_left_out(
     places = np.empty(longest, np.int64)
     moves = np.zeros((longest + 1, 4), np.float64)
     for i in range(begin, stop):
+        # The fit with all examples: its step, and the line from P_a to P_b + (1, v).
         step = count_below(ends, scores[i]) if v == 1 else count_up_to(ends, scores[i])
         rise = between(Y, Y_low, a[step], b[step]) + v
         run = between(W, W_low, a[step], b[step]) + 1
@@ -396,6 +407,7 @@ def read_left_out(
             places[0] = q
             moves[1, 0] = 1.0 if len(weight) == 0 else weight[r]
             moves[1, 2] = moves[1, 0] if y == 1 else 0.0
+            # Outside of the step's reach an example changes nothing (``reach``).
             # a fit of 0 or 1 stays; sums that round to that may be of something else
             if y == 1:
                 untouched = q < a[step] or q >= last[step] or (rise == run and W_low is None)
@@ -404,6 +416,7 @@ def read_left_out(
         elif not untouched:
             gone = starts[r + 1] - starts[r]
             untouched = gone == 0
+            # Cumulative moves of the pieces between a group's examples, as pairs of numbers.
             for n in range(gone):
                 e = members[starts[r] + n]
                 places[n] = position[e]
@@ -415,6 +428,7 @@ def read_left_out(
         if untouched:
             fit = rise / run
         else:
+            # Else the touching line is searched for again, from the old one on.
             k = count_below(x, scores[i]) if v == 1 else count_up_to(x, scores[i])
             fit = fit_without(
                 W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves, gone, rise, run
