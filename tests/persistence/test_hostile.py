@@ -284,6 +284,11 @@ def put(name, value):
     """Return what gives an attribute another value, which may follow from the old one."""
 
     def change(thing):
+        if isinstance(thing, dict) and name not in thing:  # of an object that is not frozen
+            holder = next(k for k in ("parameters", "fitted") if name in thing[k])
+            inner = dict(thing[holder])
+            thing[holder] = inner
+            thing = inner
         old = thing[name] if isinstance(thing, dict) else getattr(thing, name)
         new = value(old) if callable(value) else value
         if isinstance(thing, dict):
@@ -412,7 +417,6 @@ CORRUPTIONS = [
     ("venn-abers-grid-logit-2", "ScoreGrid", put("high", 2.0)),
     ("venn-abers-grid-score-2", "ScoreGrid", put("on", "rank")),
     ("venn-abers-grid-score-2", "Fitted", put("grid", 16)),
-    ("venn-abers-grid-score-2", "Fitted", put("n_given", 40)),
     ("venn-abers-2", "StepTable", put("W", lambda W: W + 1)),
     ("venn-abers-2", "StepTable", put("Y", lambda Y: Y + 1)),
     ("venn-abers-2", "StepTable", put("W", more)),
@@ -487,7 +491,7 @@ CORRUPTIONS = [
     ("oob-by-two", "CalibratedGroups", put("ridge", -1.0)),
     ("cv-by-three", "CalibratedGroups", put("folds", lambda g: g[::-1])),
     ("oob-by-three", "GroupCorrection", put("base", lambda _: VennAbers())),
-    ("oob-by-three", "GroupCorrection", put("_correction", None)),
+    ("oob-by-three", "CorrectedMap", put("correction", None)),
     ("prior-three", "ShiftedPrior", put("shares", None)),
     ("prior-three", "ShiftedPrior", put("shares", lambda p: p * 2)),
     ("prior-three", "ShiftedPrior", put("shares", np.array([0, 0.5, 0.5]))),
