@@ -82,9 +82,9 @@ class Categories(Learnt):
         require(smoother is None or len(smoother.classes_) == k, f"smoother must be of {k} classes")
 
     @property
-    def n_examples(self) -> int | None:
+    def n_examples(self) -> int:
         """How many calibration examples are known."""
-        return None if self.cell is None else len(self.cell)
+        return 0 if self.cell is None else len(self.cell)
 
     @cached_property
     def bounds(self) -> tuple[FloatArray, FloatArray]:

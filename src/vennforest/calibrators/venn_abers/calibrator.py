@@ -74,10 +74,10 @@ class StepTables(Learnt):
         require(len(self.tables) == columns, f"tables must be {columns} StepTables")
 
     @property
-    def n_examples(self) -> int | None:
+    def n_examples(self) -> int:
         """How many calibration examples the tables know."""
         examples = self.tables[0].examples
-        return None if examples is None else len(examples.labels)
+        return 0 if examples is None else len(examples.labels)
 
     @cached_property
     def smooth(self) -> SmoothEstimate | None:
