@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from vennforest.calibrators.venn_abers import joined_kernels, kernels, left_out_kernels
+from vennforest.calibrators.venn_abers import kernels, left_out_kernels
 from vennforest.calibrators.venn_abers.step_table import StepTable
+from vennforest.joined import refit_kernels
 
 LEAF = left_out_kernels.LEAF
 
@@ -69,7 +70,7 @@ def test_chains_are_sorted_by_score(n):
         following = np.full(3 * n, -1, np.int32)
         following[members[:-1]] = members[1:]
         chain = np.full(n, -1, np.int32)
-        assert joined_kernels.sort_chain(members[0], following, scores, chain) == n
+        assert refit_kernels.sort_chain(members[0], following, scores, chain) == n
         assert_array_equal(np.sort(chain), np.sort(members))
         assert_array_equal(scores[chain], np.sort(scores[members]))
 

@@ -94,119 +94,184 @@ def count_reached(u, thresholds):
 
 
 @kernel
-def join(
-    leaves,
-    hashes,
-    seed,
-    draw,
-    thresholds,
-    units,
-    nodes,
-    distributions,
-    table,
-    totals,
-    begins,
-    examples,
-    sums,
-    counts,
-    hard,
-    unit,
-    alone,
-    start,
-    slots,
-    scores,
-    offsets,
-    rows,
-    changed,
-):
-    """Let new objects from number ``start`` on join the bags, with every label in turn.
+def own_score(leaves, bags, nodes, table, unit, score):
+    """Step 3: write the score of an object, the mean answer of the trees whose bags lack it.
+
+    leaves, bags : (n_trees,), the object's leaf in each tree, and how often its bag holds it;
+    score : (c,)
+    """
+    n_free = 0.0
+    score[:] = 0.0
+    for t in range(len(bags)):
+        if bags[t] == 0:
+            n_free += 1.0
+            row = nodes[leaves[t], 3]
+            for j in range(len(score)):
+                score[j] += table[row, j]
+    for j in range(len(score)):
+        score[j] /= n_free * unit
+
+
+@kernel
+def joined_answer(frequencies, total, y, weight, before, hard, unit, contents, change):
+    """Step 4: write by how much a leaf's answer changes where an object of label y joins it.
 
     Parameters
     ----------
-    leaves : (m, n_trees) uint32, numbers of nodes
-    hashes : (m,) uint64
-    thresholds : (1, n) or (k, n) uint64
-        See ``draw_bag``: for all labels or for each.
-    units : (n_trees, k)
-        What one draw of the object weighs in a leaf, for each label.
-    table, sums : (n_distinct, c), (n, c)
-        Answers and sums of the last c classes, in units: of one class for two, of all for more.
-    totals, begins, examples
+    frequencies, total : (k,), float
+        Class frequencies of the leaf, and the weight of its contents.
+    weight : float
+        What the object weighs there.
+    before : (c,)
+        The leaf's answer without it, in units.
+    contents, change : (k,), (c,)
+        Scratch space; becomes the change.
+
+    Returns
+    -------
+    bool
+        Whether there is any.
+    """
+    for j in range(len(contents)):
+        contents[j] = coarse(frequencies[j] * total)
+    contents[y] += weight
+    answer(contents, total + weight, hard, unit, change)
+    differs = False
+    for j in range(len(change)):
+        change[j] -= before[j]
+        differs |= change[j] != 0
+    return differs
+
+
+@kernel
+def add_change(outside, change, sums, used, slots, rows, changed):
+    """Step 5: add the change of a leaf's answer to the sums of examples that are out of bag in it.
+
+    Parameters
+    ----------
+    outside : (n_outside,)
+        Numbers of these examples.
+    change : (c,)
+    sums : (n, c)
+        Sums of answers without the object.
+    used : int
+        Places of ``rows`` and ``changed`` that are taken.
+    slots : (n,)
+        The place of each example, -1: none yet.
+
+    Returns
+    -------
+    int
+        Places that are taken then; -1 where there are too few.
+    """
+    for e in outside:
+        slot = slots[e]
+        if slot < 0:
+            if used == len(rows):
+                return -1
+            slot = used
+            slots[e], rows[used] = used, e
+            used += 1
+            for j in range(len(change)):
+                changed[slot, j] = sums[e, j]
+        for j in range(len(change)):
+            changed[slot, j] += change[j]
+    return used
+
+
+@kernel
+def release(begin, end, rows, slots):
+    """Give back the places of examples from ``begin`` to ``end``."""
+    for s in range(begin, end):
+        slots[rows[s]] = -1
+
+
+@kernel
+def join(objects, drawing, forest, index, known, setting, start, slots, scores, offsets, out):
+    """Let new objects from number ``start`` on join the bags, with every label in turn.
+
+    The steps are those of README.md beside this file.
+
+    Parameters
+    ----------
+    objects : (leaves, hashes)
+        Numbers of nodes, (m, n_trees) uint32; (m,) uint64.
+    drawing : (seed, draw, thresholds, units)
+        ``thresholds`` (1, n) or (k, n) uint64, see ``draw_bag``: for all labels or for each;
+        ``units`` (n_trees, k): what one draw of an object weighs in a leaf, for each label.
+    forest : (nodes, distributions, table)
+        Packed; ``table`` (n_distinct, c): answers of the last c classes, in units: of one class
+        for two, of all for more.
+    index : (totals, begins, examples)
         Of ``LeafIndex``.
-    alone : bool
-        The objects are only scored; what they change is not looked for.
+    known : (sums, counts)
+        Of the calibration examples: sums of answers (n, c) in units, numbers of trees (n,).
+    setting : (hard, unit, alone)
+        ``alone``: the objects are only scored; what they change is not looked for.
     slots : (n,) int64, all -1, and left so
     scores : (m * k, c)
         Becomes the score of each object with each label.
     offsets : (m * k + 1,) int64
         Becomes where the changed examples of each object and label begin.
-    rows, changed : (capacity,) int32, (capacity, c)
+    out : (rows, changed), (capacity,) int32 and (capacity, c)
         Become their numbers and new scores.
 
     Returns
     -------
     int
-        The first object for whose examples there was no room; m if there was for all.
+        The first object for whose examples there was no space; m if there was for all.
     """
+    leaves, hashes = objects
+    seed, draw, thresholds, units = drawing
+    nodes, distributions, table = forest
+    totals, begins, examples = index
+    sums, counts = known
+    hard, unit, alone = setting
+    rows, changed = out
     m, n_trees = leaves.shape
     k, c = distributions.shape[1], table.shape[1]
-    w = np.empty(n_trees, np.int64)
-    contents, said = np.empty(k), np.empty(c)
+    bags = np.empty(n_trees, np.int64)
+    contents, change = np.empty(k), np.empty(c)
     begin = mix(seed + np.uint64(STEP))
     used = np.int64(0)
     offsets[start * k] = 0
     for i in range(start, m):
         h = mix(mix(hashes[i] ^ begin) + np.uint64(draw))
         for y in range(k):
-            item = i * k + y
+            item, bottom = i * k + y, used
+            # Step 1. Labels with weights of their own are drawn with rates of their own.
             if y == 0 or len(thresholds) > 1:
-                draw_bag(h, thresholds[min(y, len(thresholds) - 1)], w)
-            bottom = used
-            seen = 0.0
-            for j in range(c):
-                scores[item, j] = 0.0
+                draw_bag(h, thresholds[min(y, len(thresholds) - 1)], bags)
+            own_score(leaves[i], bags, nodes, table, unit, scores[item])
             for t in range(n_trees):
                 node = leaves[i, t]
-                row = nodes[node, 3]
-                if w[t] == 0:
-                    seen += 1.0
-                    for j in range(c):
-                        scores[item, j] += table[row, j]
-                    continue
-                weight = w[t] * units[t, y]
+                weight = bags[t] * units[t, y]
                 if alone or weight == 0 or begins[node] == begins[node + 1]:
                     continue
-                for j in range(k):
-                    contents[j] = coarse(distributions[row, j] * totals[node])
-                contents[y] += weight
-                answer(contents, totals[node] + weight, hard, unit, said)
-                same = True
-                for j in range(c):
-                    said[j] -= table[row, j]
-                    same &= said[j] == 0
-                if same:
-                    continue
-                for at in range(begins[node], begins[node + 1]):
-                    e = examples[at]
-                    slot = slots[e]
-                    if slot < 0:
-                        if used == len(rows):
-                            for s in range(bottom, used):
-                                slots[rows[s]] = -1
-                            return i
-                        slot = used
-                        slots[e], rows[used] = used, e
-                        used += 1
-                        for j in range(c):
-                            changed[slot, j] = sums[e, j]
-                    for j in range(c):
-                        changed[slot, j] += said[j]
+                row = nodes[node, 3]
+                if joined_answer(
+                    distributions[row],
+                    totals[node],
+                    y,
+                    weight,
+                    table[row],
+                    hard,
+                    unit,
+                    contents,
+                    change,
+                ):
+                    outside = examples[begins[node] : begins[node + 1]]
+                    after = add_change(outside, change, sums, used, slots, rows, changed)
+                    if after < 0:
+                        # The places that this leaf took before they ran out are given back too.
+                        release(bottom, len(rows), rows, slots)
+                        return i
+                    used = after
+            # The end of step 5: from sums to scores.
             for s in range(bottom, used):
                 e = rows[s]
                 slots[e] = -1
                 for j in range(c):
                     changed[s, j] /= counts[e] * unit
-            for j in range(c):
-                scores[item, j] /= seen * unit
             offsets[item + 1] = used
     return m

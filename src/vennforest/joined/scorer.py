@@ -224,29 +224,17 @@ class JoinedScorer(EnsembleScorer):
             scores, offsets = np.empty((m * k, c)), np.empty(m * k + 1, np.int64)
             examples, changed = np.empty(capacity, np.int32), np.empty((capacity, c))
             stop = join_kernels.join(
-                leaves,
-                hashes,
-                np.uint64(self.seed),
-                draw,
-                self.thresholds,
-                self.units,
-                packed.nodes,
-                packed.distributions,
-                table,
-                index.totals,
-                index.begins,
-                index.examples,
-                sums,
-                counts,
-                self._hard,
-                self._unit,
-                alone,
+                (leaves, hashes),
+                (np.uint64(self.seed), draw, self.thresholds, self.units),
+                (packed.nodes, packed.distributions, table),
+                (index.totals, index.begins, index.examples),
+                (sums, counts),
+                (self._hard, self._unit, alone),
                 start,
                 slots,
                 scores,
                 offsets,
-                examples,
-                changed,
+                (examples, changed),
             )
             used = offsets[stop * k]
             own = scores[start * k : stop * k].reshape(stop - start, k, c)
