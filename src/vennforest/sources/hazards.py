@@ -209,8 +209,8 @@ def check_folds(pairs: Sequence[tuple[IntArray, IntArray]], ensemble: bool) -> N
     scored = sum(len(test) for _, test in pairs)
     if ensemble and len(pairs) > 1 and scored < FEWEST * len(pairs):
         raise InputError(
-            f"cv must leave at least {FEWEST} examples in a fold with ensemble=True, whose calibrator "
-            f"learns the classes from them, got {scored} in {len(pairs)} folds: "
+            f"cv must leave at least {FEWEST} examples in a fold with ensemble=True, whose "
+            f"calibrator learns the classes from them, got {scored} in {len(pairs)} folds: "
             "use ensemble=False or fewer folds"
         )
 
