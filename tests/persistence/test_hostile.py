@@ -411,6 +411,7 @@ CORRUPTIONS = [
     # numbers that are no probabilities
     ("venn-abers-2", "StepTable", put("Y", lambda Y: Y * 1000)),
     ("venn-abers-2", "StepTable", put("W", np.zeros_like)),
+    ("venn-abers-grid-score-2", "Fitted", put("n_given", 40)),
     ("venn-abers-grid-score-2", "ScoreGrid", put("cells", 0)),
     ("venn-abers-grid-score-2", "ScoreGrid", put("cells", 2**40)),
     ("venn-abers-grid-score-2", "ScoreGrid", put("high", 0.0)),
