@@ -24,8 +24,8 @@ SAME = 1e-9
 UNLABELLED = (SelfTrainingClassifier, LabelPropagation, LabelSpreading)
 """Estimators to which the label -1 means that a row has none."""
 
-FEWEST = 3
-"""Examples of a fold below which its calibrator could learn nothing."""
+FEWEST = 2
+"""Mean number of examples in a fold below which its calibrator could learn nothing."""
 
 THRESHOLDS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 
@@ -197,7 +197,8 @@ def check_folds(pairs: Sequence[tuple[IntArray, IntArray]], ensemble: bool) -> N
     Raises
     ------
     InputError
-        If a row is on both sides, or every fold scores fewer than three examples for a calibrator.
+        If a row is on both sides, or folds score fewer than two examples on average for a
+        calibrator.
     """
     both = max((len(np.intersect1d(train, test)) for train, test in pairs), default=0)
     if both:
@@ -205,12 +206,12 @@ def check_folds(pairs: Sequence[tuple[IntArray, IntArray]], ensemble: bool) -> N
             f"cv must not score rows that it trains on, got a fold with {both} such rows: "
             "use a splitter of scikit-learn, or a number of folds"
         )
-    most = max((len(test) for _, test in pairs), default=0)
-    if ensemble and len(pairs) > 1 and most < FEWEST:
+    scored = sum(len(test) for _, test in pairs)
+    if ensemble and len(pairs) > 1 and scored < FEWEST * len(pairs):
         raise InputError(
-            f"cv must leave at least {FEWEST} examples in a fold with ensemble=True, which fits a "
-            f"calibrator to each, got {len(pairs)} folds of at most {most}: use ensemble=False "
-            "or fewer folds"
+            f"cv must leave at least {FEWEST} examples in a fold with ensemble=True, whose "
+            f"calibrator learns the classes from them, got {scored} in {len(pairs)} folds: "
+            "use ensemble=False or fewer folds"
         )
 
 
