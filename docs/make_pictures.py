@@ -246,7 +246,7 @@ def fitted_map():
 
 
 def first():
-    """Draw a forest's probabilities and calibrated ones against what happened: first picture."""
+    """Draw a forest's probabilities and calibrated ones against what happened."""
     X, y, _ = sample(1000, 0)
     new, happened, _ = sample(20_000, 1)
     forest = RandomForestClassifier(300, min_samples_leaf=5, random_state=0)
