@@ -245,6 +245,34 @@ def fitted_map():
     write(figure, "map")
 
 
+def first():
+    """Draw a forest's probabilities and calibrated ones against what happened."""
+    X, y, _ = sample(1000, 0)
+    new, happened, _ = sample(20_000, 1)
+    forest = RandomForestClassifier(300, min_samples_leaf=5, random_state=0)
+    model = CalibratedClassifier(forest, random_state=0).fit(X, y)
+    raw, p = model.estimator_.predict_proba(new)[:, 1], model.predict_proba(new)[:, 1]
+    known = model.predict_confidence(new)
+    figure, ax = plt.subplots(figsize=(6.8, 4.2), layout="constrained")
+    ax.plot([0, 1], [0, 1], color="#808080", linewidth=1)
+    for values, (color, marker) in ((raw, LOOKS[1]), (p, LOOKS[0])):
+        tenths = np.minimum((10 * values).astype(int), 9)
+        kept = [tenths == i for i in range(10) if (tenths == i).sum() >= 100]
+        x = [values[one].mean() for one in kept]
+        ax.plot(x, [happened[one].mean() for one in kept], marker, color=color, zorder=3)
+        if values is p:
+            low = [known.lower[one, 1].mean() for one in kept]
+            high = [known.upper[one, 1].mean() for one in kept]
+            heights = [happened[one].mean() for one in kept]
+            ax.hlines(heights, low, high, color=color, alpha=0.45, linewidth=4)
+    ax.text(0.03, 0.9, "calibrated, with the mean\n95% confidence interval", color=LOOKS[0][0])
+    ax.text(0.28, 0.14, "the forest's own", color=LOOKS[1][0])
+    ax.set(xlabel="probability given", ylabel="frequency of the event", xlim=(0, 1), ylim=(0, 1))
+    ax.set_title("20,000 new cases", fontsize="medium")
+    ax.spines[["top", "right"]].set_visible(False)
+    write(figure, "first")
+
+
 def three_numbers():
     """Draw probability, confidence interval and bounds beside the true frequency."""
     X, y, _ = sample(1000, 0)
@@ -286,6 +314,7 @@ def main():
     scale()
     named_groups()
     fitted_map()
+    first()
     three_numbers()
     X, y, _ = sample(1500, 0)
     X_new, y_new, _ = sample(3000, 1)

@@ -255,3 +255,13 @@ def test_a_score_that_a_calibrator_refuses_is_named_with_its_row():
     predictor = BatchPredictor(model, table.schema, columns="s", rows_at_once=20)
     with pytest.raises(InputError, match=r"'s' in row 51 of part 7: scores must be in \[0, 1\]"):
         list(predictor(table.to_batches(max_chunksize=30), "part 7"))
+
+
+def test_scores_where_high_is_safer():
+    rng = np.random.default_rng(SEED)
+    s = rng.random(80)
+    y = (rng.random(80) > s).astype(int)
+    model = vennforest.VennAbers().fit(s, y, higher_is="safer")
+    table = pa.table({"s": s})
+    got = together(BatchPredictor(model, table.schema, columns="s"), table.to_batches())
+    assert np.array_equal(got["p(1)"], model.predict_proba(s)[:, 1])

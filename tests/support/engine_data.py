@@ -1,5 +1,6 @@
 """Scores and labels for every engine, and what a fit to all rows at once makes of them."""
 
+import attrs
 import numpy as np
 import pandas as pd
 
@@ -35,7 +36,7 @@ def fit_rows(frame, method, k=2, grid=None, weight=None):
         # Middles of cells do not make 1, which a fit to rows would see and put right.
         counts = ScoreCounts.from_scores(scores, frame["y"].to_numpy(), grid=grid)
         fitted = make_calibrator(method).fit_counts(counts)
-        del fitted._grid
+        fitted._fitted = attrs.evolve(fitted._fitted, grid=None)
         return fitted
     if grid is not None:
         scores = grid(scores)

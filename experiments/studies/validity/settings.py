@@ -1,19 +1,18 @@
 """The settings that are compared: each gives bounds of new objects, several from one forest."""
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import NamedTuple
 
+import attrs
 import numpy as np
 from experiments.studies.validity.forests import first_trees, grow
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
-from vennforest.sources.ensembles import ForestAnswers
 
 from vennforest import CalibratedClassifier, PlattScaling, VennAbers
 from vennforest.calibrators import Venn
-from vennforest.forest import Membership, PackedForest
+from vennforest.forest import Members, Membership, PackedForest
 from vennforest.joined import HonestForest
 from vennforest.sources import Partitions
 from vennforest.sources.base import model_scores
@@ -51,7 +50,7 @@ def bounds_of(calibrator, scores, left_out=None):
 
 def every_draw(scorer, X, **changes):
     """Return scores (draws, m, ...) and left-out examples (draws, m) of a scorer's draws."""
-    found = [*replace(scorer, **changes).sampled_scores(X)]
+    found = [*attrs.evolve(scorer, **changes).sampled_scores(X)]
     scores = np.concatenate([draw.scores for draw in found])
     left_out = np.concatenate([draw.left_out for draw in found])
     return scores, left_out, sum(draw.samples for draw in found)
@@ -79,11 +78,12 @@ def out_of_bag(sample, sizes, rng):
     seeds = [new_seed(rng), new_seed(rng)]
     everything = Membership.from_dense(unseen)
     for size in sizes:
-        answers = ForestAnswers(first_trees(forest, size), "soft", 1)
+        members = Members(first_trees(forest, size), "soft", 1)
+        answers = members.answers
         membership = Membership(everything.bits[:size], n)
         kept = np.flatnonzero(membership.counts() > 0)
         scores = answers.mean(answers.check(X[kept]), membership, kept)
-        scorer = OutOfBagScorer(None, answers, membership, kept, "all", 1, seeds[0])
+        scorer = OutOfBagScorer(None, members, membership, kept, "all", 1, seeds[0])
         (whole,) = scorer.sampled_scores(new)
         drawn = {"subforest": "exchangeable", "n_draws": 20}
         twenty, again = (every_draw(scorer, new, **drawn, seed=seed) for seed in seeds)
@@ -220,7 +220,7 @@ def same_rows(sample, sizes, rng):
     for tree, row in zip(seen, unseen, strict=True):
         tree[old[~row]] = True
     for size in sizes:
-        answers = ForestAnswers(first_trees(forest, size), "soft", 1)
+        answers = Members(first_trees(forest, size), "soft", 1).answers
         free = ~seen[:size]
         membership = Membership.from_dense(np.ascontiguousarray(free[:, old]))
         kept = np.flatnonzero(membership.counts() > 0)

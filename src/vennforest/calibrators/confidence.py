@@ -336,7 +336,7 @@ def confidence_intervals(
     >>> y = scores + np.tile([0.3, -0.3], 100) > 0.5
     >>> intervals = confidence_intervals(scores, y, [0.1, 0.9])
     >>> intervals.lower[:, 1].round(2), intervals.upper[:, 1].round(2)
-    (array([0.  , 0.83]), array([0.17, 1.  ]))
+    (array([0.  , 0.86]), array([0.14, 1.  ]))
     >>> exact = confidence_intervals(scores, y, [0.1, 0.9], method="exact")
     >>> exact.lower[:, 1].round(2), exact.upper[:, 1].round(2)
     (array([0.  , 0.71]), array([0.29, 1.  ]))

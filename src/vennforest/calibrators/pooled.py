@@ -157,8 +157,7 @@ class PooledCalibration(Calibrator):
 
     Examples
     --------
-    >>> import attrs
-    import numpy as np
+    >>> import numpy as np
     >>> from vennforest.calibrators.pooled import PooledCalibration
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.random(500)

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.feature_selection import SelectorMixin, VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
+from sklearn.utils import get_tags
 
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
 from vennforest._warn import warn
@@ -24,8 +26,8 @@ SAME = 1e-9
 UNLABELLED = (SelfTrainingClassifier, LabelPropagation, LabelSpreading)
 """Estimators to which the label -1 means that a row has none."""
 
-FEWEST = 3
-"""Examples of a fold below which its calibrator could learn nothing."""
+FEWEST = 2
+"""Mean number of examples in a fold below which its calibrator could learn nothing."""
 
 THRESHOLDS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 
@@ -43,7 +45,7 @@ def check_training_data(estimator: Any, data: TrainingData, source: str) -> None
     Raises
     ------
     InputError
-        If a label means "not labelled" to the estimator.
+        If a label means "not labelled" to the estimator, or a part of it is frozen.
 
     Warns
     -----
@@ -51,6 +53,7 @@ def check_training_data(estimator: Any, data: TrainingData, source: str) -> None
         Of labels spelled in two ways, weights that balance the classes, a decision threshold
         inside the estimator, and rows that are copies of others.
     """
+    check_frozen_parts(estimator)
     check_labels(estimator, data.classes)
     check_class_weights(data.codes, data.classes, data.weight)
     check_thresholds(estimator)
@@ -166,6 +169,32 @@ def check_class_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatAr
     )
 
 
+def check_frozen_parts(estimator: Any) -> None:
+    """Refuse a supervised part that folds and bags cannot train again.
+
+    Raises
+    ------
+    InputError
+        Naming the part: its training rows may be among those that are to calibrate.
+    """
+    if isinstance(estimator, FrozenEstimator):
+        return
+    for part in parts_of(estimator):
+        inner = part.estimator if isinstance(part, FrozenEstimator) else None
+        selects = isinstance(inner, SelectorMixin) and not isinstance(inner, VarianceThreshold)
+        if inner is not None and (selects or get_tags(inner).target_tags.required):
+            found = f"a frozen {type(inner).__name__} in {type(estimator).__name__}"
+        elif getattr(part, "cv", None) == "prefit":
+            found = f'{type(part).__name__}(cv="prefit")'
+        else:
+            continue
+        raise InputError(
+            "estimator must consist of parts that can be trained again, because each fold or bag "
+            f"leaves rows out, got {found}: leave the part unfrozen, or fit the whole estimator "
+            "and calibrate FrozenEstimator(estimator) on rows that no part of it has seen"
+        )
+
+
 def check_thresholds(estimator: Any) -> None:
     """Warn of a decision threshold inside, which calibrated probabilities do not keep.
 
@@ -197,7 +226,8 @@ def check_folds(pairs: Sequence[tuple[IntArray, IntArray]], ensemble: bool) -> N
     Raises
     ------
     InputError
-        If a row is on both sides, or every fold scores fewer than three examples for a calibrator.
+        If a row is on both sides, or folds score fewer than two examples on average for a
+        calibrator.
     """
     both = max((len(np.intersect1d(train, test)) for train, test in pairs), default=0)
     if both:
@@ -205,12 +235,12 @@ def check_folds(pairs: Sequence[tuple[IntArray, IntArray]], ensemble: bool) -> N
             f"cv must not score rows that it trains on, got a fold with {both} such rows: "
             "use a splitter of scikit-learn, or a number of folds"
         )
-    most = max((len(test) for _, test in pairs), default=0)
-    if ensemble and len(pairs) > 1 and most < FEWEST:
+    scored = sum(len(test) for _, test in pairs)
+    if ensemble and len(pairs) > 1 and scored < FEWEST * len(pairs):
         raise InputError(
-            f"cv must leave at least {FEWEST} examples in a fold with ensemble=True, which fits a "
-            f"calibrator to each, got {len(pairs)} folds of at most {most}: use ensemble=False "
-            "or fewer folds"
+            f"cv must leave at least {FEWEST} examples in a fold with ensemble=True, whose "
+            f"calibrator learns the classes from them, got {scored} in {len(pairs)} folds: "
+            "use ensemble=False or fewer folds"
         )
 
 

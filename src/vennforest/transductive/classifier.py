@@ -168,8 +168,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     Examples
     --------
-    >>> import attrs
-    import numpy as np
+    >>> import numpy as np
     >>> X, y = np.arange(12.0)[:, None], np.array([0, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 1])
     >>> model = TransductiveClassifier().fit(X, y)
     >>> m = model.predict_multiprobability([[0.5], [9.5]])

@@ -73,7 +73,8 @@ class BoundedCalibrator(Calibrator):
         self._check_merge()
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        return merged(self, self._multiprobability(scores), scores)
+        smooth = self._smooth(scores) if self.merge == "smooth" else None
+        return self._multiprobability(scores).merge(self.merge, smooth)
 
     def _multiprobability(self, scores: FloatArray) -> Multiprobability:
         """Return the bounds for scores that are checked already."""
@@ -135,11 +136,12 @@ def leaves_out_groups(calibrator: Any) -> bool:
 def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> FloatArray:
     """Return the probabilities (m, k) that a calibrator makes of its bounds for scores.
 
-    A calibrator with bounds that is no `BoundedCalibrator` answers by its own ``predict_proba``,
+    Scores are as given to its own methods, which check them and may reverse or round them. A
+    calibrator with bounds that is no `BoundedCalibrator` answers by its own ``predict_proba``,
     moved into the bounds.
     """
     if not isinstance(calibrator, BoundedCalibrator):
         p = np.clip(calibrator.predict_proba(scores), bounds.lower, bounds.upper)
         return scale_into_bounds(p, bounds.lower, bounds.upper)
-    smooth = calibrator._smooth(scores) if calibrator.merge == "smooth" else None
+    smooth = calibrator.predict_smooth(scores) if calibrator.merge == "smooth" else None
     return bounds.merge(calibrator.merge, smooth)

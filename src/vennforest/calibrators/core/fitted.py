@@ -37,7 +37,7 @@ class Learnt:
 
     @property
     def n_examples(self) -> int | None:
-        """How many calibration examples it knows one by one; None where it knows none."""
+        """How many calibration examples it knows one by one; None where it never knows any."""
         return None
 
     def written(self) -> Self:

@@ -82,9 +82,9 @@ class Categories(Learnt):
         require(smoother is None or len(smoother.classes_) == k, f"smoother must be of {k} classes")
 
     @property
-    def n_examples(self) -> int | None:
+    def n_examples(self) -> int:
         """How many calibration examples are known."""
-        return None if self.cell is None else len(self.cell)
+        return 0 if self.cell is None else len(self.cell)
 
     @cached_property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
@@ -147,9 +147,7 @@ class Venn(BoundedCalibrator):
 
     Examples
     --------
-    >>> import attrs
-    import numpy as np
-    from attrs.validators import instance_of, optional
+    >>> import numpy as np
     >>> scores, y = np.array([0.1, 0.3, 0.4, 0.8, 0.9]), np.array([0, 0, 1, 1, 1])
     >>> m = Venn().fit(scores, y).predict_multiprobability([0.2, 0.7])
     >>> m.lower

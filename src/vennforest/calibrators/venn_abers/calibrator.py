@@ -74,10 +74,10 @@ class StepTables(Learnt):
         require(len(self.tables) == columns, f"tables must be {columns} StepTables")
 
     @property
-    def n_examples(self) -> int | None:
+    def n_examples(self) -> int:
         """How many calibration examples the tables know."""
         examples = self.tables[0].examples
-        return None if examples is None else len(examples.labels)
+        return 0 if examples is None else len(examples.labels)
 
     @cached_property
     def smooth(self) -> SmoothEstimate | None:
@@ -135,8 +135,7 @@ class VennAbers(BoundedCalibrator):
 
     Examples
     --------
-    >>> import attrs
-    import numpy as np
+    >>> import numpy as np
     >>> scores, y = np.array([0.1, 0.3, 0.4, 0.8, 0.9]), np.array([0, 0, 1, 0, 1])
     >>> m = VennAbers().fit(scores, y).predict_multiprobability([0.2, 0.85])
     >>> m.p0.round(3), m.p1.round(3)
