@@ -13,11 +13,11 @@ left out.
 import argparse
 import sys
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from attrs import evolve
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.isotonic import IsotonicRegression
@@ -80,7 +80,7 @@ def mcgrad(own, y, group, p, new_group):
 def by_column(plain, at, X):
     """What ``by=at`` would have fitted, with the same forest."""
     grouping, by = Grouping.fit(at, X, len(X))
-    folds = [replace(fold, by=by[fold.rows]) for fold in plain._state.folds]
+    folds = [evolve(fold, by=by[fold.rows]) for fold in plain._state.folds]
     return clone(plain)._calibrate(
         plain.classes_, folds, plain.calibrate_on_, plain.calibrate_on_reason_, grouping=grouping
     )

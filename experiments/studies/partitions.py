@@ -9,10 +9,10 @@ import argparse
 import json
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from attrs import evolve
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, log_loss
@@ -43,7 +43,7 @@ def measure(name, X, y, n_partitions, seed):
     for subforest in ("all", "exchangeable"):
         # The same forest, asked in the other way.
         folds = [
-            replace(fold, scorer=replace(fold.scorer, subforest=subforest))
+            evolve(fold, scorer=evolve(fold.scorer, subforest=subforest))
             for fold in model._state.folds
         ]
         other = clone(model)._calibrate(model.classes_, folds, "Partitions", subforest)

@@ -13,11 +13,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
     RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
 )
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
@@ -134,6 +137,11 @@ def several(make: Callable[[Rng], tuple[Any, Any]]) -> dict[str, Callable[[Rng],
     }
 
 
+def fitted_tree(rng: Rng) -> FrozenEstimator:
+    """Return a fitted and frozen tree."""
+    return FrozenEstimator(DecisionTreeClassifier(min_samples_leaf=5).fit(*coin(rng)))
+
+
 def spelled(rng: Rng) -> tuple[Any, Any]:
     """Return labels in more than one spelling."""
     X, y = coin(rng)
@@ -245,6 +253,53 @@ HAZARDS = [
         },
         Verdict("right"),
         lambda rng: fit(FrozenEstimator(forest().fit(*coin(rng))), *coin(rng)),
+    ),
+    Hazard(
+        "a frozen part",
+        "a fitted model or supervised step frozen inside the estimator",
+        {
+            "voting": lambda rng: fit(
+                VotingClassifier([("a", fitted_tree(rng)), ("b", GaussianNB())], voting="soft"),
+                *coin(rng),
+            ),
+            "stacking": lambda rng: fit(StackingClassifier([("a", fitted_tree(rng))]), *coin(rng)),
+            "prefit": lambda rng: fit(
+                StackingClassifier([("a", fitted_tree(rng).estimator)], cv="prefit"), *coin(rng)
+            ),
+            "pipeline": lambda rng: fit(
+                make_pipeline(StandardScaler(), fitted_tree(rng)), *coin(rng)
+            ),
+            "bagging": lambda rng: fit(BaggingClassifier(fitted_tree(rng)), *coin(rng)),
+            "held-out part": lambda rng: fit(
+                CalibratedClassifierCV(fitted_tree(rng)),
+                *coin(rng),
+                {"calibrate_on": "holdout", "merge": "log"},
+            ),
+            "selection": lambda rng: fit(
+                make_pipeline(FrozenEstimator(SelectKBest(k=2).fit(*coin(rng))), forest()),
+                *coin(rng),
+            ),
+        },
+        Verdict("refused", "trained again"),
+        lambda rng: fit(
+            make_pipeline(FrozenEstimator(StandardScaler().fit(coin(rng)[0])), GaussianNB()),
+            *coin(rng),
+        ),
+    ),
+    Hazard(
+        "rows drawn by class weight",
+        'class_weight="balanced" of a forest out of bag, with a rare class',
+        {
+            "auto": lambda rng: (
+                fit(forest(class_weight="balanced"), *coin(rng, 600, 5, 0.1)).calibrate_on_ == "cv"
+            ),
+            "oob": lambda rng: fit(
+                forest(class_weight="balanced"), *coin(rng, 600, 5, 0.1), {"calibrate_on": "oob"}
+            ),
+        },
+        Verdict("right"),
+        lambda rng: fit(forest(), *coin(rng, 600, 5, 0.1), {"calibrate_on": "oob"}),
+        {"oob": Verdict("refused", "leave class_weight and sample_weight out")},
     ),
     Hazard(
         "groups for a frozen model",

@@ -89,7 +89,11 @@ def forest(n=12):
         ("merge", dict, r"merge must be one of \[.*\], got <class 'dict'>"),
         ("calibrate_on", SVC, "calibrate_on must be one of .*, got <class"),
         ("n_draws", float, "n_draws must be an integer >= 1 .*, got <class 'float'>"),
-        ("classes_", None, ""),
+        (
+            "_fitted",
+            VennAbers().fit([0.1, 0.9], [0, 1])._fitted,
+            "fitted must be what fit has made",
+        ),
     ],
 )
 def test_what_load_would_refuse_is_not_saved(name, value, rule, tmp_path):
@@ -329,7 +333,7 @@ def test_foreign_types_are_named_refused_and_not_even_imported(forgery, tmp_path
     node, name = FORGERIES[forgery]
     path = tmp_path / "model.skops"
     vennforest.save(VennAbers().fit([0.1, 0.9], [0, 1]), path)
-    rewritten(path, lambda s, h, p: s["content"]["content"].update(extra=node))
+    rewritten(path, lambda s, h, p: s["content"].update(extra=node))
     with pytest.raises(InputError, match=name) as refused:
         vennforest.load(path)
     assert "\n" not in str(refused.value) and "trusted=[" in str(refused.value)
@@ -427,28 +431,47 @@ def test_step_tables_and_bit_sets_are_checked(tmp_path):
 
 
 def test_parts_that_are_incomplete_or_classes(tmp_path):
-    from support.forging import check_structure
+    from support.forging import attributes, check_structure
 
-    X, y = CANCER
+    path = tmp_path / "model.skops"
     isotonic = IsotonicCalibration().fit([0.1, 0.4, 0.9], [0, 1, 1])
     check_structure(isotonic, "model")
-    isotonic.maps_[0] = type(isotonic.maps_[0])  # callable, as a map is
-    with pytest.raises(InputError, match="the class StepMap stands where"):
-        check_structure(isotonic, "model")
-    isotonic.maps_[0] = str
-    with pytest.raises(InputError, match="maps_ must hold maps"):
-        check_structure(isotonic, "model")
+    vennforest.save(isotonic, path)
+    (step,) = isotonic.maps_
+    for kind in (type(step), str):  # callable, as a map is
+        node = {
+            "__class__": kind.__name__,
+            "__module__": kind.__module__,
+            "__loader__": "TypeNode",
+        }
+
+        def forge(schema, header, parts, node=node):
+            (learnt,) = attributes(schema, "Maps")
+            learnt["maps"]["content"] = [node]
+
+        rewritten(path, forge)
+        if kind is not str:
+            with pytest.raises(InputError, match=r"holds .*StepMap, which vennforest does not"):
+                vennforest.load(path)
+        with pytest.raises(InputError, match="maps must hold maps"):
+            vennforest.load(path, trusted=[kind])
     venn = Venn().fit([0.1, 0.4, 0.9], [0, 1, 1])
     check_structure(venn, "model")
-    venn._lower = venn._lower.astype(complex)  # equal, and yet none that compiled loops take
-    with pytest.raises(InputError, match="_lower must not be of type complex128"):
+    learnt = venn._learnt
+    # Equal, and yet none that compiled loops take.
+    object.__setattr__(learnt, "counts", learnt.counts.astype(complex))
+    with pytest.raises(InputError, match="counts must not be of type complex128"):
         check_structure(venn, "model")
-    model = CalibratedClassifier(forest()).fit(X, y)
-    check_structure(model, "model")
-    del model._state.folds[0].scorer.answers.__dict__["n_jobs"]
-    with pytest.raises(InputError, match=r"ForestAnswers in it is .*n_jobs"):
-        check_structure(model, "model")
-    model = CalibratedClassifier(forest()).fit(X, y)
+    model = CalibratedClassifier(forest()).fit(*CANCER)
+    vennforest.save(model, path)
+
+    def leave_out(schema, header, parts):
+        for own in attributes(schema, "OutOfBagScorer"):
+            del own["n_draws"]
+
+    rewritten(path, leave_out)
+    with pytest.raises(InputError, match=r"OutOfBagScorer in it is .*n_draws"):
+        vennforest.load(path)
     model.estimators_[0].n_estimators = int
     with pytest.raises(InputError, match="n_estimators must be an integer"):
         check_structure(model, "model")

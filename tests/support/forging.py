@@ -10,8 +10,10 @@ from unittest import mock
 import numpy as np
 
 import vennforest
+from vennforest._state import STORED
 from vennforest.persistence import model_file
 from vennforest.persistence.archive import HEADER, SCHEMA
+from vennforest.persistence.skops_nodes import STATE
 
 
 def parts_of(path):
@@ -75,10 +77,15 @@ def states(schema):
 
 
 def attributes(schema, name):
-    """Yield the attributes of every object of a type, name to description."""
+    """Return the attributes of every object of a type, name to description; there must be one."""
+    found = []
     for state in states(schema):
         if state["__class__"] == name and state["__loader__"] == "ObjectNode":
-            yield state["content"]["content"]
+            found.append(state["content"]["content"])
+        elif state["__loader__"] == STATE and STORED[state["__class__"]].__name__ == name:
+            found.append(state["content"])
+    assert found, f"no {name}"
+    return found
 
 
 def constant(value):

@@ -238,7 +238,8 @@ def read_bags(
     except (AttributeError, NotImplementedError, ValueError) as error:
         raise BagsError(
             f"estimator must tell which examples its members were trained on, and "
-            f'{type(ensemble).__name__} does not ({error}): use calibrate_on="cv"'
+            f'{type(ensemble).__name__} does not ({error}): use calibrate_on="cv"',
+            "the ensemble does not name the rows that its members were trained on",
         ) from error
     seen = _as_trees_see(rows) if claimed else rows
     for number, drawn in claimed.items():
@@ -249,7 +250,8 @@ def read_bags(
             raise BagsError(
                 "estimator must be an ensemble whose bags can be verified, got "
                 f"{type(ensemble).__name__} over members that are not trees: "
-                'use calibrate_on="cv"'
+                'use calibrate_on="cv"',
+                "the members are not trees, so their rows cannot be verified",
             )
     return membership
 

@@ -24,9 +24,21 @@ TOLERANCE = 1e-6
 
 
 class BagsError(InputError):
-    """The bags that an ensemble claims are not those that its members were trained on."""
+    """Scores of an ensemble's examples out of bag cannot calibrate it.
 
-    reason = "the bags of its members are not those that it tells"
+    Attributes
+    ----------
+    reason : str
+        Why, in a clause.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        reason: str = "the trees do not hold the rows that the ensemble names as theirs",
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ def write_model(
             f"ProtectedClassifier, got {type(model).__name__}"
         )
     check_is_fitted(model, "classes_")
-    if hasattr(getattr(model, "_X", None), "columns"):
+    if isinstance(model, TransductiveClassifier) and hasattr(model._state.X, "columns"):
         raise TypeError(
             "model must be fitted to an array to be saved, got one fitted to a data frame: a "
             "TransductiveClassifier keeps its training data, and a file holds arrays alone"

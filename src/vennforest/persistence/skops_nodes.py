@@ -27,6 +27,7 @@ def taught_skops() -> type:
     from skops.io._utils import SaveContext, _get_state, get_state
 
     described = _get_state.dispatch(object)
+    forests = {(kind.__module__, kind.__name__) for kind in FORESTS}
 
     @dataclass(frozen=True)
     class Context(SaveContext):
@@ -80,7 +81,7 @@ def taught_skops() -> type:
         """Makes a forest of its description."""
 
         def is_self_safe(self) -> bool:
-            return True
+            return (self.module_name, self.class_name) in forests
 
         def _construct(self) -> Any:
             return unpack_trees(PackedTrees(**self.parts()))

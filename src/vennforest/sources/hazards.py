@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.feature_selection import SelectorMixin, VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
+from sklearn.utils import get_tags
 
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
 from vennforest._warn import warn
@@ -43,7 +45,7 @@ def check_training_data(estimator: Any, data: TrainingData, source: str) -> None
     Raises
     ------
     InputError
-        If a label means "not labelled" to the estimator.
+        If a label means "not labelled" to the estimator, or a part of it is frozen.
 
     Warns
     -----
@@ -51,6 +53,7 @@ def check_training_data(estimator: Any, data: TrainingData, source: str) -> None
         Of labels spelled in two ways, weights that balance the classes, a decision threshold
         inside the estimator, and rows that are copies of others.
     """
+    check_frozen_parts(estimator)
     check_labels(estimator, data.classes)
     check_class_weights(data.codes, data.classes, data.weight)
     check_thresholds(estimator)
@@ -164,6 +167,32 @@ def check_class_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatAr
         f"{weighted[moved]:.1%} of the cases and not {share[moved]:.1%}. Leave the weights out "
         "(calibration needs no balanced classes), or use with_prior for other class frequencies"
     )
+
+
+def check_frozen_parts(estimator: Any) -> None:
+    """Refuse a supervised part that folds and bags cannot train again.
+
+    Raises
+    ------
+    InputError
+        Naming the part: its training rows may be among those that are to calibrate.
+    """
+    if isinstance(estimator, FrozenEstimator):
+        return
+    for part in parts_of(estimator):
+        inner = part.estimator if isinstance(part, FrozenEstimator) else None
+        selects = isinstance(inner, SelectorMixin) and not isinstance(inner, VarianceThreshold)
+        if inner is not None and (selects or get_tags(inner).target_tags.required):
+            found = f"a frozen {type(inner).__name__} in {type(estimator).__name__}"
+        elif getattr(part, "cv", None) == "prefit":
+            found = f'{type(part).__name__}(cv="prefit")'
+        else:
+            continue
+        raise InputError(
+            "estimator must consist of parts that can be trained again, because each fold or bag "
+            f"leaves rows out, got {found}: leave the part unfrozen, or fit the whole estimator "
+            "and calibrate FrozenEstimator(estimator) on rows that no part of it has seen"
+        )
 
 
 def check_thresholds(estimator: Any) -> None:
