@@ -2,10 +2,10 @@
 
 import warnings
 from collections import defaultdict
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
+import attrs
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -597,7 +597,7 @@ def test_training_rows_are_predicted_without_their_label():
         codes[i] = 1 - codes[i]
         other = clone(model)._calibrate(
             model.classes_,
-            [replace(part, codes=codes)],
+            [attrs.evolve(part, codes=codes)],
             "holdout",
             "it was asked for",
             grouping=model.grouping_,
