@@ -76,6 +76,7 @@ def commands(folder, output):
 
 
 COMMANDS = ("fit", "predict", "report")
+SUFFIXES = {"fit": ".skops", "predict": ".csv", "report": ".html"}
 
 # --- the terminal ----------------------------------------------------------------------------
 
@@ -151,12 +152,12 @@ def test_a_name_that_is_no_text_is_shown(folder, tmp_path, capsys):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_full_disk_is_said_and_leaves_the_old_file(folder, tmp_path, name):
     """No file may grow beyond 1,000 bytes: what every library says of that is one sentence."""
-    output = tmp_path / "out.csv"
+    output = tmp_path / f"out{SUFFIXES[name]}"
     output.write_text("old")
     code, out, err = Child(*commands(folder, output)[name], before=small_files_only).wait()
     assert code == 2 and out == "" and "Traceback" not in err, err
     assert err.splitlines()[-1] == f"Error: {output} cannot be written: File too large"
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.csv", "old")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(output.name, "old")]
 
 
 def whole(path):
@@ -253,35 +254,38 @@ def test_a_table_that_ends_anywhere_is_not_written(folder, tmp_path, capsys, suf
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_links_that_lead_nowhere(folder, tmp_path, capsys, name):
-    inside, outside = tmp_path / "new.csv", tmp_path / "none" / "new.csv"
-    for link, target in (("a.csv", inside), ("b.csv", outside), ("c.csv", tmp_path / "c.csv")):
-        (tmp_path / link).symlink_to(target)
-    assert run(*commands(folder, tmp_path / "a.csv")[name]) == 0  # made where the link leads
-    assert inside.stat().st_size and (tmp_path / "a.csv").is_symlink()
+    a, b, c, new = (tmp_path / f"{stem}{SUFFIXES[name]}" for stem in ("a", "b", "c", "new"))
+    outside = tmp_path / "none" / new.name
+    for link, target in ((a, new), (b, outside), (c, c)):
+        link.symlink_to(target)
+    assert run(*commands(folder, a)[name]) == 0  # made where the link leads
+    assert new.stat().st_size and a.is_symlink()
     capsys.readouterr()
-    assert run(*commands(folder, tmp_path / "b.csv")[name]) == 2
+    assert run(*commands(folder, b)[name]) == 2
     assert sentence(capsys) == f"there is no folder {outside.parent}: make it first"
-    assert run(*commands(folder, tmp_path / "c.csv")[name]) == 2
+    assert run(*commands(folder, c)[name]) == 2
     assert "cannot be written: Too many levels of symbolic links" in sentence(capsys)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_names_that_are_too_long(folder, tmp_path, capsys, name):
-    assert run(*commands(folder, tmp_path / ("é" * 126 + ".csv"))[name]) == 2
+    suffix = SUFFIXES[name]
+    fits = "é" * ((255 - len(suffix)) // 2)  # 254 or 255 bytes with the suffix
+    assert run(*commands(folder, tmp_path / f"{fits}é{suffix}")[name]) == 2
     assert "cannot be written: File name too long" in sentence(capsys)
-    assert run(*commands(folder, tmp_path / ("é" * 125 + ".csv"))[name]) == 0  # 254 bytes do
+    assert run(*commands(folder, tmp_path / f"{fits}{suffix}")[name]) == 0
     capsys.readouterr()
-    first, _, *rest = commands(folder, tmp_path / "o.csv")[name]
+    first, _, *rest = commands(folder, tmp_path / f"o{suffix}")[name]
     assert run(first, tmp_path / ("n" * 300), *rest) == 2
     assert sentence(capsys).endswith(": File name too long")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_pipes_and_devices_are_no_outputs(folder, tmp_path, capsys, name):
-    pipe = tmp_path / "pipe.csv"
+    pipe, null = (tmp_path / f"{stem}{SUFFIXES[name]}" for stem in ("pipe", "null"))
     os.mkfifo(pipe)
-    (tmp_path / "null.csv").symlink_to(os.devnull)
-    for output in (pipe, tmp_path / "null.csv"):
+    null.symlink_to(os.devnull)
+    for output in (pipe, null):
         assert run(*commands(folder, output)[name]) == 2
         assert sentence(capsys) == f"{output} is a pipe or a device: name a file"
     assert stat.S_ISFIFO(pipe.stat().st_mode) and stat.S_ISCHR(Path(os.devnull).stat().st_mode)
@@ -312,7 +316,7 @@ def test_python_is_told_as_well(tmp_path):
 def test_a_pipe_as_input_does_not_hang(folder, tmp_path, place):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    all_ = commands(folder, tmp_path / "o.csv")
+    all_ = commands(folder, tmp_path / ("o.skops" if place == "fit" else "o.csv"))
     first, data, *rest = all_[place if place in COMMANDS else "report"]
     command = {
         "model": ("predict", pipe, folder / "data.csv"),

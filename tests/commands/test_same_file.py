@@ -25,8 +25,9 @@ def inputs(tmp_path_factory):
     frame = pd.DataFrame({"x": x, "y": np.where(x + rng.normal(size=60) > 0, "yes", "no")})
     frame.to_csv(folder / "data.csv", index=False)
     (folder / "costs.csv").write_text(COSTS)  # any name does: the content tells
-    command = ["fit", str(folder / "data.csv"), "-t", "y", "-o", str(folder / "model.csv"), *FIT]
+    command = ["fit", str(folder / "data.csv"), "-t", "y", "-o", str(folder / "model.skops"), *FIT]
     assert main(command) == 0
+    (folder / "model.skops").rename(folder / "model.csv")
     return folder
 
 
@@ -73,5 +74,6 @@ def test_an_output_that_is_an_input_is_refused(name, given, how, folder, capsys,
 def test_other_outputs_are_written(name, folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     command, _ = COMMANDS[name]
-    assert main([*command, "-o", str(folder / "other.csv")]) == 0
-    assert (folder / "other.csv").stat().st_size
+    output = folder / ("other.skops" if name == "fit" else "other.csv")
+    assert main([*command, "-o", str(output)]) == 0
+    assert output.stat().st_size

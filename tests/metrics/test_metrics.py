@@ -299,7 +299,12 @@ def test_class_missing_from_y_keeps_its_column():
         ([0, 1], [0.1, np.inf], {}, "p must be finite, got inf"),
         ([0, 1], [0.1, 1.1], {}, r"p must lie in \[0, 1\], got 1.1"),
         ([0, 1], [-0.1, 1], {}, r"p must lie in \[0, 1\], got -0.1"),
-        ([0, 1], [[0.5, 0.6], [1, 0]], {}, "p must have rows that sum to 1, got a sum of 1.1"),
+        (
+            [0, 1],
+            [[0.5, 0.6], [1, 0]],
+            {},
+            "p must have rows that sum to 1 within 0.01, got a sum of 1.1 in row 1",
+        ),
         ([0, 1], [[1.0], [1.0]], {}, r"p must have shape \(n,\) or a column for each class"),
         ([0, 1], [0.1, 0.2, 0.3], {}, "inconsistent numbers of samples"),
         ([], [], {}, "p must hold at least one estimate"),

@@ -160,8 +160,8 @@ def calibrate_file(
     if higher_is is not None:
         check_option(higher_is, HigherIs, "--higher-is")
     calibrator = _calibrator(method, merge)
-    check_suffix(output, ".json", "calibrator")
     check_output(output, {"table of scores": data})
+    check_suffix(output, ".json", "calibrator")
     table = TableFile(data)
     check_names(table, [*scores, target, *([weight] if weight else [])])
     try:

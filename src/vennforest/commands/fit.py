@@ -149,8 +149,8 @@ def fit_file(
     """
     start = time.perf_counter()
     options = _check_options(method, calibrate_on, merge, subforest, n_draws, by, jobs)
-    check_suffix(output, ".skops", "model file")
     check_output(output, {"table": data, "file of types": types})
+    check_suffix(output, ".skops", "model file")
     if guessed is not None:
         check_output(guessed, {"table": data, "model": output})
     declared = {} if types is None else read_types(types)
