@@ -82,7 +82,12 @@ def by_column(plain, at, X):
     grouping, by = Grouping.fit(at, X, len(X))
     folds = [evolve(fold, by=by[fold.rows]) for fold in plain._state.folds]
     return clone(plain)._calibrate(
-        plain.classes_, folds, plain.calibrate_on_, plain.calibrate_on_reason_, grouping=grouping
+        plain.classes_,
+        folds,
+        plain.calibrate_on_,
+        plain.calibrate_on_reason_,
+        grouping=grouping,
+        n_rows=len(X),
     )
 
 

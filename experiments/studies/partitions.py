@@ -46,7 +46,9 @@ def measure(name, X, y, n_partitions, seed):
             evolve(fold, scorer=evolve(fold.scorer, subforest=subforest))
             for fold in model._state.folds
         ]
-        other = clone(model)._calibrate(model.classes_, folds, "Partitions", subforest)
+        other = clone(model)._calibrate(
+            model.classes_, folds, "Partitions", subforest, n_rows=len(X)
+        )
         bounds = other.predict_multiprobability(X_new)
         widths[subforest] = float((bounds.upper - bounds.lower)[rows, best].mean())
     own = model.recalibrate("none").predict_proba(X_new)

@@ -20,6 +20,7 @@ from sklearn.naive_bayes import GaussianNB
 import vennforest
 from vennforest.cli import main
 from vennforest.persistence import read_header
+from vennforest.persistence.archive import FORMAT
 from vennforest.tables.stream import TableFile
 from vennforest.transductive import classifier as transductive
 
@@ -318,7 +319,7 @@ def test_whatever_a_header_says_is_shown(folder, tmp_path, capsys):
         path = tmp_path / "forged.skops"
         with zipfile.ZipFile(path, "w") as file:
             file.writestr("schema.json", "{}")
-            file.writestr("vennforest.json", json.dumps({"format": 2, **header}))
+            file.writestr("vennforest.json", json.dumps({"format": FORMAT, **header}))
         return path
 
     anything = [None, 3, -1.5, True, "x\x1b[2J\ny", [], [[1]], {}, {"a": {"b": []}}, {"x": "y"}]
@@ -468,7 +469,7 @@ def test_bad_files_and_outputs(folder, tmp_path, capsys):
         ((model, broken, "-o", out), "is damaged, or not a Parquet file"),
         (
             (model, new, "-o", tmp_path / "o.xlsx"),
-            "must end in .csv, .tsv, .csv.gz, .parquet or .arrow",
+            "must end in .csv, .tsv, .csv.gz, .csv.zst, .parquet or .arrow",
         ),
         ((model, new, "-o", tmp_path / "no" / "o.csv"), "there is no folder"),
         ((model, new, "-o", new), "must not be the table itself"),
