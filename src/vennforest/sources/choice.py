@@ -6,8 +6,9 @@ from typing import Any
 
 from sklearn.frozen import FrozenEstimator
 
+from vennforest.forest import kind_of
 from vennforest.sources.base import TrainingData
-from vennforest.sources.pipelines import is_bagged, obstacle
+from vennforest.sources.pipelines import is_bagged, last_step, obstacle
 from vennforest.sources.registry import named_sources
 from vennforest.sources.splitters import is_plain
 
@@ -38,14 +39,16 @@ def choose(
     if not isinstance(wanted, str):
         return type(wanted).__name__, "it was given"
     if isinstance(estimator, FrozenEstimator):
-        return _choose_frozen(wanted, subforest, estimator)
+        return _choose_frozen(wanted, subforest, estimator, data)
     if wanted == "auto":
         return _choose_auto(estimator, data, cv)
     named_sources()[wanted].check(estimator, data, cv)
     return wanted, "it was asked for"
 
 
-def _choose_frozen(wanted: str, subforest: str, estimator: FrozenEstimator) -> tuple[str, str]:
+def _choose_frozen(
+    wanted: str, subforest: str, estimator: FrozenEstimator, data: TrainingData
+) -> tuple[str, str]:
     if wanted != "auto" and named_sources()[wanted].trains:
         raise ValueError(
             f'calibrate_on must be "auto" or "oob" with a FrozenEstimator, got {wanted!r}, which '
@@ -60,9 +63,18 @@ def _choose_frozen(wanted: str, subforest: str, estimator: FrozenEstimator) -> t
             "X and y what the model was trained on, since the new object joins the bags of "
             f"its trees, got {wanted!r}: or leave subforest out"
         )
-    if is_bagged(estimator.estimator):
+    if is_bagged(estimator.estimator) and _tells_its_rows(estimator.estimator, len(data)):
         return "oob", "the rows are those that the frozen ensemble was trained on"
     return "frozen", FROZEN
+
+
+def _tells_its_rows(estimator: Any, n: int) -> bool:
+    """Tell whether other rows than those of its training would be found out: members are trees."""
+    ensemble = last_step(estimator)
+    kind = kind_of(ensemble)
+    if kind is None or kind.verify is None:
+        return kind is not None
+    return kind.bag(ensemble, 0, next(iter(kind.samples(ensemble, n)))) is not None
 
 
 def _choose_auto(estimator: Any, data: TrainingData, cv: Any) -> tuple[str, str]:
