@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
@@ -78,6 +78,10 @@ class StepTables(Learnt):
         """How many calibration examples the tables know."""
         examples = self.tables[0].examples
         return 0 if examples is None else len(examples.labels)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        return {name: value for name, value in vars(self).items() if name != "smooth"}
 
     @cached_property
     def smooth(self) -> SmoothEstimate | None:
