@@ -102,6 +102,23 @@ def test_sparse_tables_are_compared_exactly():
     assert find_copies(scipy.sparse.csr_array(X), y) == NONE
 
 
+def test_texts_that_come_twice_are_found():
+    texts = [f"text {i}" for i in range(100)]
+    y = np.arange(120) % 2
+    assert find_copies(texts + texts[:20], y).copied == pytest.approx(40 / 120)
+    assert find_copies(np.array(texts), y[:100]) == NONE
+
+
+def test_columns_that_cannot_be_taken_are_not_compared():
+    class Table:
+        columns = ("a",)
+
+        def __getitem__(self, name):
+            raise KeyError(name)
+
+    assert find_copies(Table(), np.arange(40) % 2) == NONE
+
+
 def test_tables_with_nothing_to_compare():
     y = np.arange(40) % 2
     assert find_copies(np.ones((40, 2)), y) == NONE

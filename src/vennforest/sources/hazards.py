@@ -184,7 +184,7 @@ def check_frozen_parts(estimator: Any) -> None:
         selects = isinstance(inner, SelectorMixin) and not isinstance(inner, VarianceThreshold)
         if inner is not None and (selects or get_tags(inner).target_tags.required):
             found = f"a frozen {type(inner).__name__} in {type(estimator).__name__}"
-        elif getattr(part, "cv", None) == "prefit":
+        elif isinstance(cv := getattr(part, "cv", None), str) and cv == "prefit":
             found = f'{type(part).__name__}(cv="prefit")'
         else:
             continue

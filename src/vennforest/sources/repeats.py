@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.stats import binomtest
 from sklearn.neighbors import NearestNeighbors
@@ -113,7 +114,9 @@ def find_copies(X: Any, codes: CodeArray) -> Copies:
         return Copies(0.0, 0.0)
     rng = np.random.default_rng(0)
     twins = 0.0
-    if measured.any():
+    if table.shape[1] == 1 and not measured.any() and len(np.unique(table)) > n / 4:
+        twins = _twins(hash_rows(table))  # texts, say: nothing to shuffle them against
+    elif measured.any():
         shuffled = rng.permuted(table, axis=0)
         twins = _twins(hash_rows(table)) - _twins(hash_rows(shuffled))
     sampled = rng.permutation(n)[: max(FEWEST, min(MOST_SAMPLED, MOST_WORK // table.size))]
@@ -193,11 +196,9 @@ def _as_numbers(X: Any, n: int) -> tuple[FloatArray, Any]:
     A category becomes a normal number of its own, so that equal ones stay equal; columns that
     number the rows, or are constant, are left out.
     """
-    columns = [X[name] for name in X.columns] if hasattr(X, "columns") else np.asarray(X).T
     made: list[FloatArray] = []
     measured: list[bool] = []
-    for column in columns:
-        values = np.asarray(column)
+    for values in _columns(X):
         if values.ndim != 1:
             continue
         if values.dtype.kind in "mM":
@@ -221,6 +222,17 @@ def _as_numbers(X: Any, n: int) -> tuple[FloatArray, Any]:
         measured.append(not whole and len(np.unique(values)) > n / 4)
     table = np.column_stack(made) if made else np.empty((n, 0))
     return np.ascontiguousarray(table), np.array(measured, dtype=bool)
+
+
+def _columns(X: Any) -> list[NDArray[Any]]:
+    """Return the columns of a table of any kind, none where they cannot be taken one by one."""
+    if not hasattr(X, "columns"):
+        values = np.asarray(X)
+        return [values] if values.ndim < 2 else list(values.T)
+    try:
+        return [np.asarray(X[name]) for name in X.columns]
+    except Exception:  # whatever a table of another library does
+        return []
 
 
 def _categories(values: Any) -> FloatArray:
