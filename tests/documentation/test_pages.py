@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -100,6 +101,13 @@ def of_page(name, given, folder):
         given |= {"labels_before_undersampling": given["y"], "X_small": given["X"][:200]}
         given |= {"y_small": given["y"][:200], "y": given["y"][:200], "X": frame}
     return given
+
+
+@pytest.fixture(autouse=True)
+def configuration_of_one_page():
+    """Undo what a page sets for its reader's whole session, such as metadata routing."""
+    with sklearn.config_context():
+        yield
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())

@@ -35,7 +35,7 @@ class BagsError(InputError):
     def __init__(
         self,
         message: str,
-        reason: str = "the trees do not hold the rows that the ensemble names as theirs",
+        reason: str = "the bags of its trees are not the rows that the ensemble names",
     ) -> None:
         super().__init__(message)
         self.reason = reason
