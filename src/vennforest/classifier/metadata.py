@@ -61,7 +61,7 @@ def warn_of_groups_around() -> None:
 
     Seen where its frame is on the stack: not from another process (``n_jobs``).
     """
-    if get_config()["enable_metadata_routing"]:  # which refuses groups that nobody asked for
+    if get_config()["enable_metadata_routing"]:  # which refuses groups that were not requested
         return
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -66,7 +66,7 @@ def grouping_loss(
 ) -> GroupingLoss:
     """Estimate how much the true probabilities of cases with the same estimate differ, at least.
 
-    Calibration cannot see it: a model that gives everybody the base rate is calibrated. Data can
+    Calibration cannot see it: a model that gives every case the base rate is calibrated. Data can
     show a part of it, the differences that a forest finds.
 
     Parameters
