@@ -33,13 +33,14 @@ from vennforest._state import (
     stored,
 )
 from vennforest._validation import FloatArray, IntArray, check_count
-from vennforest.calibrators.core.formula import after
+from vennforest.calibrators.core.formula import Term, Terms, after
 from vennforest.calibrators.venn.cells import CellTree, cell_of, check_tree, cut_cells
 from vennforest.calibrators.venn.taxonomy import (
     Taxonomy,
     inner_quantiles,
     largest_two,
     predicted_class,
+    predicted_formulas,
 )
 
 
@@ -79,6 +80,10 @@ class LabelTaxonomy(Taxonomy):
         """Return the scores of two classes at which the category may change."""
         return self._starts_around(float(self.boundary))
 
+    def formula(self, scores: Terms) -> Term:
+        """Return the predicted class as a formula of columns of scores."""
+        return predicted_formulas(scores)[0]
+
 
 class _SplitLabel(Taxonomy):
     """The predicted label, split in two by a threshold."""
@@ -113,9 +118,19 @@ class _SplitLabel(Taxonomy):
         """Return the scores of two classes at which the category may change."""
         return self._starts_around(0.5)
 
+    def formula(self, scores: Terms) -> Term:
+        """Return the category as a formula of columns of scores."""
+        label, largest, second = predicted_formulas(scores)
+        measure = self._measure_formula(largest, second)
+        return 2.0 * label + measure.unless_above(self.threshold, 0.0, 1.0)
+
     @abstractmethod
     def _measure(self, scores: FloatArray) -> FloatArray:
         """Return what is compared with the threshold, shape (n,)."""
+
+    @abstractmethod
+    def _measure_formula(self, largest: Term, second: Term) -> Term:
+        """Return it as a formula of the two largest scores."""
 
 
 @stored("largest-probability-taxonomy")
@@ -133,6 +148,9 @@ class LargestProbability(_SplitLabel):
 
     def _measure(self, scores: FloatArray) -> FloatArray:
         return largest_two(scores)[0]
+
+    def _measure_formula(self, largest: Term, second: Term) -> Term:
+        return largest
 
 
 @stored("second-probability-taxonomy")
@@ -152,6 +170,9 @@ class SecondProbability(_SplitLabel):
 
     def _measure(self, scores: FloatArray) -> FloatArray:
         return largest_two(scores)[1]
+
+    def _measure_formula(self, largest: Term, second: Term) -> Term:
+        return second
 
 
 @stored("margin-taxonomy")
@@ -173,6 +194,9 @@ class Margin(_SplitLabel):
         largest, second = largest_two(scores)
         # Halved, so that the difference of two huge scores stays finite.
         return 2 * np.minimum(largest / 2 - second / 2, 1.0)
+
+    def _measure_formula(self, largest: Term, second: Term) -> Term:
+        return 2.0 * (largest / 2.0 - second / 2.0).min(1.0)
 
 
 @stored("confidence-bins-taxonomy")
@@ -260,6 +284,22 @@ class ConfidenceBins(Taxonomy):
         """Return the scores of two classes at which the category may change."""
         return self._starts_around(0.5)
 
+    def formula(self, scores: Terms) -> Term:
+        """Return the category as a formula of columns of scores."""
+        label, confidence, _ = predicted_formulas(scores)
+        if self.equal == "width":
+            lowest = 1 / self._n_classes
+            share = (confidence.clip(lowest, 1.0) - lowest) / (1 - lowest)
+            return float(self.bins) * label + (share * float(self.bins)).floor().min(self.bins - 1)
+        within = [
+            confidence.look_up(after(edges), {"bin": np.arange(len(edges) + 1.0)})["bin"]
+            for edges in self.edges_
+        ]
+        chosen = within[-1]
+        for j in reversed(range(len(within) - 1)):
+            chosen = label.unless_above(float(j), within[j], chosen)
+        return float(self.bins) * label + chosen
+
 
 @stored("nearest-taxonomy")
 class NeighbourCells(Taxonomy):
@@ -322,6 +362,16 @@ class NeighbourCells(Taxonomy):
     def starts(self) -> FloatArray:
         """Return the scores of two classes at which the category may change."""
         return np.sort(after(self._cut_at[self._cell < 0]))  # those of nodes that are not leaves
+
+    def formula(self, scores: Terms) -> Term:
+        """Return the cell as a formula of columns of scores."""
+        cells: list[Term | float] = self._cell.astype(np.float64).tolist()
+        for node in np.flatnonzero(self._cell < 0)[::-1].tolist():  # children come after parents
+            score, cut = scores[self._coordinate[node]], float(self._cut_at[node])
+            below, above = cells[self._below[node]], cells[self._above[node]]
+            cells[node] = score.unless_above(cut, below, above)
+        root = cells[0]
+        return root if isinstance(root, Term) else 0.0 * scores[0]
 
 
 @stored("callable-taxonomy")

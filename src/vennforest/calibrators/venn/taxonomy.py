@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from vennforest._state import check_number, require
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.core.formula import LOWEST, first_where
+from vennforest.calibrators.core.formula import LOWEST, Term, Terms, first_where
 
 
 class Taxonomy(BaseEstimator, ABC):
@@ -91,6 +91,13 @@ class Taxonomy(BaseEstimator, ABC):
         """
         return None
 
+    def formula(self, scores: Terms) -> Term | None:
+        """Return the category as a formula of the scores of several classes.
+
+        None where there is none, as of a user's own taxonomy.
+        """
+        return None
+
     def _starts_around(self, middle: float) -> FloatArray:
         """Return them for categories that come in order below, and in order above the middle."""
         first = float(np.nextafter(middle, np.inf))
@@ -129,6 +136,19 @@ def largest_two(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     k = scores.shape[1]
     top = np.partition(scores, (k - 2, k - 1), axis=1)
     return top[:, k - 1], top[:, k - 2]
+
+
+def predicted_formulas(scores: Terms) -> tuple[Term, Term, Term]:
+    """Return `predicted_class` and `largest_two` of columns of scores, as formulas."""
+    label: Term | float = 0.0
+    largest, second = scores[0], scores[0].min(scores[1])
+    for j, score in enumerate(scores[1:], 1):
+        if j > 1:
+            second = second.max(score.min(largest))
+        label = score.unless_above(largest, label, float(j))
+        largest = largest.max(score)
+    assert isinstance(label, Term)
+    return label, largest, second
 
 
 def quantiles(values: FloatArray, weight: FloatArray, parts: IntArray, whole: int) -> FloatArray:
