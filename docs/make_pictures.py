@@ -76,7 +76,7 @@ def dots(rows, names, *, xlabel, name, height=0.34):
 
 
 def figures():
-    """Return ``{family and classes: (uncalibrated, default)}``: log losses of docs/results/defaults.md."""
+    """Return ``{family and classes: (uncalibrated, default)}``: losses in results/defaults.md."""
     text = (DOCS / "results/defaults.md").read_text("utf-8")
     found = {}
     for family, default in [
@@ -104,7 +104,7 @@ def gain():
 
 
 def worst(cells):
-    """Return the largest deviation in a row of docs/results/validity.md that chance does not explain.
+    """Return the largest deviation in a row of results/validity.md that chance does not explain.
 
     Those of four standard errors or more stand in bold there; 0 if none does.
     """
@@ -120,7 +120,9 @@ def deviations():
         "Venn–Abers, default": "the default: all trees, widened to hold the point",
     }
     cells = rows_of(
-        "results/validity.md", "## By the number of trees", "### five normal features, signal; n = 200"
+        "results/validity.md",
+        "## By the number of trees",
+        "### five normal features, signal; n = 200",
     )
     figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
     for (setting, label), (color, marker) in zip(settings.items(), LOOKS, strict=False):

