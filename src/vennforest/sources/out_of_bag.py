@@ -45,7 +45,13 @@ from vennforest.sources.pipelines import is_bagged, obstacle, sees_labels, taken
 from vennforest.sources.score_noise import member_variance
 
 FEW_TREES = 20
-"""Number of trees from which on a new object's point is that of its score by all of them."""
+"""Number of trees from which on a new object's point is that of its score by all of them.
+
+An out-of-bag score is the mean over about 37% of the trees. With 10 trees these are 4, whose mean
+is so much noisier than that of all 10 that a map fitted to it is too flat for the latter. So with
+fewer trees the map is read at scores by as few trees; from 20 on that costs more than it gains
+(``docs/results/defaults.md``).
+"""
 
 SUBFORESTS = 20
 """Subforests that a point is averaged over with fewer."""
