@@ -105,7 +105,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         trees of a random calibration example, which then leaves the calibration set (Johansson et
         al. 2018); or as many trees picked at random. ``"all"`` draws nothing, so that bounds are
         the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
-        trees and .02 with 100 (``docs/validity.md``). ``"joined"``, for forests with Venn or
+        trees and .02 with 100 (``docs/measured.md``). ``"joined"``, for forests with Venn or
         Venn–Abers: bags are drawn for the object as for any example; once for each label it might
         have it joins the leaves of the trees whose bags hold it, which changes scores of
         calibration examples, and the other trees score it (``docs/joined.md``).
@@ -407,7 +407,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Probability, in (0, 1), with which an interval contains the frequency.
         method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
             ``"likelihood-ratio"``: sharp, by a limit theorem with simulated corrections; what it
-            covers is measured in ``docs/validity.md``. ``"exact"``: about twice as wide, and never
+            covers is measured in ``docs/measured.md``. ``"exact"``: about twice as wide, and never
             below the level if calibration scores are of examples kept apart from training.
         simultaneous : bool, default=False
             False: each interval for itself. True: all together, wider; with ``"exact"`` only.
