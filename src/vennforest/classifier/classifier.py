@@ -32,7 +32,12 @@ from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, PooledCalibration
 from vennforest.calibrators.confidence import ConfidenceIntervals, Method
 from vennforest.calibrators.core.bounded import has_bounds, no_bounds
-from vennforest.classifier.confidence import predict_confidence, seed_deviation
+from vennforest.classifier.confidence import (
+    Asked,
+    predict_all,
+    predict_confidence,
+    seed_deviation,
+)
 from vennforest.classifier.fitted import FittedClassifier
 from vennforest.classifier.prediction import (
     Prediction,
@@ -492,15 +497,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If the level does not lie in (0, 1), the method is unknown, or ``"exact"`` is asked of
             a model per fold or of weighted examples.
         """
-        return predict_confidence(self._state, X, level, method, simultaneous, other_forests)
+        asked = Asked(level, method, simultaneous, other_forests)
+        return predict_confidence(self._state, X, asked)
 
-    def seed_deviation(self, X: Any) -> FloatArray:
+    def seed_deviation(self, X: Any = None) -> FloatArray:
         """Return how far another seed of the forest would move each probability.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n, d)
-            Rows as the estimator takes them.
+        X : array-like, sparse matrix or data frame of shape (n, d), optional
+            Rows as the estimator takes them; None: the calibration examples, at the scores by the
+            trees that did not see them.
 
         Returns
         -------
@@ -618,6 +625,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _predict(self, X: Any) -> Prediction:
         """Return bounds, where the method has them, and probabilities."""
         return predict(self._state, X)
+
+    def _predict_all(self, X: Any) -> tuple[Prediction, ConfidenceIntervals]:
+        """Return the same with the confidence intervals, every row scored once."""
+        return predict_all(self._state, X, Asked())
 
     @property
     def _state(self) -> FittedClassifier:
