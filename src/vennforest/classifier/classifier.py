@@ -27,7 +27,12 @@ from vennforest._validation import (
 from vennforest.calibrators import Calibrator, PooledCalibration
 from vennforest.calibrators.confidence import ConfidenceIntervals, Method
 from vennforest.calibrators.core.bounded import has_bounds, no_bounds
-from vennforest.classifier.confidence import predict_confidence, seed_deviation
+from vennforest.classifier.confidence import (
+    Asked,
+    predict_all,
+    predict_confidence,
+    seed_deviation,
+)
 from vennforest.classifier.fitted import FittedClassifier
 from vennforest.classifier.metadata import route, warn_of_groups_around
 from vennforest.classifier.prediction import (
@@ -100,7 +105,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         trees of a random calibration example, which then leaves the calibration set (Johansson et
         al. 2018); or as many trees picked at random. ``"all"`` draws nothing, so that bounds are
         the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
-        trees and .02 with 100 (``docs/validity.md``). ``"joined"``, for forests with Venn or
+        trees and .02 with 100 (``docs/measured.md``). ``"joined"``, for forests with Venn or
         Venn–Abers: bags are drawn for the object as for any example; once for each label it might
         have it joins the leaves of the trees whose bags hold it, which changes scores of
         calibration examples, and the other trees score it (``docs/joined.md``).
@@ -402,7 +407,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Probability, in (0, 1), with which an interval contains the frequency.
         method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
             ``"likelihood-ratio"``: sharp, by a limit theorem with simulated corrections; what it
-            covers is measured in ``docs/validity.md``. ``"exact"``: about twice as wide, and never
+            covers is measured in ``docs/measured.md``. ``"exact"``: about twice as wide, and never
             below the level if calibration scores are of examples kept apart from training.
         simultaneous : bool, default=False
             False: each interval for itself. True: all together, wider; with ``"exact"`` only.
@@ -424,15 +429,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If the level does not lie in (0, 1), the method is unknown, or ``"exact"`` is asked of
             a model per fold or of weighted examples.
         """
-        return predict_confidence(self._state, X, level, method, simultaneous, other_forests)
+        asked = Asked(level, method, simultaneous, other_forests)
+        return predict_confidence(self._state, X, asked)
 
-    def seed_deviation(self, X: Any) -> FloatArray:
+    def seed_deviation(self, X: Any = None) -> FloatArray:
         """Return how far another seed of the forest would move each probability.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n, d)
-            Rows as the estimator takes them.
+        X : array-like, sparse matrix or data frame of shape (n, d), optional
+            Rows as the estimator takes them; None: the calibration examples, at the scores by the
+            trees that did not see them.
 
         Returns
         -------
@@ -550,6 +557,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _predict(self, X: Any) -> Prediction:
         """Return bounds, where the method has them, and probabilities."""
         return predict(self._state, X)
+
+    def _predict_all(self, X: Any) -> tuple[Prediction, ConfidenceIntervals]:
+        """Return the same with the confidence intervals, every row scored once."""
+        return predict_all(self._state, X, Asked())
 
     @property
     def _state(self) -> FittedClassifier:

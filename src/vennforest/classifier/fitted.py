@@ -152,7 +152,7 @@ class FittedClassifier:
         proba = all(hasattr(fold.estimator, "predict_proba") for fold in folds)
         point = None
         if settings.pooled:
-            # One pool for the scores of all folds is better than one per fold (docs/defaults.md).
+            # One pool for the scores of all folds is better than one per fold (docs/measured.md).
             point = PooledCalibration(on="probabilities" if proba else "logits").fit(
                 examples.scores,
                 classes[examples.codes],

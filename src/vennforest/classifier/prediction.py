@@ -167,7 +167,7 @@ def _bounds(
     return Multiprobability(lower, upper, classes)
 
 
-class _Once:
+class Once:
     """A scorer that is asked for the same rows several times, and scores them once."""
 
     def __init__(self, scorer: Any) -> None:
@@ -231,7 +231,7 @@ def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
     pieces: list[list[Piece]] = [[] for _ in models]
     for subs in zip(*(fitted.sub_models(X) for fitted in every), strict=True):
         rows = subs[0].of(X)
-        folds = [attrs.evolve(fold, scorer=_Once(fold.scorer)) for fold in subs[0].folds]
+        folds = [attrs.evolve(fold, scorer=Once(fold.scorer)) for fold in subs[0].folds]
         for fitted, sub, own in zip(every, subs, pieces, strict=True):
             factors = None if fitted.shift is None else fitted.shift.factors
             recorded = sub._replace(folds=folds)

@@ -2,7 +2,7 @@
 
 An out-of-bag score is the mean over about 37% of the trees. With 10 trees these are 4, whose mean
 is so much noisier than that of all 10 that a map fitted to it is too flat for the latter. From 20
-trees on the averaging costs more than that does (``docs/defaults.md``).
+trees on the averaging costs more than that does (``docs/results/defaults.md``).
 """
 
 from __future__ import annotations
