@@ -232,7 +232,7 @@ def test_ranking_and_decision_curves_draw_what_was_computed():
     assert any(np.array_equal(line.get_ydata(), smooth.share) for line in drawn.ax_.lines)
     drawn.figure_.canvas.draw()
     ticks = [label.get_text() for label in drawn.ax_.get_xticklabels()]
-    assert "0.1" in ticks and not any("$" in tick for tick in ticks)
+    assert "10%" in ticks and not any("$" in tick for tick in ticks)
     assert not [
         tick.get_text() for tick in drawn.ax_.get_xticklabels(minor=True) if tick.get_text()
     ]
