@@ -414,7 +414,8 @@ def _scored_by_all(fold: Fold) -> Fold:
     An out-of-bag score is the mean over some of the members, and tells less of the label than
     that by all, which new rows get.
     """
-    if fold.noise is None:
+    # The few members of a small ensemble answer by subforests of out-of-bag size.
+    if fold.noise is None or getattr(fold.scorer, "small_ensemble", False):
         return fold
     columns = fold.scores[:, None] if fold.scores.ndim == 1 else fold.scores
     noise = [fold.noise * s * (1 - s) for s in columns.T]
