@@ -46,6 +46,9 @@ WEAK = 0.1
 """Above 0.5, the area under the ROC curve of a weak ranking, which a table should be able to show.
 """
 
+DOUBTFUL = 0.1
+"""Of the tests of calibration: from here on an error above the tolerance is taken for chance."""
+
 FEW_TREES = 100
 """Trees below which out-of-bag probabilities of many classes are noisy."""
 
@@ -260,15 +263,15 @@ def _without_gain(evaluation: Evaluation) -> Advice | None:
 
 def _unclear(evaluation: Evaluation) -> Advice | None:
     m, tolerance = evaluation.measures[evaluation.verdict.method], evaluation.tolerance
-    seems = m.miscalibration > tolerance and m.pvalue >= LEVEL
+    seems = m.miscalibration > tolerance and m.pvalue < DOUBTFUL
     if not seems and m.detectable <= 2 * tolerance:
         return None
     n = rounded(len(evaluation.folds.codes) * max(2.0, (m.detectable / tolerance) ** 2))
     return Advice(
         "collect",
-        f"Collect about {n} rows before you rely on the probabilities: "
-        f"{size_of_error(evaluation, evaluation.verdict.method)}, too much for a check to "
-        f"{number_of_points(tolerance)} points.",
+        f"Collect about {n} rows before you rely on the probabilities: on {_n(evaluation)} they are "
+        f"{size_of_error(evaluation, evaluation.verdict.method)}, too few to check a tolerance of "
+        f"{number_of_points(tolerance)}.",
     )
 
 
