@@ -29,6 +29,7 @@ from vennforest.report import (  # noqa: E402
     numbers,
 )
 from vennforest.report.evaluation import compared_methods  # noqa: E402
+from vennforest.report.event import confidence_of, event_of  # noqa: E402
 from vennforest.report.folds import MethodEstimates, OutOfFold  # noqa: E402
 from vennforest.report.measures import (  # noqa: E402
     Measures,
@@ -648,3 +649,23 @@ def test_print_holds_everything(cancer_html, tmp_path):
     row = next(line for line in text.splitlines() if line.split()[:1] == ["Temperature"])
     assert len(row.split()) == 8  # the name and every measure, down to the last
     assert 5 <= len(sheets) <= 25
+
+
+def test_an_evaluation_carries_what_is_known_of_frequencies():
+    """Intervals around every calibrated method's probability, of the event looked at."""
+    X, y = load_breast_cancer(return_X_y=True)
+    made = evaluate(X, y, n_folds=2, n_trees=30, methods=["venn-abers", "platt"])
+    for method, one in made.folds.estimates.items():
+        known = confidence_of(made, one)
+        if method == "none":
+            assert known is None
+            continue
+        p = event_of(made, one)[0]
+        assert (known[0] <= p + 1e-12).all()
+        assert (p <= known[1] + 1e-12).all()
+        assert 0.01 < np.mean(known[1] - known[0]) < 0.5
+    assert made.confidence is made.folds.estimates[made.verdict.method].confidence
+    spread = made.folds.forest
+    assert spread.n_trees == 30
+    assert spread.trees_for(spread.deviation / 2) == 120
+    assert "120 trees" in spread.sentence()

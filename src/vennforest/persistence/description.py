@@ -29,7 +29,7 @@ def describe(model: Any) -> dict[str, Any]:
         inner = {} if model.model is None else describe(model.model)
         return {**found, **inner}
     if isinstance(model, Calibrator):
-        examples = getattr(model, "_n_given", None) or None  # from counts alone it knows of none
+        examples = getattr(model, "n_given", None) or None  # from counts alone it knows of none
         return {**found, "method": _text(model), "calibration_examples": examples}
     if not hasattr(model, "method"):  # protected as it is, without calibration
         return {**found, "estimator": _estimator(model)}

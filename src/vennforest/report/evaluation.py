@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
+from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.decisions import CostMatrix, Decisions
 from vennforest.metrics import AucInterval, auc_interval
 from vennforest.report.measures import (
@@ -156,6 +157,15 @@ class Evaluation:
         """The recommended method where it has bounds."""
         method = self.verdict.method
         return None if self.folds.estimates[method].bounds is None else method
+
+    @property
+    def confidence(self) -> ConfidenceIntervals | None:
+        """How well the frequencies behind the recommended method's probabilities are known.
+
+        Intervals of the level .95; ``report.event.confidence_of`` gives those of the event looked
+        at. None where calibration scores are not known.
+        """
+        return self.folds.estimates[self.verdict.method].confidence
 
     @property
     def observed(self) -> NDArray[Any]:

@@ -119,21 +119,43 @@ def event_of(
 
     The positive class of two; with more classes that the predicted label is right.
     """
-    codes = evaluation.folds.codes
-    at = evaluation.positive
-    bounds = estimates.bounds
-    if at is not None:
-        outcome = (codes == at).astype(np.float64)
-        if bounds is None:
-            return estimates.p[:, at], outcome, None, None
-        return estimates.p[:, at], outcome, bounds.lower[:, at], bounds.upper[:, at]
-    column = estimates.p.argmax(axis=1) if bounds is None else bounds.lower.argmax(axis=1)
-    outcome = (column == codes).astype(np.float64)
-    p = np.take_along_axis(estimates.p, column[:, None], axis=1)[:, 0]
+    column = _columns(evaluation, estimates)
+    outcome = (column[:, 0] == evaluation.folds.codes).astype(np.float64)
+    p, bounds = _of_columns(estimates.p, column), estimates.bounds
     if bounds is None:
         return p, outcome, None, None
-    low, high = bounds.of_label()
-    return p, outcome, low, high
+    return p, outcome, _of_columns(bounds.lower, column), _of_columns(bounds.upper, column)
+
+
+def confidence_of(
+    evaluation: Evaluation, estimates: MethodEstimates
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the ends of the confidence intervals of the event looked at, each (n,).
+
+    How well the frequency of the event among rows with such scores is known, at the level .95, and
+    around the probability; None where it is not known: of the raw model, and of probabilities that
+    were given.
+    """
+    known = estimates.confidence
+    if known is None:
+        return None
+    column = _columns(evaluation, estimates)
+    return _of_columns(known.lower, column), _of_columns(known.upper, column)
+
+
+def _columns(evaluation: Evaluation, estimates: MethodEstimates) -> IntArray:
+    """Return the class whose probability is the event's, of each row, (n, 1)."""
+    at, bounds = evaluation.positive, estimates.bounds
+    if at is not None:
+        return np.full((len(estimates.p), 1), at)
+    best = estimates.p if bounds is None else bounds.lower
+    found: IntArray = best.argmax(axis=1)[:, None]
+    return found
+
+
+def _of_columns(table: FloatArray, column: IntArray) -> FloatArray:
+    values: FloatArray = np.take_along_axis(table, column, axis=1)[:, 0]
+    return values
 
 
 def levels(evaluation: Evaluation, method: str) -> list[Level]:

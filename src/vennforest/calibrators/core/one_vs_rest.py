@@ -13,9 +13,8 @@ import numpy as np
 from vennforest._blocks import blocks
 from vennforest._state import require, stored
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.core.fitted import Learnt, as_tuple
 from vennforest.calibrators.core.formula import Term, Terms, summed
-from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.interface import Calibrator, Learnt, as_tuple
 from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.counts import ScoreCounts
 

@@ -14,13 +14,11 @@ from numpy.typing import ArrayLike
 
 from vennforest._state import array, check_array, require, stored
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.core.bounded import BoundedCalibrator
-from vennforest.calibrators.core.examples import LeftOut
-from vennforest.calibrators.core.fitted import Learnt
+from vennforest.calibrators.core.bounded import BoundedCalibrator, LeftOut
 from vennforest.calibrators.core.formula import Term
+from vennforest.calibrators.core.interface import Learnt
 from vennforest.calibrators.core.logistic import SMALLEST
-from vennforest.calibrators.venn.taxonomies import resolve
-from vennforest.calibrators.venn.taxonomy import Taxonomy
+from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 from vennforest.multiprobability import Merge, Multiprobability
 

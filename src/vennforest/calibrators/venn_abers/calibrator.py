@@ -19,16 +19,14 @@ from vennforest.calibrators.confidence import (
     Method,
     intervals_of,
 )
-from vennforest.calibrators.core.bounded import BoundedCalibrator
-from vennforest.calibrators.core.examples import LeftOut
-from vennforest.calibrators.core.fitted import Learnt, as_tuple
+from vennforest.calibrators.core.bounded import BoundedCalibrator, LeftOut
 from vennforest.calibrators.core.formula import Term, after
+from vennforest.calibrators.core.interface import Learnt, as_tuple
 from vennforest.calibrators.core.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
-from vennforest.calibrators.venn_abers.step_table import StepTable
-from vennforest.calibrators.venn_abers.sums import MOST_WEIGHT, check_total
+from vennforest.calibrators.venn_abers.step_table import MOST_WEIGHT, StepTable, check_total
 from vennforest.counts import ScoreCounts
-from vennforest.counts.tables import CountArray
+from vennforest.counts.score_counts import CountArray
 from vennforest.multiprobability import Merge, Multiprobability
 
 EXACT = 53

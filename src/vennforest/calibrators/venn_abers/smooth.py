@@ -12,13 +12,13 @@ from scipy.special import expit
 from vennforest._blocks import in_blocks
 from vennforest._state import require, stored
 from vennforest._validation import FloatArray
-from vennforest.calibrators.core.fitted import as_tuple
 from vennforest.calibrators.core.formula import Term
+from vennforest.calibrators.core.interface import as_tuple
 from vennforest.calibrators.core.label_counts import FARTHEST, FINEST
 from vennforest.calibrators.core.one_vs_rest import normalise
 from vennforest.calibrators.maps.platt import PlattMap, fit_platt_to_counts
 from vennforest.calibrators.venn_abers import kernels
-from vennforest.calibrators.venn_abers.sums import Sums
+from vennforest.calibrators.venn_abers.step_table import Sums
 
 
 @stored("smooth-estimate")
