@@ -445,10 +445,10 @@ def _cost_of_miscalibration(evaluation: Evaluation, method: str) -> float | None
     """Return the share of its costs that the best increasing map of a method's probability saves.
 
     The map is fitted to the rows on which it decides, so that no other saves more. None with more
-    than two classes, or without costs.
+    than two classes, without costs, or where some of them are gains, of which nothing is a share.
     """
     costs = evaluation.costs
-    if costs is None or evaluation.positive is None:
+    if costs is None or evaluation.positive is None or costs.costs.min() < 0:
         return None
     estimates = evaluation.folds.estimates[method]
     p, outcome, *_ = event_of(evaluation, estimates)
@@ -506,6 +506,7 @@ def _paid(evaluation: Evaluation) -> tuple[str, str, str, str]:
     amounts += [gap.mean, gap.mean - gap.margin, gap.mean + gap.margin]
     mine, theirs, saved, least, most = alike(amounts, gap.mean)
     constant = costs.decisions[int(always.argmin())]
+    theirs = theirs if always.min() else "0"
     return constant, theirs, mine, f"difference {saved}, 95% interval {least} to {most}"
 
 
