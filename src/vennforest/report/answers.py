@@ -269,9 +269,9 @@ def _unclear(evaluation: Evaluation) -> Advice | None:
     n = rounded(len(evaluation.folds.codes) * max(2.0, (m.detectable / tolerance) ** 2))
     return Advice(
         "collect",
-        f"Collect about {n} rows before you rely on the probabilities: on {_n(evaluation)} they are "
-        f"{size_of_error(evaluation, evaluation.verdict.method)}, too few to check a tolerance of "
-        f"{number_of_points(tolerance)}.",
+        f"Collect about {n} rows before you rely on the probabilities: on {_n(evaluation)} they "
+        f"are {size_of_error(evaluation, evaluation.verdict.method)}, too few to check a tolerance "
+        f"of {number_of_points(tolerance)}.",
     )
 
 
