@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from vennforest._state import array, check_array, require, stored
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.bounded import BoundedCalibrator, LeftOut
-from vennforest.calibrators.core.formula import Term
+from vennforest.calibrators.core.formula import Terms
 from vennforest.calibrators.core.interface import Learnt
 from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
@@ -317,10 +317,24 @@ class Venn(BoundedCalibrator):
     def _starts(self) -> FloatArray | None:
         return self.taxonomy_.starts()
 
-    def _smooth_formula(self, x: Term) -> Term:
+    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
+        category, k = self.taxonomy_.formula(scores), len(scores)
+        if category is None:
+            return super()._formulas_of_many(scores)
+        lower, upper = (one[:-1] for one in self._learnt.bounds)
+        columns = {"p0": lower, "p1": upper}
+        if self.merge != "smooth":
+            columns["p"] = Multiprobability(lower, upper, self.classes_).merge(self.merge)
+        found = category.look_up(
+            np.arange(1.0, len(lower)),
+            {f"{name}_{j}": column[:, j] for name, column in columns.items() for j in range(k)},
+        )
+        return {name: tuple(found[f"{name}_{j}"] for j in range(k)) for name in columns}
+
+    def _smooth_formulas(self, scores: Terms) -> Terms:
         found: Categories = self._learnt
         assert found.smoother is not None
-        return found.smoother._smooth_formula(x)
+        return found.smoother._smooth_formulas(scores)
 
 
 def _bounds(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
