@@ -16,7 +16,12 @@ def words():
     return module
 
 
-PLAIN = "# A page\n\nThe model is reliable, see [this](page.md).\n\n    vennforest show model.skops\n"
+PLAIN = """# A page
+
+The model is reliable, see [this](page.md).
+
+    vennforest show model.skops
+"""
 
 
 def test_a_plain_page_has_nothing(words, tmp_path):
