@@ -462,7 +462,7 @@ BASE = Measures(
         ({}, "use"),
         ({"pvalue": 0.001}, "use"),  # small, though more than chance
         ({"pvalue": 0.001, "calibration_error": 0.1}, "recalibrate"),
-        ({"calibration_error": 0.1}, "collect"),
+        ({"pvalue": 0.05, "calibration_error": 0.1}, "collect"),
         ({"impossible": 2, "log_loss": np.inf}, "recalibrate"),
         ({"chance_limit": 0.2}, "collect"),
     ],

@@ -46,6 +46,9 @@ WEAK = 0.1
 """Above 0.5, the area under the ROC curve of a weak ranking, which a table should be able to show.
 """
 
+DOUBTFUL = 0.1
+"""Of the tests of calibration: from here on an error above the tolerance is taken for chance."""
+
 FEW_TREES = 100
 """Trees below which out-of-bag probabilities of many classes are noisy."""
 
@@ -260,15 +263,15 @@ def _without_gain(evaluation: Evaluation) -> Advice | None:
 
 def _unclear(evaluation: Evaluation) -> Advice | None:
     m, tolerance = evaluation.measures[evaluation.verdict.method], evaluation.tolerance
-    seems = m.miscalibration > tolerance and m.pvalue >= LEVEL
+    seems = m.miscalibration > tolerance and m.pvalue < DOUBTFUL
     if not seems and m.detectable <= 2 * tolerance:
         return None
     n = rounded(len(evaluation.folds.codes) * max(2.0, (m.detectable / tolerance) ** 2))
     return Advice(
         "collect",
-        f"Collect about {n} rows before you rely on the probabilities: "
-        f"{size_of_error(evaluation, evaluation.verdict.method)}, too much for a check to "
-        f"{number_of_points(tolerance)} points.",
+        f"Collect about {n} rows before you rely on the probabilities: on {_n(evaluation)} they "
+        f"are {size_of_error(evaluation, evaluation.verdict.method)}, too few to check a tolerance "
+        f"of {number_of_points(tolerance)}.",
     )
 
 
@@ -442,10 +445,10 @@ def _cost_of_miscalibration(evaluation: Evaluation, method: str) -> float | None
     """Return the share of its costs that the best increasing map of a method's probability saves.
 
     The map is fitted to the rows on which it decides, so that no other saves more. None with more
-    than two classes, or without costs.
+    than two classes, without costs, or where some of them are gains, of which nothing is a share.
     """
     costs = evaluation.costs
-    if costs is None or evaluation.positive is None:
+    if costs is None or evaluation.positive is None or costs.costs.min() < 0:
         return None
     estimates = evaluation.folds.estimates[method]
     p, outcome, *_ = event_of(evaluation, estimates)
@@ -503,6 +506,7 @@ def _paid(evaluation: Evaluation) -> tuple[str, str, str, str]:
     amounts += [gap.mean, gap.mean - gap.margin, gap.mean + gap.margin]
     mine, theirs, saved, least, most = alike(amounts, gap.mean)
     constant = costs.decisions[int(always.argmin())]
+    theirs = theirs if always.min() else "0"
     return constant, theirs, mine, f"difference {saved}, 95% interval {least} to {most}"
 
 
