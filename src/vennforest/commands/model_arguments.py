@@ -65,7 +65,7 @@ def fit(
             "--by",
             metavar="COLUMN",
             show_default=False,
-            help="Calibrate within the groups that this column names: bounds are then valid in each.",
+            help="Calibrate within the groups of this column: bounds are then valid in each.",
         ),
     ] = None,
     groups: Groups = None,
