@@ -604,10 +604,12 @@ def test_in_a_browser(cancer_html, nasty, tmp_path):
     down = [float(cell.replace("∞", "inf")) for cell in found["down"]]
     assert down == sorted(number, reverse=True)
     assert found["width"] <= 500  # tables scroll, the page does not
+    assert min(found["pictures"]) > 0.85 * found["width"]
     assert found["details"] > 3 and found["before"] == 0 == found["printing"]
     dark, ink = found["paper"], found["ink"]
     page.write_text(cancer_html, "utf-8")
     found = driven(tmp_path, page, "--window-size=1200,900")
+    assert min(found["pictures"]) >= 480
     assert found["cut"] == []  # at this width every column of every table is seen
     light, pen = found["paper"], found["ink"]
     assert sum(dark) < 150 < 600 < sum(light) and sum(pen) < 200 < 500 < sum(ink)
@@ -629,7 +631,8 @@ def driven(tmp_path, page, *options):
       heads[1].querySelector("button").click();
       const found = {up, down: column(1), width: document.documentElement.scrollWidth,
         details: all.length, before: open(), paper: colour("backgroundColor").slice(0, 3),
-        ink: colour("color").slice(0, 3)};
+        ink: colour("color").slice(0, 3), pictures: [...document.querySelectorAll("figure svg")]
+          .map((one) => one.getBoundingClientRect().width).filter((width) => width > 0)};
       dispatchEvent(new Event("beforeprint"));
       found.printing = open();
       for (const one of all) one.open = true;

@@ -305,10 +305,15 @@ def _to_use(evaluation: Evaluation) -> Advice:
     )
     raw = evaluation.measures[RAW]
     if raw.exceeds(evaluation.tolerance) or raw.impossible:
-        calibrated = size.removeprefix("on average ")
-        off = f"{number_of_points(raw.calibration_error)} points off, calibrated {calibrated}"
-        what = _lower(evaluation.names[RAW])
-        return Advice("recalibrate", f"Calibrate the {what} by {name}: as it is {off}.", command)
+        off = number_of_points(raw.calibration_error)
+        what, calibrated = _lower(evaluation.names[RAW]), size.removeprefix("on average ")
+        calibrated = calibrated.replace(" points off,", ",", 1)
+        return Advice(
+            "recalibrate",
+            f"Calibrate the {what} by {name}: on average it is {off} points off, calibrated "
+            f"{calibrated}.",
+            command,
+        )
     return Advice("use", f"Use the {settings['noun']} with {name}: {size}.", command)
 
 
