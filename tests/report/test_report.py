@@ -528,6 +528,16 @@ def test_how_often_probabilities_are_called_miscalibrated(grouped):
     assert said[0.0] <= 3 and said[0.04] >= 18
 
 
+def test_a_column_that_reveals_the_outcome_is_to_be_checked_first():
+    rng = np.random.default_rng(2)
+    y = np.where(rng.random(200) < 0.4, "failed", "ok")
+    X = pd.DataFrame({"heat": rng.normal(size=200), "repair": np.where(y == "failed", 3.0, 0.0)})
+    options = {"n_folds": 2, "n_trees": 10, "methods": ["platt"]}
+    advice = evaluate(X, y, **options).advice()
+    assert advice.action == "check" and "“repair”" in advice.sentence
+    assert evaluate(X[["heat"]], y, **options).suspects == {}
+
+
 def test_percentages_never_round_to_certainty():
     assert numbers.percent(0.99999) == "99.9990%" and numbers.percent(1.0) == "100.0%"
     assert numbers.percent(0.00001) == "0.0010%" and numbers.percent(0.0) == "0.0%"
