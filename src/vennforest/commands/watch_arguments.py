@@ -18,7 +18,7 @@ def watch(
             metavar="MODEL",
             show_default=False,
             help="A model file written by fit, a calibrator written by calibrate, or a monitor "
-            "kept with --keep.",
+            "saved with --keep.",
         ),
     ],
     data: Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)],
@@ -55,9 +55,7 @@ def watch(
     ] = Path("watch.html"),
     keep: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the monitor here, to go on with the next rows later."
-        ),
+        typer.Option(metavar="FILE", help="Save the monitor here, to continue with later rows."),
     ] = None,
     alpha: Annotated[
         float | None,
@@ -65,7 +63,7 @@ def watch(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(help="ville, or for streams without end shiryaev-roberts or cusum."),
+        typer.Option(help="ville, or for endless streams: shiryaev-roberts or cusum."),
     ] = None,
     run_length: Annotated[
         int | None,
@@ -88,7 +86,7 @@ def watch(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Tell whether rows are still like those a model was calibrated on.
+    """Test whether rows still look like those the model was calibrated on.
 
     Prints a verdict, and writes a page: when a change began, what moved and what it costs. Without
     --target the page has the performance that is expected of the rows, by week or month with
