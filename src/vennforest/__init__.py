@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vennforest.classifier import CalibratedClassifier
     from vennforest.counts import ScoreCounts, ScoreGrid
     from vennforest.cross_validation import cross_val_multiprobability
+    from vennforest.explanation import explain
     from vennforest.forest import ForestKind, register_forest
     from vennforest.monitoring import Monitor, ProtectedClassifier
     from vennforest.multiprobability import Multiprobability
@@ -56,6 +57,7 @@ __all__ = [
     "VennAbers",
     "__version__",
     "cross_val_multiprobability",
+    "explain",
     "load",
     "register_calibrator",
     "register_forest",
@@ -73,6 +75,7 @@ _ELSEWHERE = {
     "ScoreGrid": "counts",
     "TransductiveClassifier": "transductive",
     "cross_val_multiprobability": "cross_validation",
+    "explain": "explanation",
     "load": "persistence",
     "register_forest": "forest",
     "register_source": "sources",
