@@ -56,7 +56,7 @@ def register_calibrator(name: str, title: str, calibrator: type[Calibrator]) -> 
     """Let a calibrator go by a name, wherever names of calibrators are taken or listed.
 
     In `CalibratedClassifier`, on the command line, in its help and in reports. For model files
-    the class, and what it learns, are registered with ``vennforest._state.stored``.
+    the class, and what it learns, are registered with `vennforest.contributing.stored`.
 
     Parameters
     ----------

@@ -236,6 +236,8 @@ class ForestKind:
         parameters and from what ``fit`` left in ``attributes``.
     attributes : tuple of str
         Names of attributes of numbers, text, arrays and scikit-learn estimators.
+    array_types : tuple of type
+        Classes of scikit-learn's, exactly, whose trees model files hold as a few arrays.
     check : callable
         ``(fitted ensemble) -> None``: raises a ValueError for one that ``fit`` could not have left.
 
@@ -264,6 +266,7 @@ class ForestKind:
     joins: bool = False
     ensemble_type: type | None = None
     attributes: tuple[str, ...] = ()
+    array_types: tuple[type, ...] = ()
     check: Callable[[Any], None] = lambda ensemble: None
 
     def state_of(self, ensemble: Any) -> Mapping[str, Any]:
@@ -514,6 +517,7 @@ register_forest(
         samples=samples_of,
         answers=ForestAnswers,
         joins=True,
+        array_types=FORESTS,
     )
 )
 register_forest(

@@ -142,9 +142,13 @@ def _venn(calibrator: Venn, joined: JoinedScores) -> Multiprobability:
     # The last row is read for categories that no calibration example is in (number -1).
     known = np.vstack([calibrator.counts_, np.zeros(k)])
     counts = known[category].ravel()
-    cell = calibrator._cell[joined.rows]
+    cell = calibrator.cell_of_examples[joined.rows]
     item = np.repeat(np.arange(m * k), np.diff(joined.offsets))
-    weight = np.ones(len(cell)) if calibrator._weight is None else calibrator._weight[joined.rows]
+    weight = (
+        np.ones(len(cell))
+        if calibrator.weight_of_examples is None
+        else calibrator.weight_of_examples[joined.rows]
+    )
     before = category[item] == cell // k
     after = np.zeros(len(cell), bool)
     if len(cell):
@@ -152,12 +156,12 @@ def _venn(calibrator: Venn, joined: JoinedScores) -> Multiprobability:
     gone, place = before & ~after, item * k + cell % k
     taken = np.bincount(place, np.where(gone, weight, 0.0), m * k * k)
     left = counts - taken
-    if calibrator._weight is not None:
+    if calibrator.weight_of_examples is not None:
         # Taking weights off a sum loses the digits of what is small beside them.
         for one in np.flatnonzero(left < taken):
-            stays = calibrator._cell == category[one // k] * k + one % k
+            stays = calibrator.cell_of_examples == category[one // k] * k + one % k
             stays[joined.rows[gone & (place == one)]] = False
-            left[one] = calibrator._weight[stays].sum()
+            left[one] = calibrator.weight_of_examples[stays].sum()
     come = np.bincount(place, np.where(after & ~before, weight, 0.0), m * k * k)
     p: FloatArray = (left + come).astype(np.float64).reshape(m, k, k)
     p[:, np.arange(k), np.arange(k)] += 1

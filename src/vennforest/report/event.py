@@ -22,6 +22,7 @@ from vennforest.metrics import (
     ranking_curves,
     threshold_table,
 )
+from vennforest.multiprobability import Multiprobability
 from vennforest.report.predictions import BASELINE, MethodEstimates
 
 if TYPE_CHECKING:
@@ -187,13 +188,6 @@ def members(p: FloatArray, rare: bool) -> list[tuple[IntArray, tuple[float, floa
     return [(at, ends) for at, ends in found if len(at)]
 
 
-def level_of(evaluation: Evaluation, method: str, row: int) -> Level:
-    """Return the level of a row of the predictions."""
-    p = event_of(evaluation, evaluation.folds.estimates[method])[0]
-    groups = members(p, is_rare(evaluation))
-    return levels(evaluation, method)[next(i for i, (at, _) in enumerate(groups) if row in at)]
-
-
 USUAL = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 TIMES = (0.5, 1, 2, 5, 10, 20, 50)
 """Thresholds of a rare class, in times of its share."""
@@ -304,9 +298,17 @@ def _rounded(value: float) -> float:
     return round(value, -math.floor(math.log10(value)))
 
 
+def _interval(evaluation: Evaluation, method: str) -> Multiprobability | None:
+    """Return the confidence intervals of all classes as lower and upper probabilities."""
+    known = evaluation.folds.estimates[method].confidence
+    if known is None:
+        return None
+    return Multiprobability(known.lower, known.upper, evaluation.folds.classes)
+
+
 def threshold_rows(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
     """Return the rows of the table of thresholds."""
-    bounds = evaluation.folds.estimates[method].bounds
+    bounds = _interval(evaluation, method)
     at = thresholds_of(evaluation)
     table = threshold_table(thresholds=at, bounds=bounds, **_of(evaluation, method))
     assert evaluation.positive is not None
@@ -332,7 +334,7 @@ def curve_of(evaluation: Evaluation, method: str) -> DecisionCurve:
     """Return the decision curve of one method, over thresholds that matter for the share."""
     share = share_of_positive(evaluation)
     assert share is not None
-    bounds = evaluation.folds.estimates[method].bounds
+    bounds = _interval(evaluation, method)
     return decision_curve(thresholds=_range(share), bounds=bounds, **_of(evaluation, method))
 
 

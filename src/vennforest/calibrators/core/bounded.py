@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import reduce
 from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vennforest._bounds_kernels import LEAST
 from vennforest._validation import FloatArray, IntArray, check_option
-from vennforest.calibrators.core.formula import LOWEST, Term, Terms
+from vennforest.calibrators.core.formula import LOWEST, Computed, Term, Terms, summed
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
 
@@ -179,27 +181,87 @@ class BoundedCalibrator(Calibrator):
         return self._formulas(scores)["p"]
 
     def _formulas(self, scores: Terms) -> dict[str, Terms]:
-        """Return ``p0``, ``p1`` and ``p`` of two classes: a table, and what is smooth within it."""
-        start = self._starts() if len(scores) == 1 else None
+        """Return ``p0``, ``p1`` and ``p``, of the second of two classes or of each of more."""
+        if len(scores) > 1:
+            found = self._formulas_of_many(scores)
+            if "p" not in found:
+                low, up = found["p0"], found["p1"]
+                smooth = self._smooth_formulas(scores) if self.merge == "smooth" else low
+                p = tuple(map(self._merged_formula, low, up, smooth))
+                found["p"] = scaled_formulas(p, low, up)
+            return found
+        start = self._starts()
         if start is None:
-            raise ValueError(f"a formula must be of a calibrator that has one, got {self}")
+            raise _no_formula(self)
         rows = np.append(LOWEST, start)
         bounds = self._multiprobability(rows)
         columns = {"p0": bounds.p0, "p1": bounds.p1}
         if self.merge != "smooth":
             columns["p"] = self._predict_proba(rows)[:, 1]
-        found = scores[0].look_up(start, columns)
+        looked_up = scores[0].look_up(start, columns)
         if self.merge == "smooth":
-            found["p"] = self._smooth_formula(scores[0]).clip(found["p0"], found["p1"])
-        return {name: (one,) for name, one in found.items()}
+            smooth = self._smooth_formulas(scores)
+            looked_up["p"] = smooth[0].clip(looked_up["p0"], looked_up["p1"])
+        return {name: (one,) for name, one in looked_up.items()}
+
+    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
+        """Return ``p0`` and ``p1`` of each of several classes, and ``p`` if that is looked up."""
+        raise _no_formula(self)
+
+    def _merged_formula(self, low: Term, up: Term, smooth: Term) -> Term:
+        """Return the formula of `Multiprobability.merge` for one class."""
+        if self.merge == "log":
+            return up / (1.0 - low + up)
+        if self.merge == "brier":
+            return up + (low * low - up * up) / 2.0
+        return (low + up) / 2.0 if self.merge == "midpoint" else smooth.clip(low, up)
 
     def _starts(self) -> FloatArray | None:
         """Return where bounds for two classes may change, increasing; None if not known."""
         return None
 
-    def _smooth_formula(self, x: Term) -> Term:
-        """Return the smooth estimate of the second of two classes."""
-        raise ValueError(f"a formula must be of a calibrator that has one, got {self}")
+    def _smooth_formulas(self, scores: Terms) -> Terms:
+        """Return the smooth estimates, of the second of two classes or of each of more."""
+        raise _no_formula(self)
+
+
+def _no_formula(calibrator: Calibrator) -> ValueError:
+    return ValueError(f"a formula must be of a calibrator that has one, got {calibrator}")
+
+
+def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:
+    """Return the formulas of `scale_into_bounds`.
+
+    The sum of a row clipped into its bounds rises with the factor, in straight lines between the
+    bends at which an entry meets a bound. So it is 1 on the line from the last bend at which it is
+    at most 1 to the first at which it is at least 1.
+    """
+    q = [one.max(LEAST) for one in p]
+
+    def clipped(factor: Term) -> list[Term]:
+        return [(x * factor).clip(low, up) for x, low, up in zip(q, lower, upper, strict=True)]
+
+    bends = [bound / x for bounds in (lower, upper) for bound, x in zip(bounds, q, strict=True)]
+    sums = [summed(clipped(bend)) for bend in bends]
+    least, farthest, most = summed(lower), reduce(Term.max, bends), reduce(Term.max, sums)
+    # Where no bend is so low, or so high: the factor 0, or the last bend.
+    pairs = list(zip(bends, sums, strict=True))
+    begin = reduce(Term.max, [whole.unless_above(1.0, at, 0.0) for at, whole in pairs])
+    end = reduce(Term.min, [_from_one(whole, at, farthest) for at, whole in pairs])
+    low = reduce(Term.max, [whole.unless_above(1.0, whole, least) for whole in sums])
+    high = reduce(Term.min, [_from_one(whole, whole, most) for whole in sums])
+    between = begin + (1.0 - low) * ((end - begin) / (high - low))
+    scaled = clipped(high.unless_above(low, begin, between))
+    total = summed(scaled)
+    # clipped once more, since the division rounds
+    return tuple(
+        (one / total).clip(low, up) for one, low, up in zip(scaled, lower, upper, strict=True)
+    )
+
+
+def _from_one(x: Term, here: Term, below: Term) -> Term:
+    """Return ``here`` where x is at least 1, else ``below``."""
+    return Computed("if <=", (1.0, x, here, below))
 
 
 def has_bounds(calibrator: Any) -> bool:

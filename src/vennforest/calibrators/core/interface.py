@@ -254,7 +254,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             row_of = np.where(kept, np.cumsum(kept) - 1, -1)
             scores, codes, weight = scores[kept], codes[kept], weight[kept]
             weight = check_weights(weight, len(weight))
-        at = direction_of(scores, codes, weight, len(labels), higher_is)
+        at = None
+        if higher_is != "likelier":
+            at = direction_of(scores, codes, weight, len(labels), higher_is)
         scores = scores if at is None else at - scores
         learnt = self._fit(scores, codes, weight, len(labels))
         self._fitted = Fitted(labels, learnt, n_given, row_of, reversed_at=at)

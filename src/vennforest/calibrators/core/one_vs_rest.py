@@ -185,6 +185,17 @@ def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, Float
     return lower, upper
 
 
+def normalised_bounds_formulas(p0: Terms, p1: Terms) -> tuple[Terms, Terms]:
+    """Return the formulas of `normalised_bounds`."""
+    all_p0, all_p1 = summed(p0), summed(p1)
+    lower, upper = [], []
+    for low, up in zip(p0, p1, strict=True):
+        least, most = low + (all_p1 - up).max(0.0), up + (all_p0 - low).max(0.0)
+        lower.append(low.min(least.unless_above(0.0, 0.0, low / least)))
+        upper.append(up.max(most.unless_above(0.0, 1.0, up / most)).min(1.0))
+    return tuple(lower), tuple(upper)
+
+
 def _normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
     least = p0 + np.maximum(p1.sum(axis=1, keepdims=True) - p1, 0)
     most = p1 + np.maximum(p0.sum(axis=1, keepdims=True) - p0, 0)

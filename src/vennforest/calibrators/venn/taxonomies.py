@@ -33,7 +33,7 @@ from vennforest._state import (
     stored,
 )
 from vennforest._validation import FloatArray, IntArray, check_count
-from vennforest.calibrators.core.formula import LOWEST, after, first_where
+from vennforest.calibrators.core.formula import LOWEST, Term, Terms, after, first_where
 
 
 class Taxonomy(BaseEstimator, ABC):
@@ -114,6 +114,13 @@ class Taxonomy(BaseEstimator, ABC):
         """
         return None
 
+    def formula(self, scores: Terms) -> Term | None:
+        """Return the category as a formula of the scores of several classes.
+
+        None where there is none, as of a user's own taxonomy.
+        """
+        return None
+
     def _starts_around(self, middle: float) -> FloatArray:
         """Return them for categories that come in order below, and in order above the middle."""
         first = float(np.nextafter(middle, np.inf))
@@ -152,6 +159,19 @@ def largest_two(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     k = scores.shape[1]
     top = np.partition(scores, (k - 2, k - 1), axis=1)
     return top[:, k - 1], top[:, k - 2]
+
+
+def predicted_formulas(scores: Terms) -> tuple[Term, Term, Term]:
+    """Return `predicted_class` and `largest_two` of columns of scores, as formulas."""
+    label: Term | float = 0.0
+    largest, second = scores[0], scores[0].min(scores[1])
+    for j, score in enumerate(scores[1:], 1):
+        if j > 1:
+            second = second.max(score.min(largest))
+        label = score.unless_above(largest, label, float(j))
+        largest = largest.max(score)
+    assert isinstance(label, Term)
+    return label, largest, second
 
 
 def quantiles(values: FloatArray, weight: FloatArray, parts: IntArray, whole: int) -> FloatArray:
@@ -312,6 +332,10 @@ class LabelTaxonomy(Taxonomy):
         """Return the scores of two classes at which the category may change."""
         return self._starts_around(float(self.boundary))
 
+    def formula(self, scores: Terms) -> Term:
+        """Return the predicted class as a formula of columns of scores."""
+        return predicted_formulas(scores)[0]
+
 
 class _SplitLabel(Taxonomy):
     """The predicted label, split in two by a threshold."""
@@ -346,9 +370,19 @@ class _SplitLabel(Taxonomy):
         """Return the scores of two classes at which the category may change."""
         return self._starts_around(0.5)
 
+    def formula(self, scores: Terms) -> Term:
+        """Return the category as a formula of columns of scores."""
+        label, largest, second = predicted_formulas(scores)
+        measure = self._measure_formula(largest, second)
+        return 2.0 * label + measure.unless_above(self.threshold, 0.0, 1.0)
+
     @abstractmethod
     def _measure(self, scores: FloatArray) -> FloatArray:
         """Return what is compared with the threshold, shape (n,)."""
+
+    @abstractmethod
+    def _measure_formula(self, largest: Term, second: Term) -> Term:
+        """Return it as a formula of the two largest scores."""
 
 
 @stored("largest-probability-taxonomy")
@@ -366,6 +400,9 @@ class LargestProbability(_SplitLabel):
 
     def _measure(self, scores: FloatArray) -> FloatArray:
         return largest_two(scores)[0]
+
+    def _measure_formula(self, largest: Term, second: Term) -> Term:
+        return largest
 
 
 @stored("second-probability-taxonomy")
@@ -385,6 +422,9 @@ class SecondProbability(_SplitLabel):
 
     def _measure(self, scores: FloatArray) -> FloatArray:
         return largest_two(scores)[1]
+
+    def _measure_formula(self, largest: Term, second: Term) -> Term:
+        return second
 
 
 @stored("margin-taxonomy")
@@ -406,6 +446,9 @@ class Margin(_SplitLabel):
         largest, second = largest_two(scores)
         # Halved, so that the difference of two huge scores stays finite.
         return 2 * np.minimum(largest / 2 - second / 2, 1.0)
+
+    def _measure_formula(self, largest: Term, second: Term) -> Term:
+        return 2.0 * (largest / 2.0 - second / 2.0).min(1.0)
 
 
 @stored("confidence-bins-taxonomy")
@@ -493,6 +536,22 @@ class ConfidenceBins(Taxonomy):
         """Return the scores of two classes at which the category may change."""
         return self._starts_around(0.5)
 
+    def formula(self, scores: Terms) -> Term:
+        """Return the category as a formula of columns of scores."""
+        label, confidence, _ = predicted_formulas(scores)
+        if self.equal == "width":
+            lowest = 1 / self._n_classes
+            share = (confidence.clip(lowest, 1.0) - lowest) / (1 - lowest)
+            return float(self.bins) * label + (share * float(self.bins)).floor().min(self.bins - 1)
+        within = [
+            confidence.look_up(after(edges), {"bin": np.arange(len(edges) + 1.0)})["bin"]
+            for edges in self.edges_
+        ]
+        chosen = within[-1]
+        for j in reversed(range(len(within) - 1)):
+            chosen = label.unless_above(float(j), within[j], chosen)
+        return float(self.bins) * label + chosen
+
 
 @stored("nearest-taxonomy")
 class NeighbourCells(Taxonomy):
@@ -555,6 +614,16 @@ class NeighbourCells(Taxonomy):
     def starts(self) -> FloatArray:
         """Return the scores of two classes at which the category may change."""
         return np.sort(after(self._cut_at[self._cell < 0]))  # those of nodes that are not leaves
+
+    def formula(self, scores: Terms) -> Term:
+        """Return the cell as a formula of columns of scores."""
+        cells: list[Term | float] = self._cell.astype(np.float64).tolist()
+        for node in np.flatnonzero(self._cell < 0)[::-1].tolist():  # children come after parents
+            score, cut = scores[self._coordinate[node]], float(self._cut_at[node])
+            below, above = cells[self._below[node]], cells[self._above[node]]
+            cells[node] = score.unless_above(cut, below, above)
+        root = cells[0]
+        return root if isinstance(root, Term) else 0.0 * scores[0]
 
 
 @stored("callable-taxonomy")

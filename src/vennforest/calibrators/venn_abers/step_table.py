@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._jit import run_in_blocks
+from vennforest._blocks import run_in_blocks
 from vennforest._state import check_array, check_increasing, require, stored
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.bounded import LeftOut
