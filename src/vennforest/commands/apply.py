@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from vennforest._answers import Answers, first_refused, of_calibrator
+from vennforest._answers import Answers, first_refused
 from vennforest._files import check_output, one_line
 from vennforest._remote import sent_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.core.interface import Calibrator
-from vennforest.classifier.prediction import Prediction
+from vennforest.classifier.confidence import Known
 from vennforest.commands.streams import STREAM, format_of, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.tables.scores import check_names, read_scores
@@ -155,7 +155,7 @@ def apply_file(
     check_names(table, named)
     check_names(table, carried)
     carried = list(carried) or table.names
-    answers = Answers(calibrator)
+    answers = Answers(calibrator, "p,bounds")
     added = [field.name for field in answers.fields]
     taken = [name for name in added if name in carried]
     if taken:
@@ -173,7 +173,7 @@ def apply_file(
             n = len(batch.rows)
             if n:
                 columns = [read_scores(batch.rows[name], name, table.place) for name in named]
-                arrays = answers.arrays(*_predict(calibrator, columns, done, named, table))
+                arrays = answers.arrays(_predict(calibrator, answers, columns, done, named, table))
                 sums += [array.to_numpy().sum() for array in arrays[1:]]
                 rows = pa.Table.from_arrays([*batch.carried, *arrays], schema=schema)
                 writer.write_table(safe(rows))
@@ -186,14 +186,15 @@ def apply_file(
 
 def _predict(
     calibrator: Calibrator,
+    answers: Answers,
     columns: list[FloatArray],
     done: int,
     names: Sequence[str],
     table: TableFile,
-) -> Prediction:
+) -> Known:
     scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
     try:
-        return of_calibrator(calibrator, scores)
+        return answers.predict(scores)
     except ValueError as error:  # scores of another kind than it was fitted to
         row = table.place(done + first_refused(calibrator, scores))
         raise InputError(f"{' and '.join(map(repr, names))} in {row}: {one_line(error)}") from error

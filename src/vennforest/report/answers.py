@@ -182,14 +182,19 @@ def _miscalibrated(evaluation: Evaluation) -> Advice | None:
         size = f"probability 0 was given to what happened in {rows(m.impossible)}; {size}"
     if evaluation.origin in ("given", "model"):
         return Advice("recalibrate", f"Recalibrate before use: {size}.", _recalibration(evaluation))
-    trees = evaluation.settings.get("n_trees", FEW_TREES)
-    if evaluation.settings.get("calibrate_on") == "oob" and trees < FEW_TREES:
-        return Advice(
-            "stop",
-            f"Do not use forests of {trees} trees: even with {name}, the best method here, they "
-            f"are {size}. Train 300 or more.",
-            _typed("fit", evaluation.settings.get("files", {}), "--trees", "300"),
-        )
+    trees, files = (
+        evaluation.settings.get("n_trees", FEW_TREES),
+        evaluation.settings.get("files", {}),
+    )
+    if evaluation.settings.get("calibrate_on") == "oob" and m.overconfidence < 0:
+        # Scores by the trees that did not see a row are noisier than those by all, so that maps
+        # fitted to them are too flat: less with more trees, not at all with folds.
+        forests = f"with {trees} trees even {name}, the best method out of bag, is underconfident"
+        if trees < FEW_TREES:
+            command = _typed("fit", files, "--trees", "300")
+            return Advice("stop", f"Train 300 trees or more: {forests}, {size}.", command)
+        command = _typed("fit", files, "--calibrate-on", "cv", "--trees", str(trees))
+        return Advice("recalibrate", f"Calibrate on folds: {forests}, {size}.", command)
     return Advice(
         "stop", f"Do not rely on these probabilities: even with {name}, the best method, {size}."
     )
@@ -300,10 +305,15 @@ def _to_use(evaluation: Evaluation) -> Advice:
     )
     raw = evaluation.measures[RAW]
     if raw.exceeds(evaluation.tolerance) or raw.impossible:
-        calibrated = size.removeprefix("on average ")
-        off = f"{number_of_points(raw.calibration_error)} points off, calibrated {calibrated}"
-        what = _lower(evaluation.names[RAW])
-        return Advice("recalibrate", f"Calibrate the {what} by {name}: as it is {off}.", command)
+        off = number_of_points(raw.calibration_error)
+        what, calibrated = _lower(evaluation.names[RAW]), size.removeprefix("on average ")
+        calibrated = calibrated.replace(" points off,", ",", 1)
+        return Advice(
+            "recalibrate",
+            f"Calibrate the {what} by {name}: on average it is {off} points off, calibrated "
+            f"{calibrated}.",
+            command,
+        )
     return Advice("use", f"Use the {settings['noun']} with {name}: {size}.", command)
 
 
