@@ -7,7 +7,7 @@ import time as clock
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,9 +27,9 @@ from vennforest.calibrators.registry import check_method, make_calibrator
 from vennforest.classifier.confidence import predict_known
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.evaluation import Evaluation, assemble, check_positive, method_names
+from vennforest.report.evaluation import About, Evaluation, assemble, check_positive, method_names
 from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
-from vennforest.report.splits import members_of, shuffled, values_by
+from vennforest.report.splits import members_of, shuffled
 
 
 def report(
@@ -39,14 +39,9 @@ def report(
     classes: ArrayLike | None = None,
     positive: Any = None,
     groups: ArrayLike | None = None,
-    by: Mapping[str, ArrayLike] | None = None,
-    costs: Any = None,
-    tolerance: float | None = None,
     random_state: int = 0,
-    name: str = "predictions",
-    target: str = "label",
-    notes: Sequence[str] = (),
     X: Any = None,
+    **about: Unpack[About],
 ) -> Evaluation:
     """Evaluate probabilities that any models gave for rows they were not trained on.
 
@@ -104,6 +99,7 @@ def report(
             "classes="
         )
     check_positive(positive, labels.astype(str))
+    about.setdefault("name", "predictions")
     if not isinstance(predictions, Mapping):
         predictions = {"Predictions": predictions}
     if not predictions:
@@ -114,17 +110,13 @@ def report(
         if key in (RAW, BASELINE):
             key = f"{key} (given)"
         estimates[key] = _estimates(key, values, labels, len(codes), positive)
-    remarks = list(notes)
+    remarks: list[str] = []
     members = members_of(groups, len(codes), remarks)
     folds = OutOfFold.without_folds(labels, codes, estimates, members)
     return assemble(
         folds,
         X=X,
-        name=name,
-        target=target,
         positive=positive,
-        costs=costs,
-        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "model",
@@ -133,9 +125,9 @@ def report(
         },
         names={key: key for key in estimates},
         origin="given",
-        by=values_by(by, len(codes)),
-        notes=remarks,
+        remarks=remarks,
         started=started,
+        **about,
     )
 
 
@@ -203,14 +195,9 @@ def report_scores(
     n_folds: int = 10,
     positive: Any = None,
     groups: ArrayLike | None = None,
-    by: Mapping[str, ArrayLike] | None = None,
-    costs: Any = None,
-    tolerance: float | None = None,
     random_state: int = 0,
-    name: str = "scores",
-    target: str = "label",
-    notes: Sequence[str] = (),
     X: Any = None,
+    **about: Unpack[About],
 ) -> Evaluation:
     """Evaluate what calibrators make of scores that are not probabilities.
 
@@ -237,6 +224,7 @@ def report_scores(
         If scores do not fit the labels.
     """
     started = clock.perf_counter()
+    about.setdefault("name", "scores")
     codes, labels = encode_labels(y)
     values = check_scores(scores)
     check_count(n_folds, "n_folds", 2)
@@ -250,7 +238,7 @@ def report_scores(
     if values.ndim == 1 and positive is not None and str(labels[0]) == str(positive):
         values = -values
     chosen = [check_method(method).name for method in methods or SCORE_METHODS if method != RAW]
-    remarks = list(notes)
+    remarks: list[str] = []
     members = members_of(groups, len(codes), remarks)
     n_folds = min(int(n_folds), int(np.bincount(codes).max()))
     splits = shuffled(codes, members, n_folds, random_state)
@@ -264,11 +252,7 @@ def report_scores(
     return assemble(
         OutOfFold(labels, codes, fold, np.arange(len(codes)), estimates, {}, {}, groups=members),
         X=X,
-        name=name,
-        target=target,
         positive=positive,
-        costs=costs,
-        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "kept",
@@ -281,9 +265,9 @@ def report_scores(
         },
         names=method_names(),
         origin="scores",
-        by=values_by(by, len(codes)),
-        notes=remarks,
+        remarks=remarks,
         started=started,
+        **about,
     )
 
 
@@ -331,13 +315,8 @@ def report_model(
     n_trained: int | None = None,
     positive: Any = None,
     groups: ArrayLike | None = None,
-    by: Mapping[str, ArrayLike] | None = None,
-    costs: Any = None,
-    tolerance: float | None = None,
     random_state: int = 0,
-    name: str = "data",
-    target: str = "label",
-    notes: Sequence[str] = (),
+    **about: Unpack[About],
 ) -> Evaluation:
     """Evaluate a fitted model on rows it was not trained on.
 
@@ -386,17 +365,13 @@ def report_model(
             warnings.simplefilter("ignore")
             estimates = {RAW: MethodEstimates(own[0].predict_proba(X), None), **estimates}
     warned, seen = _seen(model, codes, labels, estimates, n_trained)
-    remarks = [warned, *notes]
+    remarks = [warned]
     members = members_of(groups, len(codes), remarks)
     folds = OutOfFold.without_folds(labels, codes, estimates, members)
     return assemble(
         folds,
         X=X,
-        name=name,
-        target=target,
         positive=positive,
-        costs=costs,
-        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "model",
@@ -407,9 +382,9 @@ def report_model(
         },
         names={RAW: "Raw model", "model": "The model", key: method_names().get(key, "The model")},
         origin="model",
-        by=values_by(by, len(codes)),
-        notes=remarks,
+        remarks=remarks,
         started=started,
+        **about,
     )
 
 
