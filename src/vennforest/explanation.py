@@ -102,11 +102,11 @@ def explain(
             "explanations need shap: install it with pip install 'vennforest[shap]'"
         ) from error
     check_is_fitted(model, "classes_")
-    fitted = getattr(model, "_fitted", None)
-    if not isinstance(fitted, FittedClassifier):
+    if not isinstance(model, CalibratedClassifier):
         raise InputError(
             f"model must be a CalibratedClassifier, got {type(model).__name__}: fit one"
         )
+    fitted = model._state
     phi, base, rows, names = _of_scores(shap, fitted, X)
     score = base + phi.sum(axis=1)
     # The same maps asked at other scores; without groups one row stands for all.

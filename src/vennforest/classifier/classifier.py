@@ -39,6 +39,16 @@ from vennforest.classifier.confidence import (
     seed_deviation,
 )
 from vennforest.classifier.fitted import FittedClassifier
+from vennforest.classifier.multilabel import (
+    ONE_EACH,
+    FittedLabels,
+    SeveralLabelsError,
+    fit_labels,
+    has_several_labels,
+    predict_label_confidence,
+    predict_label_training_rows,
+    predict_labels,
+)
 from vennforest.classifier.prediction import (
     Prediction,
     calibration_probabilities,
@@ -127,9 +137,10 @@ def _bounds_unavailable_reason(model: CalibratedClassifier) -> str | None:
     """Return why there are no bounds, None if there are: as fitted, or as ``method`` will fit."""
     method: Any = model.method
     if model.__sklearn_is_fitted__():
-        if has_bounds(model._fitted.calibrators[0]):
+        calibrator = model._first.calibrators[0]
+        if has_bounds(calibrator):
             return None
-        method = model._fitted.calibrators[0] if method_has_bounds(method) else method
+        method = calibrator if method_has_bounds(method) else method
     return None if method_has_bounds(method) else no_bounds(method)
 
 
@@ -234,7 +245,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     (array([0.43, 0.93]), array([0.56, 1.  ]))
     """
 
-    _fitted: FittedClassifier
+    _fitted: FittedClassifier | FittedLabels
     """All that ``fit`` has made; not there before."""
 
     def __init__(
@@ -282,8 +293,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like, sparse matrix or data frame of shape (n, d)
             What the estimator takes.
-        y : array-like of shape (n,)
-            Labels of any dtype.
+        y : array-like of shape (n,), or (n, q) with q >= 2
+            Labels of any dtype; or q labels of zeros and ones (multilabel), which one training of
+            the estimator learns together, with a calibrator for each (``docs/how-to/multilabel.md``
+            says what such a model has).
         sample_weight : array-like of shape (n,), optional
             For the estimator and the calibrator; a weight of 2 is the observation twice.
         groups : array-like of shape (n,), optional
@@ -309,10 +322,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If a search or cross-validation around it has groups and gives it none.
         """
         settings = Settings.of(self)
+        several = has_several_labels(y)
         X, y = indexable(X, y)
         check_consistent_length(X, y)
         random_state = check_random_state(self.random_state)
         estimator = resolve_estimator(self.estimator, self.n_jobs)
+        # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
+        splits = np.random.RandomState(0) if self.random_state is None else random_state
+        if several:
+            _refuse_for_labels(sample_weight=sample_weight, groups=groups, **fit_params)
+            self._fitted = fit_labels(self, estimator, X, y, random_state, splits)
+            return self
         known = None
         if isinstance(estimator, FrozenEstimator):
             check_is_fitted(estimator)
@@ -337,8 +357,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             X, labels, small, classes, weight, to_fit, weight_param, to_split, by=by
         )
         row_groups = data.groups
-        # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
-        splits = np.random.RandomState(0) if self.random_state is None else random_state
         try:
             folds, source, reason = settings.score(estimator, data, random_state, splits)
         except (TypeError, ValueError) as error:
@@ -411,17 +429,26 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, k)
-            In [0, 1], a column per class in the order of ``classes_``; rows sum to 1.
+            In [0, 1], a column per class in the order of ``classes_``; rows sum to 1. Of several
+            labels (n, q): the probability that the row has each, which need not sum to 1.
 
         Raises
         ------
         NotFittedError
             Before ``fit``.
         """
+        if isinstance(self._made, FittedLabels):
+            return predict_labels(self._made, X, bounds=False)[1]
         return predict(self._state, X, bounds=False)[1]
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable label of each row, shape (n,), the first of equals."""
+        """Return the most probable label of each row, shape (n,), the first of equals.
+
+        Of several labels an array (n, q): 1 where the probability of the label is above 1/2, else
+        0.
+        """
+        if isinstance(self._made, FittedLabels):
+            return (self.predict_proba(X) > 0.5).astype(np.intp)
         best = self.predict_proba(X).argmax(axis=1)  # refuses before fit
         labels: NDArray[Any] = self.classes_[best]
         return labels
@@ -440,13 +467,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Multiprobability
             Bounds of shape (n, k). Where several draws or folds are merged they are the means of
             theirs. With ``merge="pooled"``, and over folds, they are widened where needed to hold
-            what ``predict_proba`` returns; ``widened`` says in which rows.
+            what ``predict_proba`` returns; ``widened`` says in which rows. Of several labels a
+            `LabelBounds`: ``lower`` and ``upper`` of shape (n, q).
 
         Raises
         ------
         NotFittedError
             Before ``fit``.
         """
+        if isinstance(self._made, FittedLabels):
+            of_labels: Any = predict_labels(self._made, X)[0]
+            return of_labels  # type: ignore[no-any-return]
         bounds, _ = predict(self._state, X)
         assert bounds is not None
         return bounds
@@ -487,7 +518,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         ConfidenceIntervals
             Ends of shape (n, k), in [0, 1], around what ``predict_proba`` returns; ``widened`` says
-            in which rows they were widened to contain it.
+            in which rows they were widened to contain it. Of several labels (n, q).
 
         Raises
         ------
@@ -498,6 +529,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             a model per fold or of weighted examples.
         """
         asked = Asked(level, method, simultaneous, other_forests)
+        if isinstance(self._made, FittedLabels):
+            return predict_label_confidence(self._made, X, asked)
         return predict_confidence(self._state, X, asked)
 
     def seed_deviation(self, X: Any = None) -> FloatArray:
@@ -632,8 +665,25 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def _state(self) -> FittedClassifier:
+        """What ``fit`` has made of one column of labels."""
+        fitted = self._made
+        if isinstance(fitted, FittedLabels):
+            raise SeveralLabelsError(
+                f"y must have one column for this, got a model of {len(fitted.labels)} labels: use "
+                f"one of its label_classifiers_, or {ONE_EACH}"
+            )
+        return fitted
+
+    @property
+    def _first(self) -> FittedClassifier:
+        """What ``fit`` has made, of several labels that of the first."""
+        fitted = self._made
+        return fitted.labels[0] if isinstance(fitted, FittedLabels) else fitted
+
+    @property
+    def _made(self) -> FittedClassifier | FittedLabels:
         try:
-            fitted: FittedClassifier = self.__dict__["_fitted"]
+            fitted: FittedClassifier | FittedLabels = self.__dict__["_fitted"]
         except KeyError:
             raise NotFittedError(
                 f"this {type(self).__name__} is not fitted yet: call fit first"
@@ -652,7 +702,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         }
 
     @classmethod
-    def from_state(cls, *, parameters: dict[str, Any], fitted: FittedClassifier | None) -> Self:
+    def from_state(
+        cls, *, parameters: dict[str, Any], fitted: FittedClassifier | FittedLabels | None
+    ) -> Self:
         """Return the classifier of a state.
 
         Raises
@@ -662,7 +714,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         model = cls(**parameters)
         if fitted is not None:
-            require(isinstance(fitted, FittedClassifier), "fitted must be what fit has made")
+            own = isinstance(fitted, FittedClassifier | FittedLabels)
+            require(own, "fitted must be what fit has made")
             Settings.of(model)
             model._fitted = fitted
         return model
@@ -694,19 +747,32 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels, sorted."""
-        return self._state.classes
+        """The labels, sorted; of several labels their numbers, 0 to q - 1."""
+        return self._made.classes
+
+    @property
+    def label_classifiers_(self) -> list[Self]:
+        """For a y of several labels, a classifier of two classes, 0 and 1, for each.
+
+        They share their training; what the library does with two classes it does with each of them.
+        """
+        fitted = self._made
+        if not isinstance(fitted, FittedLabels):
+            raise AttributeError(
+                "a CalibratedClassifier has label_classifiers_ where y has several columns"
+            )
+        return [self._with(one) for one in fitted.labels]
 
     @property
     def n_features_in_(self) -> int:
         """How many features the estimator was given."""
-        n: int = self._state.folds[0].estimator.n_features_in_
+        n: int = self._first.folds[0].estimator.n_features_in_
         return n
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """Their names, where they had some."""
-        names: NDArray[Any] = self._state.folds[0].estimator.feature_names_in_
+        names: NDArray[Any] = self._first.folds[0].estimator.feature_names_in_
         return names
 
     @property
@@ -759,12 +825,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def calibrate_on_(self) -> str:
         """Where the calibration scores came from."""
-        return self._state.calibrate_on
+        return self._first.calibrate_on
 
     @property
     def calibrate_on_reason_(self) -> str:
         """Why, in a clause."""
-        return self._state.calibrate_on_reason
+        return self._first.calibrate_on_reason
 
     @property
     def grouping_(self) -> Grouping:
@@ -792,8 +858,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         out from or that is frozen. The calibrator answers without the row's label, and without
         its group (Venn and Venn–Abers leave it out exactly, others are fitted again five times).
         NaN for rows that no such model scored, such as those that a held-out part left for
-        training. Computed at each access.
+        training. Computed at each access. Of several labels (n, q).
         """
+        if isinstance(self._made, FittedLabels):
+            return predict_label_training_rows(self._made)[1]
         return predict_training_rows(self._state)[1]
 
     @property
@@ -810,6 +878,15 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         each = [feature_importances(model) for model in self.estimators_]
         mean: FloatArray = np.mean(each, axis=0)
         return mean
+
+
+def _refuse_for_labels(**given: Any) -> None:
+    """Refuse what ``fit`` takes besides X and y for several labels."""
+    for name, value in given.items():
+        if value is not None:
+            raise SeveralLabelsError(
+                f"{name} must be left out for a y of several columns, got one: {ONE_EACH}"
+            )
 
 
 def _only(name: str, things: list[Any]) -> Any:

@@ -72,7 +72,7 @@ def describe(model: Any) -> dict[str, Any]:
     if not hasattr(model, "calibrate_on"):  # transductive: trained anew for each object
         rows = len(model._state.codes) if model.__sklearn_is_fitted__() else None
         return {**found, "estimator": _text(model.estimator), "rows": rows}
-    fitted = model._state
+    fitted = model._first
     parts = fitted.folds
     found |= {
         "estimator": _estimator(parts[0].estimator) if parts else "",
@@ -82,6 +82,8 @@ def describe(model: Any) -> dict[str, Any]:
         "calibration_examples": sum(len(part.codes) for part in parts),
         "rows": fitted.n_rows,
     }
+    if hasattr(model, "label_classifiers_"):
+        found["labels"] = len(model.classes_)
     if fitted.shift is not None:
         found["prior"] = dict(zip(map(str, model.classes_), model.prior_.tolist(), strict=True))
     if fitted.by is not None:
