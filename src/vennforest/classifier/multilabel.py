@@ -162,7 +162,7 @@ class FittedLabels:
 def has_several_labels(y: Any) -> bool:
     """Return whether y is a table of two columns or more."""
     try:
-        shape = np.shape(y) if getattr(y, "shape", None) is None else y.shape
+        shape = np.asarray(y).shape if getattr(y, "shape", None) is None else y.shape
     except ValueError:  # rows of different lengths
         return False
     return len(shape) == 2 and shape[1] > 1
