@@ -202,3 +202,13 @@ def test_the_table_has_a_row_a_measure(model):
     assert list(table.index) == ["accuracy", "precision", "recall", "brier", "log_loss", "auc"]
     again = estimate_performance(model, problem(100, 11)[0])
     assert table.equals(again.table())
+
+
+def test_rows_of_kinds_that_were_never_seen_are_refused_or_warned_of(model):
+    X, _ = problem(800, 0)
+    with pytest.raises(InputError, match="label some"):
+        estimate_performance(model, X + 50, shift="covariate", reference=X)
+    rng = np.random.default_rng(12)
+    some = np.where(rng.random(800)[:, None] < 0.6, X, X + 2.5)
+    with pytest.warns(UserWarning, match="of the new rows"):
+        estimate_performance(model, some, shift="covariate", reference=X)

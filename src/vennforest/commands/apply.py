@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from vennforest._remote import sent_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier.confidence import Known
+from vennforest.commands.calibrator_file import read_calibrator
 from vennforest.commands.streams import STREAM, format_of, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.tables.scores import check_names, read_scores
@@ -124,33 +124,8 @@ def apply_file(
     how = format_of(output, no_formulas)
     if output != STREAM:
         check_output(output, {"calibrator": path, "table of scores": data})
-    if not path.is_file():
-        raise InputError(f"there is no calibrator {path}")
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {one_line(error)}") from error
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        raise InputError(
-            f"{path} holds no calibrator, which vennforest calibrate writes as JSON"
-        ) from None
-    try:
-        calibrator = Calibrator.from_json(text)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-    k = len(calibrator.classes_)
-    named = list(scores) or json.loads(text).get("about", {}).get("scores", [])
-    if not named:
-        raise InputError(f"--score must be given, since {path} names no column")
-    if len(named) != (1 if k == 2 else k):
-        raise InputError(
-            f"--score must name {1 if k == 2 else k} columns, one a class of "
-            f"{', '.join(map(repr, map(str, calibrator.classes_)))}, got {len(named)}"
-            if k > 2
-            else f"--score must name one column, got {len(named)}"
-        )
+    read = read_calibrator(path, scores)
+    calibrator, named = read.calibrator, read.scores
     table = TableFile(data)
     check_names(table, named)
     check_names(table, carried)
