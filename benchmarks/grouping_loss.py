@@ -1,8 +1,13 @@
 """False finds and power of the grouping loss: folds measured with all others, or with earlier ones.
 
-    python benchmarks/grouping_loss.py FIRST COUNT FILE
+    python benchmarks/grouping_loss.py ways FIRST COUNT FILE
 
-Appends a line for each draw: root and standard error both ways. A draw's seed is its number.
+appends a line for each draw: root and standard error both ways. A draw's seed is its number.
+
+    python benchmarks/grouping_loss.py public PROBLEM ROWS COUNT FILE
+
+appends what ``vennforest.metrics.grouping_loss`` says of draws from the system's entropy, which
+each line holds as ``seed``, beside the true grouping loss.
 """
 
 import json
@@ -12,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 
+from vennforest.metrics import grouping_loss
 from vennforest.metrics.grouping_loss import _differences
 
 
@@ -65,8 +71,18 @@ def stat(r, h):
     return root, inf.std(ddof=1) / np.sqrt(len(h))
 
 
-first, count, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-with Path(out).open("a") as f:
+def true_loss(problem, X, t):
+    """Return the mean of (t - E[t | p])^2 over the rows."""
+    if problem == "mixture":
+        return float(((t - 0.3) ** 2).mean())
+    if problem == "weak":
+        z, w = np.polynomial.hermite_e.hermegauss(60)
+        given_p = (1 / (1 + np.exp(-X[:, :1] - 0.7 * z))) @ (w / w.sum())
+        return float(((t - given_p) ** 2).mean())
+    return 0.0  # t is a function of p
+
+
+def ways(first, count, out):
     for d in range(first, first + count):
         for problem, n in (
             ("logistic", 400),
@@ -84,5 +100,25 @@ with Path(out).open("a") as f:
                 line["forward" if s == "forward" else "all others"] = stat(
                     *parts(X, y, p, s, K, seed)
                 )
-            f.write(json.dumps(line) + "\n")
-            f.flush()
+            write(out, line)
+
+
+def public(problem, n, count, out):
+    for _ in range(count):
+        seed = np.random.SeedSequence().entropy
+        rng = np.random.default_rng(seed)
+        X, y, p, t = draw(problem, n, rng)
+        found = grouping_loss(X, y, p, random_state=int(rng.integers(1 << 30)))
+        line = {"problem": problem, "n": n, "seed": str(seed), "true": true_loss(problem, X, t)}
+        write(out, line | {"loss": found.loss, "lower": found.lower, "upper": found.upper})
+
+
+def write(out, line):
+    with Path(out).open("a") as f:
+        f.write(json.dumps(line) + "\n")
+
+
+if sys.argv[1] == "ways":
+    ways(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+else:
+    public(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
