@@ -93,7 +93,7 @@ def ways(first, count, out):
             ("mixture", 1200),
         ):
             rng = np.random.default_rng([20261123, d, n, len(problem)])
-            X, y, p, t = draw(problem, n, rng)
+            X, y, p, _ = draw(problem, n, rng)
             seed = int(rng.integers(1 << 30))
             line = {"problem": problem, "n": n, "draw": d}
             for s, K in (("cross", 5), ("forward", 5)):

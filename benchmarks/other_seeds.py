@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
-from vennforest_experiments.datasets import load
 
 from vennforest import CalibratedClassifier
+from vennforest_experiments.datasets import load
 
 names, trees, n_seeds, out = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 for name in names.split(","):
