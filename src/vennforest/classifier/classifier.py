@@ -47,6 +47,7 @@ from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import Fold, Source, Subforest, TrainingData
+from vennforest.sources.known_rows import KnownRows
 from vennforest.sources.pipelines import feature_importances
 
 
@@ -272,9 +273,15 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             refuse_text(X, estimator, error)
             raise
         settings.warn_of_no_effect(source, reason)
-        n_rows = len(data)
         return self._calibrate(
-            classes, folds, source, reason, grouping=grouping, n_rows=n_rows, row_groups=row_groups
+            classes,
+            folds,
+            source,
+            reason,
+            grouping=grouping,
+            n_rows=len(data),
+            row_groups=row_groups,
+            known_rows=KnownRows.of(X),
         )
 
     def recalibrate(
@@ -311,6 +318,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_rows=fitted.n_rows,
             row_groups=fitted.row_groups,
             shift=fitted.shift,
+            known_rows=fitted.known_rows,
         )
 
     def _calibrate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -159,6 +160,7 @@ class Watched:
             "threshold": monitor.threshold_,
             "rows": monitor.n_seen_,
             "unlabelled": monitor.n_unlabelled_,
+            "repeated": monitor.n_repeated_,
             "changes": [{**asdict(one), "label": str(one.label)} for one in self.changes],
             "columns": [asdict(one) for one in self.columns],
             "classes": [asdict(one) for one in self.classes],
@@ -203,13 +205,16 @@ def watched(
         If the monitor refuses the rows.
     """
     n_before = monitor.n_seen_
-    evidence = monitor.update(X, y, time=times)
-    known = np.ones(len(evidence), bool) if y is None else np.array([one is not None for one in y])
+    notes = notes or []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        evidence = monitor.update(X, y, time=times)
+    notes += [f"{text[:1].upper()}{text[1:]}." for text in (str(one.message) for one in caught)]
     changes = monitor.explain()
     began: int | None = None
     if monitor.alarm_ is not None:
         since = changes[0].since - n_before
-        rows = np.flatnonzero(known)
+        rows = np.flatnonzero(monitor.taken_)
         began = int(rows[since]) if 0 <= since < len(rows) else 0
     return Watched(
         name=name,
@@ -223,7 +228,7 @@ def watched(
         began=began,
         columns=[] if began is None else column_changes(columns, began),
         classes=[] if began is None or y is None else _classes(monitor, y, probabilities, began),
-        notes=notes or [],
+        notes=notes,
     )
 
 
