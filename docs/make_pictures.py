@@ -193,7 +193,7 @@ def scale():
         "in memory: Venn–Abers fitted to rows": "fitted in memory",
         "in memory: scikit-learn's isotonic": "scikit-learn's isotonic, in memory",
     }
-    cells = rows_of("scale.md", "## Time and memory")
+    cells = rows_of("results/scale.md", "## Time and memory")
     for (name, label), (color, marker) in zip(work.items(), [*LOOKS, ("black", "v")], strict=True):
         rows = [[float(cell) for cell in c[1:5]] for c in cells if c[0] == name]
         n, _, seconds, memory = zip(*rows, strict=True)

@@ -83,7 +83,7 @@ def ranks():
 def speed_figures():
     """Return ``{work and what it is beside: figures divided by the most that they should be}``."""
     kinds, work = {}, ""
-    for cells in rows_of("speed.md", "# Speed"):
+    for cells in rows_of("results/speed.md", "# Speed"):
         first = re.split(r", | \(|: ", cells[0])[0]
         if first != "the same":
             work = first
@@ -95,7 +95,7 @@ def speed_figures():
 
 
 def speed():
-    """Draw every figure of docs/speed.md divided by the most that it should be."""
+    """Draw every figure of docs/results/speed.md divided by the most that it should be."""
     kinds = speed_figures()
     figure, ax = plt.subplots(figsize=(5, 1 + 0.4 * len(kinds)), layout="constrained")
     ax.axvline(1, color="black", linewidth=1, zorder=0)

@@ -91,7 +91,7 @@ class FittedClassifier:
             self._check_same(calibrator.classes_)
             fold.check_classes(len(self.classes))
             n = len(fold.codes)
-            require(calibrator._n_given == n, f"a calibrator must be of {n} examples")
+            require(calibrator.n_given == n, f"a calibrator must be of {n} examples")
             drawn = getattr(fold.scorer, "n_examples", n)
             require(drawn == n, f"a scorer must leave out one of {n} examples")
             self._check_same(getattr(fold.scorer, "classes", self.classes))

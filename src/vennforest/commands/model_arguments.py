@@ -13,6 +13,8 @@ from vennforest.commands.arguments import (
     Debug,
     Draws,
     Drop,
+    Estimator,
+    Groups,
     HelpWithNames,
     Jobs,
     Json,
@@ -21,6 +23,7 @@ from vennforest.commands.arguments import (
     Missing,
     NoFormulas,
     Seed,
+    Sheet,
     Subforest,
     Trees,
     Types,
@@ -38,6 +41,7 @@ def fit(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write.")
     ] = Path("model.skops"),
+    estimator: Estimator = None,
     method: Method = "venn-abers",
     trees: Trees = 300,
     calibrate_on: Annotated[
@@ -62,6 +66,8 @@ def fit(
             help="Calibrate within the groups that this column names, so that bounds hold in each.",
         ),
     ] = None,
+    groups: Groups = None,
+    sheet: Sheet = None,
     drop: Drop = None,
     keep: Keep = None,
     types: Types = None,
@@ -72,7 +78,7 @@ def fit(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Train a calibrated random forest on your data, and write it to a file.
+    """Train a calibrated classifier on your data, and write it to a file.
 
     Text, dates and missing cells are handled, in the same way when the model is used.
     """
@@ -84,6 +90,7 @@ def fit(
         target,
         output,
         as_json=as_json,
+        estimator=estimator,
         method=method,
         trees=trees,
         calibrate_on=calibrate_on,
@@ -91,6 +98,8 @@ def fit(
         subforest=subforest,
         n_draws=n_draws,
         by=by,
+        groups=groups,
+        sheet=sheet,
         drop=drop or [],
         keep=keep or [],
         types=types,
@@ -146,6 +155,7 @@ def predict(
             help="Carry this column of DATA along; may be given several times.",
         ),
     ] = None,
+    sheet: Sheet = None,
     trusted: Annotated[
         list[str] | None,
         typer.Option(
@@ -183,6 +193,7 @@ def predict(
         keep=keep,
         positive=positive,
         columns=columns,
+        sheet=sheet,
         trusted=trusted or [],
         rows_at_once=rows_at_once,
         no_formulas=no_formulas,

@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vennforest._jit import run_in_blocks
+from vennforest._blocks import run_in_blocks
 from vennforest._validation import FloatArray
 from vennforest.forest import kernels
 from vennforest.forest.membership import Membership

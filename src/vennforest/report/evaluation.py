@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
+from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.decisions import CostMatrix, Decisions
 from vennforest.metrics import AucInterval, auc_interval
 from vennforest.report.measures import (
@@ -31,6 +32,8 @@ from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfF
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from vennforest.report.answers import Advice
 
 
 def method_names() -> dict[str, str]:
@@ -112,6 +115,9 @@ class Evaluation:
         Why that is the positive class.
     tolerance : float
         Miscalibration that does not matter, in (0, 1).
+    suspects : dict of str to str
+        Columns to check first: ``"leak"`` (one that alone predicts the label almost without error)
+        or ``"id"`` (one that names who is in several rows).
     """
 
     name: str
@@ -134,6 +140,7 @@ class Evaluation:
     by: dict[str, NDArray[Any]] = field(default_factory=dict)
     positive_reason: str = ""
     tolerance: float = TOLERANCE
+    suspects: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -158,15 +165,30 @@ class Evaluation:
         return None if self.folds.estimates[method].bounds is None else method
 
     @property
+    def confidence(self) -> ConfidenceIntervals | None:
+        """How well the frequencies behind the recommended method's probabilities are known.
+
+        Intervals of the level .95; ``report.event.confidence_of`` gives those of the event looked
+        at. None where calibration scores are not known.
+        """
+        return self.folds.estimates[self.verdict.method].confidence
+
+    @property
     def observed(self) -> NDArray[Any]:
         """The observed labels, shape (n,)."""
         return self.folds.classes[self.folds.codes]
 
-    def headline(self) -> list[str]:
-        """Return what the page asks first, each with the answer's first sentence."""
-        from vennforest.report.answers import summary
+    def advice(self) -> Advice:
+        """Return what to do next, in one sentence, with the command for it."""
+        from vennforest.report.answers import advice
 
-        return [f"{item['question']} {item['lead']}" for item in summary(self)]
+        return advice(self)
+
+    def headline(self) -> list[str]:
+        """Return what the page says first: what to do, and the reasons."""
+        from vennforest.report.answers import reasons
+
+        return [self.advice().sentence, *(f"{about}: {text}" for about, text in reasons(self))]
 
     def _repr_html_(self) -> str:
         from vennforest.report.page import render
@@ -222,6 +244,7 @@ class Evaluation:
                 },
                 "settings": self.settings,
                 "origin": self.origin,
+                "advice": asdict(self.advice()),
                 "verdict": self.headline(),
                 "recommended": self.verdict.method,
                 "tolerance": self.tolerance,
@@ -317,7 +340,7 @@ def assemble(
         method: measure(estimates, folds.codes, folds.classes, at, seed, baseline, folds.groups)
         for method, estimates in folds.estimates.items()
     }
-    verdict = judge(measures, folds)
+    verdict = judge(measures, folds, tolerance)
     best = folds.estimates[verdict.method]
     label = None if at is None else folds.classes[at]
     # The log loss tells rare classes apart, which hardly move the Brier score.

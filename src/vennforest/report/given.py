@@ -6,6 +6,7 @@ import re
 import time as clock
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from vennforest._validation import (
     check_scores,
     encode_labels,
 )
+from vennforest.calibrators.confidence import confidence_intervals
 from vennforest.calibrators.core.bounded import has_bounds
 from vennforest.calibrators.registry import check_method, make_calibrator
-from vennforest.classifier.prediction import predict_once
+from vennforest.classifier.confidence import predict_known
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.evaluation import Evaluation, assemble, check_positive, method_names
@@ -256,7 +258,7 @@ def report_scores(
     for i, (_, held) in enumerate(splits):
         fold[held] = i
     try:
-        estimates = {m: _calibrated(m, values, codes, labels, splits) for m in chosen}
+        estimates = {m: _calibrated(m, values, codes, labels, splits, members) for m in chosen}
     except ValueError as error:  # scores that a calibrator does not take
         raise InputError(one_line(error)) from error
     return assemble(
@@ -291,9 +293,9 @@ def _calibrated(
     codes: IntArray,
     labels: NDArray[Any],
     splits: Sequence[tuple[IntArray, IntArray]],
+    groups: IntArray | None,
 ) -> MethodEstimates:
-    n, k = len(codes), len(labels)
-    p, lower, upper = np.empty((n, k)), np.empty((n, k)), np.empty((n, k))
+    p, lower, upper, low, high = np.empty((5, len(codes), len(labels)))
     bounded = False
     for train, held in splits:
         calibrator = make_calibrator(method)
@@ -304,7 +306,17 @@ def _calibrated(
             found = calibrator.predict_multiprobability(scores[held])
             found = found.widen(p[held])
             lower[held], upper[held] = found.lower, found.upper
-    return MethodEstimates(p, Multiprobability(lower, upper, labels) if bounded else None)
+        known = confidence_intervals(
+            scores[train],
+            labels[codes[train]],
+            scores[held],
+            classes=labels,
+            groups=None if groups is None else groups[train],
+        )
+        known = known.widen(p[held])
+        low[held], high[held] = known.lower, known.upper
+    bounds = Multiprobability(lower, upper, labels) if bounded else None
+    return MethodEstimates(p, bounds, replace(known, lower=low, upper=high, widened=None))
 
 
 SAME = 40
@@ -364,10 +376,10 @@ def report_model(
     if len(np.unique(codes)) < 2:
         raise InputError(f"the table must hold at least two classes, got only {given[0]!r}")
     check_positive(positive, labels.astype(str))
-    bounds, p = predict_once(model, X)
+    (bounds, p), confidence = predict_known(model, X)
     key = str(getattr(model, "method", "model"))
     key = key if key in method_names() and key != RAW else "model"
-    estimates = {key: MethodEstimates(p, bounds)}
+    estimates = {key: MethodEstimates(p, bounds, confidence)}
     own = model.estimators_ if hasattr(model, "estimators_") else []
     if len(own) == 1 and hasattr(own[0], "predict_proba"):
         with warnings.catch_warnings():

@@ -6,8 +6,9 @@ from pprint import pformat
 from typing import TYPE_CHECKING, Any
 
 from vennforest._validation import is_frame
+from vennforest.report.event import is_rare
 from vennforest.report.learners import LEARNERS, Learner
-from vennforest.report.numbers import alike, with_margin
+from vennforest.report.numbers import alike, number_of_points, with_margin
 from vennforest.report.predictions import RAW
 from vennforest.report.subsets import most_split_on
 
@@ -144,6 +145,22 @@ def _options(evaluation: Evaluation) -> str:
             options.insert(0, f"n_draws={settings['n_draws']}")
         options.insert(0, f'subforest="{settings["subforest"]}"')
     return ", ".join(options)
+
+
+def caption(evaluation: Evaluation) -> str:
+    """Return what the first picture shows, and what follows from it."""
+    method = evaluation.verdict.method
+    name, m = evaluation.names[method], evaluation.measures[method]
+    off = number_of_points(m.calibration_error)
+    text = f"{name} (blue) is {off} points from the diagonal on average"
+    if method != RAW and RAW in evaluation.measures:
+        raw = number_of_points(evaluation.measures[RAW].calibration_error)
+        text += f", the {evaluation.names[RAW].replace('Raw', 'raw', 1)} (orange) {raw}"
+    below = "" if is_rare(evaluation) else " Below: how many rows have such a probability."
+    return (
+        f"{text}. On the diagonal, what is predicted happens as often. Grey: where the blue line "
+        f"would lie in 90% of cases if its probabilities were right.{below}"
+    )
 
 
 HERE, PARTLY, YOURS = "on this page", "in part", "yours to write"
