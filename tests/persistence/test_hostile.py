@@ -518,7 +518,7 @@ CORRUPTIONS = [
     ("monitor-oob", "Monitor", put("parameters", lambda p: {**p, "model": None})),
     ("monitor-ville", "Progress", put("recent", None)),
     ("monitor-ville", "Progress", put("reference_rows", 5)),
-    ("monitor-ville", "Progress", put("n_known", 3)),
+    ("monitor-ville", "Progress", put("n_known", 10**6)),
     ("monitor-ville", "RecentRows", put("window", 1)),
     ("monitor-ville", "RecentRows", put("hashes", lambda h: np.append(h, h[:1]))),
     ("monitor-ville", "RecentRows", put("hashes", lambda h: h.astype(np.int64))),

@@ -44,6 +44,7 @@ from vennforest.classifier.prediction import (
     calibration_probabilities,
     predict,
     predict_training_rows,
+    warn_of_training_rows,
 )
 from vennforest.classifier.settings import (
     ClassifierMerge,
@@ -426,7 +427,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         NotFittedError
             Before ``fit``.
         """
-        return predict(self._state, X, bounds=False)[1]
+        fitted = self._state
+        warn_of_training_rows(fitted, X)
+        return predict(fitted, X, bounds=False)[1]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,), the first of equals."""
@@ -455,7 +458,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         NotFittedError
             Before ``fit``.
         """
-        bounds, _ = predict(self._state, X)
+        fitted = self._state
+        warn_of_training_rows(fitted, X)
+        bounds, _ = predict(fitted, X)
         assert bounds is not None
         return bounds
 
