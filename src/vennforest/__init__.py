@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from vennforest.classifier import CalibratedClassifier
     from vennforest.counts import ScoreCounts, ScoreGrid
     from vennforest.cross_validation import cross_val_multiprobability
-    from vennforest.forest import ForestKind, register_forest
+    from vennforest.forest import ForestKind, MixedForestClassifier, register_forest
     from vennforest.monitoring import Monitor, ProtectedClassifier
     from vennforest.multiprobability import Multiprobability
     from vennforest.persistence.model_file import load, save
@@ -41,6 +41,7 @@ __all__ = [
     "ForestKind",
     "IsotonicCalibration",
     "MatrixScaling",
+    "MixedForestClassifier",
     "Monitor",
     "Multiprobability",
     "PlattScaling",
@@ -66,6 +67,7 @@ __all__ = [
 _ELSEWHERE = {
     "CalibratedClassifier": "classifier",
     "ForestKind": "forest",
+    "MixedForestClassifier": "forest",
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
     "ProtectedClassifier": "monitoring",

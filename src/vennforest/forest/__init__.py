@@ -4,6 +4,7 @@ from vennforest.forest.answers import Answers, MemberAnswers
 from vennforest.forest.kinds import ForestKind, Members, forest_kinds, kind_of, register_forest
 from vennforest.forest.leaves import LeafIndex
 from vennforest.forest.membership import Membership
+from vennforest.forest.mixed import MixedForestClassifier
 from vennforest.forest.packed import PackedForest
 from vennforest.forest.verification import Bag, BagsError
 
@@ -16,6 +17,7 @@ __all__ = [
     "MemberAnswers",
     "Members",
     "Membership",
+    "MixedForestClassifier",
     "PackedForest",
     "forest_kinds",
     "kind_of",
