@@ -1,7 +1,8 @@
 """Calibration on Spark beside what else there is: MLlib's isotonic regression, spark-calibration.
 
 ``python -m benchmarks.on_spark [-o FILE] [--largest 1e7]`` appends one record a measurement to
-FILE (what is there already is not measured again) and prints the table of ``docs/scale.md``. It
+FILE (what is there already is not measured again) and prints the table of
+``docs/results/scale.md``. It
 needs Java 17, pyspark and spark-calibration 2.0. The rows are those of ``benchmarks.scale``, made
 by Spark and written to Parquet in 8 parts before; local mode with two workers. CPU seconds are of
 the driver's process and all below it, the virtual machine and the Python workers. Excess log loss

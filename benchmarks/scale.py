@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.scale [-o FILE] [--largest 1e8]`` appends one record a measurement to FILE
 (each in a process of its own, so that its memory is its own; what is there already is not measured
-again) and prints the tables of ``docs/scale.md``. ``--largest 1e9`` takes minutes on a quiet
-machine. CPU seconds are of all threads: on a machine that others use they are what compares.
+again) and prints the tables of ``docs/results/scale.md``. ``--largest 1e9`` takes minutes on a
+quiet machine. CPU seconds are of all threads: on a machine that others use they are what compares.
 """
 
 import argparse

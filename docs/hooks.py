@@ -58,11 +58,13 @@ def on_config(config):
     addresses = project["tool"]["hatch"]["metadata"]["hooks"]["custom"]
     config.repo_url = addresses["repository"] or None
     config.site_url = addresses["documentation"] or None
-    for i, entry in enumerate(config.nav):
-        if "API" in entry:
-            pages = sorted(interface_pages())
-            config.nav[i] = {"API": [page for page in pages if page != "api/index.md"]}
-            config.nav[i]["API"].insert(0, "api/index.md")
+    pages = sorted(interface_pages())
+    for section in config.nav:
+        for entries in section.values():
+            for entry in entries:
+                if isinstance(entry, dict) and "API" in entry:
+                    rest = [page for page in pages if page != "api/index.md"]
+                    entry["API"] = ["api/index.md", *rest]
     return config
 
 

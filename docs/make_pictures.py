@@ -76,8 +76,8 @@ def dots(rows, names, *, xlabel, name, height=0.34):
 
 
 def figures():
-    """Return ``{family and classes: (uncalibrated, default)}``: log losses of docs/defaults.md."""
-    text = (DOCS / "defaults.md").read_text("utf-8")
+    """Return ``{family and classes: (uncalibrated, default)}``: losses in results/defaults.md."""
+    text = (DOCS / "results/defaults.md").read_text("utf-8")
     found = {}
     for family, default in [
         ("forest", "pooled"),
@@ -104,7 +104,7 @@ def gain():
 
 
 def worst(cells):
-    """Return the largest deviation in a row of docs/validity.md that chance does not explain.
+    """Return the largest deviation in a row of results/validity.md that chance does not explain.
 
     Those of four standard errors or more stand in bold there; 0 if none does.
     """
@@ -120,7 +120,9 @@ def deviations():
         "Venn–Abers, default": "the default: all trees, widened to hold the point",
     }
     cells = rows_of(
-        "validity.md", "## By the number of trees", "### five normal features, signal; n = 200"
+        "results/validity.md",
+        "## By the number of trees",
+        "### five normal features, signal; n = 200",
     )
     figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
     for (setting, label), (color, marker) in zip(settings.items(), LOOKS, strict=False):
@@ -151,7 +153,7 @@ def deviations():
     }
     rows = []
     for row, process in processes.items():
-        cells = rows_of("validity.md", "## Every process, 100 trees", f"### {process}")
+        cells = rows_of("results/validity.md", "## Every process, 100 trees", f"### {process}")
         bins = [c[-14:-8] for c in cells]
         found = {c[0]: worst(b) for c, b in zip(cells, bins, strict=True)}
         rows.append((row, [found.get(setting) for setting in settings.values()]))
@@ -166,7 +168,7 @@ def deviations():
 def groups():
     """Draw in how many groups the mean bounds miss the share, without and with ``by``."""
     rows, data, by = [], "", ""
-    for cells in rows_of("groups.md", "<!-- table -->"):
+    for cells in rows_of("results/groups.md", "<!-- table -->"):
         data, by = cells[0] or data, cells[1] or by
         if cells[2] == "none":
             rows.append((f"{data} by {by.split(' (')[0]}", [int(cells[7].rstrip("%"))]))
@@ -191,7 +193,7 @@ def scale():
         "in memory: Venn–Abers fitted to rows": "fitted in memory",
         "in memory: scikit-learn's isotonic": "scikit-learn's isotonic, in memory",
     }
-    cells = rows_of("scale.md", "## Time and memory")
+    cells = rows_of("results/scale.md", "## Time and memory")
     for (name, label), (color, marker) in zip(work.items(), [*LOOKS, ("black", "v")], strict=True):
         rows = [[float(cell) for cell in c[1:5]] for c in cells if c[0] == name]
         n, _, seconds, memory = zip(*rows, strict=True)

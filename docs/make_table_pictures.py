@@ -39,14 +39,14 @@ def keep(figure, name, figures):
 
 
 def rank_figures():
-    """Return ``{table of docs/defaults.md: {name: mean rank, from 0 to 1}}``."""
-    text = (DOCS / "defaults.md").read_text("utf-8")
+    """Return ``{table of docs/results/defaults.md: {name: mean rank, from 0 to 1}}``."""
+    text = (DOCS / "results/defaults.md").read_text("utf-8")
     headings = re.findall(
         r"^(## .+)\n\n(?:[^|#\n].*\n\n)*\| method \| log loss \| mean", text, re.M
     )
     found = {}
     for heading in headings:
-        rows = [row for row in rows_of("defaults.md", heading) if row[2]]
+        rows = [row for row in rows_of("results/defaults.md", heading) if row[2]]
         ranks = {name: _rank(rows, pattern) for name, pattern in METHODS.items()}
         found[heading.removeprefix("## ")] = {k: v for k, v in ranks.items() if v is not None}
     return found
@@ -61,7 +61,7 @@ def _rank(rows, pattern):
 
 
 def ranks():
-    """Draw the mean ranks of some methods in every table of docs/defaults.md."""
+    """Draw the mean ranks of some methods in every table of docs/results/defaults.md."""
     tables = rank_figures()
     figure, ax = plt.subplots(figsize=(5, 1 + 0.42 * len(tables)), layout="constrained")
     for i, (table, found) in enumerate(tables.items()):
@@ -83,7 +83,7 @@ def ranks():
 def speed_figures():
     """Return ``{work and what it is beside: figures divided by the most that they should be}``."""
     kinds, work = {}, ""
-    for cells in rows_of("speed.md", "# Speed"):
+    for cells in rows_of("results/speed.md", "# Speed"):
         first = re.split(r", | \(|: ", cells[0])[0]
         if first != "the same":
             work = first
@@ -95,7 +95,7 @@ def speed_figures():
 
 
 def speed():
-    """Draw every figure of docs/speed.md divided by the most that it should be."""
+    """Draw every figure of docs/results/speed.md divided by the most that it should be."""
     kinds = speed_figures()
     figure, ax = plt.subplots(figsize=(5, 1 + 0.4 * len(kinds)), layout="constrained")
     ax.axvline(1, color="black", linewidth=1, zorder=0)

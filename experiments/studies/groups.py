@@ -1,6 +1,6 @@
 """Calibration within groups, beside none, isotonic maps a group, and MCGrad.
 
-    python -m experiments.studies.groups DATA_DIR [--splits 5] [-o docs/groups.md]
+    python -m experiments.studies.groups DATA_DIR [--splits 5] [-o docs/results/groups.md]
 
 One forest of 100 trees a split, calibrated out of bag; every method has its calibration scores.
 "error" is the mean over ten equally filled bins of |mean probability - share|, in the group of the

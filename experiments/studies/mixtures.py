@@ -4,7 +4,7 @@
 (splits searched or drawn, leaf size, features at a split) and keeps, for each block, the sums of
 its out-of-bag answers and of its answers for test rows. Any mixture of kinds is then a sum of
 blocks, and needs no tree again. Losses go into ``results/mixtures.jsonl``; the tables
-of ``docs/mixtures.md`` are printed. A stopped run goes on where it was.
+of ``docs/results/mixtures.md`` are printed. A stopped run goes on where it was.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """What bags by partition cost: one forest on all rows beside forests grown on partitions of them.
 
-``python -m experiments.studies.partitions [-o FILE]`` prints the table of ``docs/scale.md``:
+``python -m experiments.studies.partitions [-o FILE]`` prints a table of docs/results/scale.md:
 accuracy, log loss, Brier score and mean width of the bounds on rows that were held out, over 1 to
 64 partitions drawn at random; 1 is the ordinary forest, out of bag by its bootstrap samples.
 """

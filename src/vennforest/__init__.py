@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vennforest.forest import ForestKind, MixedForestClassifier, register_forest
     from vennforest.monitoring import Monitor, ProtectedClassifier
     from vennforest.multiprobability import Multiprobability
+    from vennforest.performance import estimate_performance
     from vennforest.persistence.model_file import load, save
     from vennforest.sources import register_source
     from vennforest.transductive.classifier import TransductiveClassifier
@@ -57,6 +58,7 @@ __all__ = [
     "VennAbers",
     "__version__",
     "cross_val_multiprobability",
+    "estimate_performance",
     "load",
     "register_calibrator",
     "register_forest",
@@ -75,6 +77,7 @@ _ELSEWHERE = {
     "ScoreGrid": "counts",
     "TransductiveClassifier": "transductive",
     "cross_val_multiprobability": "cross_validation",
+    "estimate_performance": "performance",
     "load": "persistence",
     "register_forest": "forest",
     "register_source": "sources",

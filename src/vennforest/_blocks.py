@@ -1,9 +1,11 @@
-"""Work on many rows block by block, so that what is made on the way stays in a fast cache."""
+"""Work on many rows in blocks: one after another in a fast cache, or side by side over threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,3 +38,22 @@ def in_blocks(function: Callable[[FloatArray], FloatArray], scores: FloatArray) 
         out[block] = found
     assert out is not None
     return out
+
+
+def run_in_blocks(
+    work: Callable[[int, int], None], n: int, n_jobs: int | None, smallest: int = 1
+) -> None:
+    """Call ``work(start, stop)`` on equal parts of ``range(n)``, one thread per part.
+
+    ``n_jobs`` is scikit-learn's: ``None`` follows ``joblib.parallel_config`` and is 1 otherwise,
+    and inside joblib workers no more threads are started than they allow. Each part has at least
+    ``smallest`` items. Parts must write to places of their own.
+    """
+    parts = min(joblib.effective_n_jobs(n_jobs), max(1, n // smallest)) if n_jobs != 1 else 1
+    if parts == 1:
+        work(0, n)
+        return
+    edges = [n * part // parts for part in range(parts + 1)]
+    joblib.Parallel(n_jobs=parts, require="sharedmem")(
+        joblib.delayed(work)(start, stop) for start, stop in pairwise(edges)
+    )

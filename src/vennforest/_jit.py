@@ -1,11 +1,9 @@
-"""The one place that decides how kernels are compiled, cached and spread over threads."""
+"""The one place that decides how kernels are compiled and cached."""
 
 import os
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
-import joblib
 import numba
 
 CACHE = os.environ.get("VENNFOREST_CACHE", "1") != "0"
@@ -24,20 +22,10 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return numba.njit(nogil=True, error_model="numpy")(function)
 
 
-def run_in_blocks(
-    work: Callable[[int, int], None], n: int, n_jobs: int | None, smallest: int = 1
-) -> None:
-    """Call ``work(start, stop)`` on equal parts of ``range(n)``, one thread per part.
+def step(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a step of a kernel into each kernel that calls it, as if it were written there.
 
-    ``n_jobs`` is scikit-learn's: ``None`` follows ``joblib.parallel_config`` and is 1 otherwise,
-    and inside joblib workers no more threads are started than they allow. Each part has at least
-    ``smallest`` items. Parts must write to places of their own.
+    A long loop can so be cut into steps with names and pay for no call: numba counts references
+    to every array that is passed to a function.
     """
-    parts = min(joblib.effective_n_jobs(n_jobs), max(1, n // smallest)) if n_jobs != 1 else 1
-    if parts == 1:
-        work(0, n)
-        return
-    edges = [n * part // parts for part in range(parts + 1)]
-    joblib.Parallel(n_jobs=parts, require="sharedmem")(
-        joblib.delayed(work)(start, stop) for start, stop in pairwise(edges)
-    )
+    return numba.njit(inline="always", nogil=True, error_model="numpy")(function)

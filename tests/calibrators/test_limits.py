@@ -10,13 +10,15 @@ from vennforest import PlattScaling, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core import logistic as _logistic
-from vennforest.calibrators.core import multinomial as _multinomial
-from vennforest.calibrators.core import penalised as _penalised
 from vennforest.calibrators.core.bounded import BoundedCalibrator
 from vennforest.calibrators.core.label_counts import group
-from vennforest.calibrators.core.logistic import fit_logistic, logistic
-from vennforest.calibrators.core.multinomial import _Problem, fit_multinomial
-from vennforest.calibrators.core.penalised import _step
+from vennforest.calibrators.core.logistic import (
+    _Problem,
+    _step,
+    fit_logistic,
+    fit_multinomial,
+    logistic,
+)
 from vennforest.calibrators.venn.taxonomies import CallableTaxonomy
 from vennforest.export import json_form
 
@@ -70,7 +72,7 @@ def test_one_step_of_a_multinomial_fit(structure, monkeypatch):
 
     whole = fit_multinomial(logs, codes, None, structure, 0.3)
     start = fit_multinomial(logs, codes, None, "diagonal", 0.3)
-    monkeypatch.setattr(_multinomial, "MAX_STEPS", 1)
+    monkeypatch.setattr(_logistic, "MAX_MULTINOMIAL_STEPS", 1)
     first = fit_multinomial(logs, codes, None, structure, 0.3, start)
     before = start if structure == "full" else fit_multinomial(logs, codes, None, structure, 1e12)
     assert loss(whole) < loss(first) < loss(before)
@@ -79,7 +81,7 @@ def test_one_step_of_a_multinomial_fit(structure, monkeypatch):
 def test_a_step_of_few_conjugate_directions_serves_as_well(monkeypatch):
     logs, codes = multinomial_data()
     whole = fit_multinomial(logs, codes, None, "full", 0.3)
-    monkeypatch.setattr(_multinomial, "INNER_STEPS", 1)
+    monkeypatch.setattr(_logistic, "INNER_STEPS", 1)
     short = fit_multinomial(logs, codes, None, "full", 0.3)
     assert_allclose(short.slopes, whole.slopes, atol=0.01)
     assert_allclose(short.intercepts, whole.intercepts, atol=0.01)
@@ -108,13 +110,13 @@ def test_an_active_set_that_is_wrong_is_not_followed(monkeypatch):
     theta, bounded = np.array([0.1, 0.2]), np.array([True, True])
     right = _step(hessian, gradient, theta, bounded)
     assert (theta + right >= -1e-15).all() and theta[0] + right[0] == pytest.approx(0)
-    nearly = _penalised.nnls
+    nearly = _logistic.nnls
 
     def wrong(matrix, target, maxiter):
         found, rest = nearly(matrix, target, maxiter=maxiter)
         return np.maximum(found, 1e-9), rest
 
-    monkeypatch.setattr(_penalised, "nnls", wrong)
+    monkeypatch.setattr(_logistic, "nnls", wrong)
     step = _step(hessian, gradient, theta, bounded)
     assert (theta + step >= 0).all()
     assert_allclose(step, right, atol=1e-8)

@@ -7,7 +7,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from oracles import maps
-from vennforest.calibrators.core.multinomial import _Problem, fit_multinomial
+from vennforest.calibrators.core.logistic import _Problem, fit_multinomial
 from vennforest.calibrators.maps.matrix import MatrixScaling
 
 STRUCTURES = ["shared", "diagonal", "full"]

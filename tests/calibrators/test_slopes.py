@@ -9,11 +9,15 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from oracles import maps
-from vennforest.calibrators.core.logistic import logistic
-from vennforest.calibrators.core.penalised import Counts, Prior, fit_penalised
-from vennforest.calibrators.maps.quadratic import QuadraticScaling
-from vennforest.calibrators.maps.slopes import SlopeProblem, basis, integrals
-from vennforest.calibrators.maps.spline import ROUGHNESS, SplineCalibration
+from vennforest.calibrators.core.logistic import Counts, Prior, fit_penalised, logistic
+from vennforest.calibrators.maps.spline import (
+    ROUGHNESS,
+    QuadraticScaling,
+    SlopeProblem,
+    SplineCalibration,
+    basis,
+    integrals,
+)
 
 
 def drawn(rng, n, shape):

@@ -13,8 +13,7 @@ from vennforest._blocks import NUMBERS, blocks, in_blocks
 from vennforest.calibrators.core.label_counts import FARTHEST, FINEST
 from vennforest.calibrators.maps.platt import MANY, fit_platt, fit_platt_to_counts
 from vennforest.calibrators.venn_abers.smooth import _group
-from vennforest.calibrators.venn_abers.step_table import StepTable
-from vennforest.calibrators.venn_abers.sums import Sums
+from vennforest.calibrators.venn_abers.step_table import StepTable, Sums
 
 
 def drawn(n, kind, seed=0):

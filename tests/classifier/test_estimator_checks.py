@@ -31,8 +31,7 @@ from vennforest.calibrators.maps.bostrom import BostromScaling
 from vennforest.calibrators.maps.isotonic import IsotonicCalibration
 from vennforest.calibrators.maps.matrix import MatrixScaling
 from vennforest.calibrators.maps.platt import PlattScaling
-from vennforest.calibrators.maps.quadratic import QuadraticScaling
-from vennforest.calibrators.maps.spline import SplineCalibration
+from vennforest.calibrators.maps.spline import QuadraticScaling, SplineCalibration
 from vennforest.calibrators.maps.temperature import TemperatureScaling
 from vennforest.calibrators.pooled import PooledCalibration
 

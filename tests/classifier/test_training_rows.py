@@ -25,7 +25,7 @@ from vennforest import (
     cross_val_multiprobability,
 )
 from vennforest.calibrators.registry import METHODS
-from vennforest.classifier import training_rows
+from vennforest.classifier import prediction
 from vennforest.joined import HonestForest
 from vennforest.tables import table_pipeline
 
@@ -49,7 +49,7 @@ def flipped(y, i):
 
 @pytest.fixture(autouse=True)
 def fewer_folds(monkeypatch):
-    monkeypatch.setattr(training_rows, "FOLDS", 2)
+    monkeypatch.setattr(prediction, "FOLDS", 2)
 
 
 @pytest.mark.parametrize("method", METHODS)

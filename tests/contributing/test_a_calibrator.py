@@ -7,10 +7,15 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 import vennforest
-from vennforest import CalibratedClassifier, register_calibrator
-from vennforest._state import number, stored
-from vennforest.calibrators import METHODS, Calibrator
-from vennforest.calibrators.core.one_vs_rest import OneVsRestCalibrator
+from vennforest import CalibratedClassifier
+from vennforest.calibrators import METHODS
+from vennforest.contributing import (
+    Calibrator,
+    OneVsRestCalibrator,
+    number,
+    register_calibrator,
+    stored,
+)
 
 
 @stored("power-map")

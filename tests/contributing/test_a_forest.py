@@ -8,8 +8,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_array, validate_data
 
 import vennforest
-from vennforest import CalibratedClassifier, ForestKind, register_forest
-from vennforest.forest import forest_kinds
+from vennforest import CalibratedClassifier
+from vennforest.contributing import ForestKind, forest_kinds, register_forest
 
 
 class HalvedForest(ClassifierMixin, BaseEstimator):

@@ -8,8 +8,13 @@ from sklearn.ensemble import RandomForestClassifier
 import vennforest
 from vennforest import CalibratedClassifier
 from vennforest.cli import main
-from vennforest.persistence.description import describe
-from vennforest.sources import Fold, ModelScorer, model_scores, named_sources, register_source
+from vennforest.contributing import (
+    Fold,
+    ModelScorer,
+    model_scores,
+    named_sources,
+    register_source,
+)
 
 
 class FirstHalf:
@@ -51,12 +56,12 @@ def test_help_and_messages_list_it(capsys):
         CalibratedClassifier(calibrate_on="no such source").fit(X, y)
 
 
-def test_it_is_saved_loaded_and_described(tmp_path, capsys):
+def test_it_is_saved_loaded_and_shown(tmp_path, capsys):
     model = fitted()
     vennforest.save(model, tmp_path / "model.skops")
     again = vennforest.load(tmp_path / "model.skops")
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert describe(again)["calibrate_on"] == "first-half"
+    assert again.calibrate_on_ == "first-half"
     assert main(["show", str(tmp_path / "model.skops")]) == 0
     assert "on the later half" in " ".join(capsys.readouterr().out.split())
 

@@ -80,16 +80,18 @@ def of_page(name, given, folder):
     """Return what the text of a page says is there, besides the data."""
     if name == "own-table.md" or name == "other-forests.md":
         tables(folder)
+    elif name == "cells.md":
+        pytest.importorskip("skrub")
+        table = tables(folder)
+        given |= {"X": table.drop(columns="left"), "y": table["left"]}
     elif name == "files.md":
         from sklearn.ensemble import RandomForestClassifier
 
         from vennforest import CalibratedClassifier
 
         pytest.importorskip("skops")
-        table = tables(folder)
         forest = RandomForestClassifier(20, random_state=0)
         given["model"] = CalibratedClassifier(forest).fit(given["X"], given["y"])
-        given |= {"X": table.drop(columns="left"), "y": table["left"]}
     elif name == "report.md":
         pytest.importorskip("jinja2")
         given |= {name: given[name][:60] for name in "Xy"}

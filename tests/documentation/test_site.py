@@ -98,7 +98,7 @@ def test_figures_of_the_tables():
     for found in rank_figures().values():
         assert "the default" in found
         assert all(0 <= rank <= 1 for rank in found.values())
-    text = (DOCS / "speed.md").read_text("utf-8")
+    text = (DOCS / "results/speed.md").read_text("utf-8")
     ratios = [ratio for values in speed_figures().values() for ratio in values]
     assert sum(ratio <= 1 for ratio in ratios) == text.count("| met |")
     assert sum(ratio > 1 for ratio in ratios) == text.count("| **missed** |")

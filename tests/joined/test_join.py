@@ -20,9 +20,9 @@ from vennforest import CalibratedClassifier
 from vennforest.calibrators.core.one_vs_rest import normalised_bounds
 from vennforest.classifier.prediction import predict_together
 from vennforest.forest import LeafIndex, Membership, PackedForest
-from vennforest.forest.verification import BagsError
+from vennforest.forest.membership import BagsError
 from vennforest.joined import join_kernels as kernels
-from vennforest.joined.bags import binomial_thresholds
+from vennforest.joined.scorer import binomial_thresholds
 from vennforest.sources.draws import hash_rows
 
 DRAWN = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)

@@ -1,7 +1,9 @@
 """Decisions and conformal p-values from their definitions, slowly."""
 
 import itertools
+import math
 from fractions import Fraction
+from math import comb
 
 import numpy as np
 
@@ -60,3 +62,57 @@ def p_values(scores, y, new, k, conditional, boundary=0.5):
             ]
             values[i, label] = Fraction(1 + sum(o <= own for o in others), 1 + len(others))
     return values
+
+
+def tail(k, n, share):
+    """P(Bin(n, share) >= k), summed."""
+    return sum(comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(max(k, 0), n + 1))
+
+
+def precise_threshold(scores, labels, share, delta):
+    """Every threshold of the fixed sequence with its own list of the starts still alive."""
+    n = len(scores)
+    for number in range(1, 64):  # the largest number of starts that there is room for
+        first = 1
+        while share**first > delta / number * (1 + 1e-9):
+            first += 1
+        if first * 2 ** (number - 1) > n:
+            number -= 1
+            break
+    if not number:
+        return None
+    first = 1
+    while share**first > delta / number * (1 + 1e-9):
+        first += 1
+    unused = [first * 2**i for i in range(number)]
+    alive, best = [], None
+    for t in sorted(set(scores), reverse=True):
+        above = [y for s, y in zip(scores, labels, strict=True) if s >= t]
+        alive += [u for u in unused if u <= len(above)]
+        unused = [u for u in unused if u > len(above)]
+        if not alive:
+            continue
+        if tail(sum(above), len(above), share) <= delta * len(alive) / number:
+            best = t
+        else:
+            alive = []
+    return best
+
+
+def recalling_threshold(scores, labels, share, delta):
+    """The largest score at which the positives at or above it are too many for a lower recall."""
+    own = [s for s, y in zip(scores, labels, strict=True) if y]
+    sound = [t for t in set(scores) if tail(sum(s >= t for s in own), len(own), share) <= delta]
+    return max(sound, default=None)
+
+
+def quiet_threshold(scores, labels, share, delta):
+    """The smallest score at which the false alarms are too few for a larger share of them."""
+    others = [s for s, y in zip(scores, labels, strict=True) if not y]
+    n = len(scores)
+    sound = [
+        t
+        for t in [*set(scores), math.nextafter(max(scores), math.inf)]
+        if 1 - tail(sum(s >= t for s in others) + 1, n, share) <= delta
+    ]
+    return min(sound, default=None)

@@ -15,7 +15,7 @@ from vennforest import _state
 from vennforest._errors import InputError
 from vennforest._state import array, stored
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.fitted import Learnt
+from vennforest.calibrators.core.interface import Learnt
 
 
 @stored("test-shares")

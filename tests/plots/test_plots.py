@@ -57,7 +57,8 @@ def drawn(figure):
 
 
 def texts(ax):
-    return [text.get_text() for text in ax.get_legend().texts]
+    legend = ax.get_legend()
+    return [text.get_text() for text in (legend.texts if legend else ax.texts)]
 
 
 def test_reliability_shows_the_curve_of_the_measures():
@@ -69,9 +70,9 @@ def test_reliability_shows_the_curve_of_the_measures():
     dots = display.ax_.collections[-1].get_offsets()
     np.testing.assert_allclose(dots, np.column_stack([curve.bin_estimate, curve.bin_share]))
     assert display.ax_.get_title() == "Venn–Abers"
-    assert display.ax_histogram_.get_xlabel() == "Estimated probability of 'yes'"
-    assert display.ax_.get_ylabel() == "Observed share of 'yes'"
-    assert texts(display.ax_) == ["Perfectly calibrated", "90% if calibrated", "Venn–Abers"]
+    assert display.ax_histogram_.get_xlabel() == "Predicted probability of “yes”"
+    assert display.ax_.get_ylabel() == "How often “yes” was observed"
+    assert texts(display.ax_) == ["Venn–Abers", "perfectly calibrated"]
     assert len(np.unique(drawn(display.figure_).reshape(-1, 4), axis=0)) > 10
 
 
@@ -98,7 +99,7 @@ def test_reliability_parts_can_be_left_out_and_axes_given():
     assert display.figure_ is right.figure
     assert display.ax_histogram_ is None
     assert right.get_title() == "Forest"
-    assert texts(right) == ["Perfectly calibrated", "Estimates"]
+    assert texts(right) == ["Estimates", "perfectly calibrated"]
     curve = metrics.reliability_curve(y, p)
     np.testing.assert_array_equal(display.line_.get_xdata(), curve.bin_estimate)
     drawn(display.figure_)
@@ -107,7 +108,7 @@ def test_reliability_parts_can_be_left_out_and_axes_given():
 def test_reliability_of_many_classes_shows_confidence():
     y, p = draw_many()
     display = ReliabilityDisplay.from_predictions(y, p)
-    assert display.ax_.get_ylabel() == "Accuracy"
+    assert display.ax_.get_ylabel() == "Labels that were right"
     curve = metrics.reliability_curve(y, p)
     np.testing.assert_array_equal(display.line_.get_ydata(), curve.corp_share)
 
@@ -231,7 +232,7 @@ def test_ranking_and_decision_curves_draw_what_was_computed():
     assert any(np.array_equal(line.get_ydata(), smooth.share) for line in drawn.ax_.lines)
     drawn.figure_.canvas.draw()
     ticks = [label.get_text() for label in drawn.ax_.get_xticklabels()]
-    assert "0.1" in ticks and not any("$" in tick for tick in ticks)
+    assert "10%" in ticks and not any("$" in tick for tick in ticks)
     assert not [
         tick.get_text() for tick in drawn.ax_.get_xticklabels(minor=True) if tick.get_text()
     ]

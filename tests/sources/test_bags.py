@@ -7,9 +7,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree._tree import Tree
 from sklearn.utils.class_weight import compute_sample_weight
 
-from vennforest.forest.membership import samples_of
-from vennforest.forest.verification import Bag, BagsError, verify_bag
-from vennforest.joined.bags import Bags
+from vennforest.forest.membership import Bag, BagsError, samples_of, verify_bag
+from vennforest.joined.scorer import Bags
 from vennforest.sources.base import TrainingData
 
 

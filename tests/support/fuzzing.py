@@ -4,7 +4,8 @@ A file that is changed in its bytes must be refused, or predict the same. A file
 its structure, with checksums that are right, must be refused, or be another model: a forger may
 write any that ``fit`` could have left. Its predictions are then probabilities within their bounds,
 and its evidence is numbers from 0 on. Never may it crash, take more than 10 s or 2 GB, touch the
-system, or end in an error that is none of ours.
+system, or end in an error that is none of ours. The same holds of calibrators as JSON, in which
+numbers and parts are changed; every second change is of one of these.
 
 Change number i of a seed is always the same, since it starts from the files in ``tests/models``.
 A process reads a hundred changes, unless one ends badly: that one is read again, in a process that
@@ -31,8 +32,11 @@ import numpy as np
 
 import vennforest
 from models import make
+from support.changed_documents import change_document, documents
 from support.forging import array_of, bytes_of, parts_of, states, write_parts
 from vennforest._validation import InputError
+from vennforest.calibrators import Calibrator
+from vennforest.export import json_form
 from vennforest.persistence.archive import read_header
 
 FOLDER = make.FILES
@@ -219,10 +223,19 @@ class Bases:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self.expected[name] = make.answers(vennforest.load(path), self.rows[name])
+        self.texts = {} if only is not None else {f"json {i}": one for i, one in documents()}
+        for name, (text, new) in self.texts.items():
+            self.sum = zlib.crc32(text.encode(), self.sum)
+            self.rows[name], self.expected[name] = new, answers_of(Calibrator.from_json(text), new)
 
     def changed(self, seed, number, path):
         """Write change ``number`` to a path; return the name of the file and the kind of change."""
         rng = np.random.default_rng([seed, number])
+        if self.texts and number % 2:
+            name = pick(rng, sorted(self.texts))
+            text, how = change_document(rng, self.texts[name][0])
+            path.write_text(text, encoding="utf-8")
+            return name, how
         name = pick(rng, self.names)
         if rng.integers(5) == 0:
             how = pick(rng, BYTES)
@@ -255,12 +268,16 @@ def outcome(path, rows, expected, exact):
     touched.clear()
     watching.append(True)
     try:
+        ask = make.answers
         try:
-            model = vennforest.load(path)
+            if path.read_bytes()[:1] == b"{":
+                ask, model = answers_of, Calibrator.from_json(path.read_text("utf-8"))
+            else:
+                model = vennforest.load(path)
         except InputError:
             return "refused"
         try:
-            found = make.answers(model, rows)
+            found = ask(model, rows)
         except MemoryError:
             raise
         except ValueError:
@@ -281,6 +298,15 @@ def outcome(path, rows, expected, exact):
     if "evidence" in found:
         return "another model" if is_evidence(found) else "NO EVIDENCE"
     return "another model" if are_probabilities(found) else "NO PROBABILITIES"
+
+
+def answers_of(calibrator, new):
+    """Return a calibrator's probabilities and bounds."""
+    found = {"p": calibrator.predict_proba(new)}
+    if hasattr(calibrator, "predict_multiprobability"):
+        bounds = calibrator.predict_multiprobability(new)
+        found |= {"lower": bounds.lower, "upper": bounds.upper}
+    return found
 
 
 def is_evidence(found):
@@ -387,6 +413,8 @@ def fuzz(count, seed, seconds=0, state=None, show=False):
         done = json.loads(state.read_text())
         if done.get("files") != bases.sum:
             sys.exit(f"{state} counts changes of other model files: remove it")
+    # What is read by other programs follows from the rest; changed alone it would refuse them all.
+    json_form._alike = lambda own, given: True
     counts, start = Counter(done["counts"]), time.monotonic()
     gc.collect()
     gc.freeze()  # so that children copy less
@@ -399,7 +427,10 @@ def fuzz(count, seed, seconds=0, state=None, show=False):
             if ended and len(found) < len(numbers):
                 found.append([*bases.changed(seed, numbers[len(found)], path), ended, 0])
             for number, (name, how, said, took) in zip(numbers, found, strict=False):
-                counts[f"{'bytes' if how in EXACT else 'structure'}: {said}"] += 1
+                kind = (
+                    "json" if name.startswith("json") else "bytes" if how in EXACT else "structure"
+                )
+                counts[f"{kind}: {said}"] += 1
                 if is_bad(said):
                     bases.changed(seed, number, path)
                     again = alone(path, bases.rows[name], bases.expected[name], how in EXACT)

@@ -1,4 +1,4 @@
-"""``docs/validity.md``: what a row means, and the rows."""
+"""``docs/results/validity.md``: what a row means, and the rows."""
 
 import platform
 
@@ -152,7 +152,7 @@ def page(paths, command):
         "",
         "## By the number of trees",
         "",
-        "![Largest deviation by the number of trees](pictures/guarantee-trees.svg)",
+        "![Largest deviation by the number of trees](../pictures/guarantee-trees.svg)",
         "",
     ]  # fmt: skip
     for key in BY_SIZE:

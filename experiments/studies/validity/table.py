@@ -1,4 +1,4 @@
-"""The page that shows what was measured: ``docs/validity.md``."""
+"""The page that shows what was measured: ``docs/results/validity.md``."""
 
 import numpy as np
 from experiments.studies.validity.processes import PROCESSES

@@ -11,10 +11,10 @@ from vennforest_experiments.papers import EXPERIMENTS, experiment
 from vennforest_experiments.papers.protocol.experiment import command
 from vennforest_experiments.papers.protocol.page import LEGEND, heading
 
-PAGES = Path(__file__).parents[3] / "docs" / "papers"
+PAGES = Path(__file__).parents[3] / "docs" / "results" / "papers"
 
 
-@pytest.mark.skipif(not PAGES.is_dir(), reason="needs docs/papers")
+@pytest.mark.skipif(not PAGES.is_dir(), reason="needs docs/results/papers")
 @pytest.mark.parametrize("paper", EXPERIMENTS)
 def test_stored_pages_have_the_notes_of_the_code(paper):
     text = (PAGES / f"{paper}.md").read_text(encoding="utf-8")

@@ -304,7 +304,7 @@ def confidence_intervals(
         Probability, in (0, 1), with which an interval contains the share.
     method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
         ``"likelihood-ratio"``: see `LikelihoodRatio`; its coverage is that of the limit of many
-        examples, corrected by simulation for few of them (measured in ``docs/validity.md``).
+        examples, corrected by simulation for few of them (measured in ``docs/measured.md``).
         ``"exact"``: never less than the level, for any number of examples, and about twice as
         wide: see `ScoreConfidence`.
     classes : array-like of shape (k,), optional

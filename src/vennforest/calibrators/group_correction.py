@@ -9,9 +9,8 @@ import numpy as np
 
 from vennforest._state import require, stored
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.core.fitted import Learnt
 from vennforest.calibrators.core.formula import Terms
-from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.interface import Calibrator, Learnt
 from vennforest.calibrators.maps.matrix import MatrixScaling
 
 RIDGES = (3.0, 10.0, 30.0, 100.0, 1000.0)

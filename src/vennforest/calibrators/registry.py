@@ -14,8 +14,7 @@ from vennforest.calibrators.maps.bostrom import BostromScaling
 from vennforest.calibrators.maps.isotonic import IsotonicCalibration
 from vennforest.calibrators.maps.matrix import MatrixScaling
 from vennforest.calibrators.maps.platt import PlattScaling
-from vennforest.calibrators.maps.quadratic import QuadraticScaling
-from vennforest.calibrators.maps.spline import SplineCalibration
+from vennforest.calibrators.maps.spline import QuadraticScaling, SplineCalibration
 from vennforest.calibrators.maps.temperature import TemperatureScaling
 from vennforest.calibrators.maps.uncalibrated import Uncalibrated
 from vennforest.calibrators.pooled import PooledCalibration
@@ -57,7 +56,7 @@ def register_calibrator(name: str, title: str, calibrator: type[Calibrator]) -> 
     """Let a calibrator go by a name, wherever names of calibrators are taken or listed.
 
     In `CalibratedClassifier`, on the command line, in its help and in reports. For model files
-    the class, and what it learns, are registered with ``vennforest._state.stored``.
+    the class, and what it learns, are registered with `vennforest.contributing.stored`.
 
     Parameters
     ----------

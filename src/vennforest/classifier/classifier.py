@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 from typing import Any, Literal, Self
 
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from vennforest._available import available_unless
 from vennforest._state import require, stored
@@ -24,16 +28,22 @@ from vennforest._validation import (
     encode_labels,
     refuse_text,
 )
+from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, PooledCalibration
 from vennforest.calibrators.confidence import ConfidenceIntervals, Method
 from vennforest.calibrators.core.bounded import has_bounds, no_bounds
-from vennforest.classifier.confidence import predict_confidence, seed_deviation
+from vennforest.classifier.confidence import (
+    Asked,
+    predict_all,
+    predict_confidence,
+    seed_deviation,
+)
 from vennforest.classifier.fitted import FittedClassifier
-from vennforest.classifier.metadata import route, warn_of_groups_around
 from vennforest.classifier.prediction import (
     Prediction,
     calibration_probabilities,
     predict,
+    predict_training_rows,
 )
 from vennforest.classifier.settings import (
     ClassifierMerge,
@@ -41,13 +51,76 @@ from vennforest.classifier.settings import (
     method_has_bounds,
     resolve_estimator,
 )
-from vennforest.classifier.training_rows import predict_training_rows
 from vennforest.forest.packed import Votes
 from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import Fold, Source, Subforest, TrainingData
 from vennforest.sources.pipelines import feature_importances
+
+
+def route(
+    owner: Any,
+    estimator: Any,
+    weight: FloatArray | None,
+    groups: Any,
+    fit_params: dict[str, Any],
+) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
+    """Return what the model's ``fit`` gets, the name of its weights, and what the splitter gets.
+
+    With metadata routing that is what they request. ``groups`` is the classifier's own, and
+    the splitter's. Without routing everything else goes to the model, and weights to the last step
+    of a pipeline.
+
+    Warns
+    -----
+    UserWarning
+        If there are weights that the model does not take.
+    """
+    split = {} if groups is None else {"groups": groups}
+    if get_config()["enable_metadata_routing"]:
+        named = {"sample_weight": weight, "groups": groups}
+        known = {name: value for name, value in named.items() if value is not None}
+        routed = process_routing(owner, "fit", **known, **fit_params)
+        given = {key: v for key, v in routed.estimator.fit.items() if v is not None}
+        return given, None, {**routed.splitter.split, **split}
+    params = dict(fit_params)
+    path, last = [], estimator
+    while isinstance(last, Pipeline):
+        step, last = last.steps[-1]
+        path.append(step)
+    name = "__".join([*path, "sample_weight"])
+    takes = has_fit_parameter(last, "sample_weight")
+    if weight is not None and not takes and not isinstance(estimator, FrozenEstimator):
+        warn(
+            f"{type(last).__name__} takes no sample_weight: "
+            "the weights are used for calibration alone"
+        )
+    return params, name if takes else None, split
+
+
+def warn_of_groups_around() -> None:
+    """Warn where a search or a cross-validation of scikit-learn has groups and hands on none.
+
+    Seen where its frame is on the stack: not from another process (``n_jobs``).
+    """
+    if get_config()["enable_metadata_routing"]:  # which refuses groups that were not requested
+        return
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection._"):
+            around = frame.f_locals
+            params = around.get("params")
+            given = params.get("groups") if isinstance(params, dict) else None
+            if around.get("groups") is not None or given is not None:
+                warn(
+                    "the rows are split by groups, and the model inside gets none, so that its "
+                    "calibration puts rows of one group on both sides. Hand them on: "
+                    "sklearn.set_config(enable_metadata_routing=True), and "
+                    "set_fit_request(groups=True) of the CalibratedClassifier"
+                )
+                return
+        frame = frame.f_back
 
 
 def _bounds_unavailable_reason(model: CalibratedClassifier) -> str | None:
@@ -100,7 +173,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         trees of a random calibration example, which then leaves the calibration set (Johansson et
         al. 2018); or as many trees picked at random. ``"all"`` draws nothing, so that bounds are
         the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
-        trees and .02 with 100 (``docs/validity.md``). ``"joined"``, for forests with Venn or
+        trees and .02 with 100 (``docs/measured.md``). ``"joined"``, for forests with Venn or
         Venn–Abers: bags are drawn for the object as for any example; once for each label it might
         have it joins the leaves of the trees whose bags hold it, which changes scores of
         calibration examples, and the other trees score it (``docs/joined.md``).
@@ -402,7 +475,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Probability, in (0, 1), with which an interval contains the frequency.
         method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
             ``"likelihood-ratio"``: sharp, by a limit theorem with simulated corrections; what it
-            covers is measured in ``docs/validity.md``. ``"exact"``: about twice as wide, and never
+            covers is measured in ``docs/measured.md``. ``"exact"``: about twice as wide, and never
             below the level if calibration scores are of examples kept apart from training.
         simultaneous : bool, default=False
             False: each interval for itself. True: all together, wider; with ``"exact"`` only.
@@ -424,15 +497,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If the level does not lie in (0, 1), the method is unknown, or ``"exact"`` is asked of
             a model per fold or of weighted examples.
         """
-        return predict_confidence(self._state, X, level, method, simultaneous, other_forests)
+        asked = Asked(level, method, simultaneous, other_forests)
+        return predict_confidence(self._state, X, asked)
 
-    def seed_deviation(self, X: Any) -> FloatArray:
+    def seed_deviation(self, X: Any = None) -> FloatArray:
         """Return how far another seed of the forest would move each probability.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n, d)
-            Rows as the estimator takes them.
+        X : array-like, sparse matrix or data frame of shape (n, d), optional
+            Rows as the estimator takes them; None: the calibration examples, at the scores by the
+            trees that did not see them.
 
         Returns
         -------
@@ -550,6 +625,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _predict(self, X: Any) -> Prediction:
         """Return bounds, where the method has them, and probabilities."""
         return predict(self._state, X)
+
+    def _predict_all(self, X: Any) -> tuple[Prediction, ConfidenceIntervals]:
+        """Return the same with the confidence intervals, every row scored once."""
+        return predict_all(self._state, X, Asked())
 
     @property
     def _state(self) -> FittedClassifier:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -21,20 +21,31 @@ from vennforest.calibrators.confidence import (
 )
 from vennforest.calibrators.likelihood_ratio import expected_scores
 from vennforest.classifier.fitted import FittedClassifier
-from vennforest.classifier.prediction import predict_sub_model
+from vennforest.classifier.prediction import (
+    Once,
+    Prediction,
+    predict_once,
+    predict_sub_model,
+    put_together,
+)
 from vennforest.groups.cells import SubModel
 from vennforest.prior import shift_intervals
-from vennforest.sources import Fold, SampledScores, whole_scores
+from vennforest.sources import Fold, whole_scores
+
+SMALL = 0.005
+"""A standard deviation between seeds that more trees need not reduce."""
 
 
-def predict_confidence(
-    fitted: FittedClassifier,
-    X: Any,
-    level: float,
-    method: Method,
-    simultaneous: bool,
-    other_forests: bool,
-) -> ConfidenceIntervals:
+class Asked(NamedTuple):
+    """Which intervals are asked for: see ``CalibratedClassifier.predict_confidence``."""
+
+    level: float = 0.95
+    method: Method = "likelihood-ratio"
+    simultaneous: bool = False
+    other_forests: bool = False
+
+
+def predict_confidence(fitted: FittedClassifier, X: Any, asked: Asked) -> ConfidenceIntervals:
     """Return confidence intervals for the frequency of every class among cases with such scores.
 
     Over folds they are the means of those at the scores by each model, all read from the examples
@@ -45,45 +56,48 @@ def predict_confidence(
     ValueError
         If the method is ``"exact"`` and there is a model per fold, or examples have weights.
     """
+    return predict_all(fitted, X, asked, bounds=False)[1]
+
+
+def predict_all(
+    fitted: FittedClassifier, X: Any, asked: Asked, bounds: bool = True
+) -> tuple[Prediction, ConfidenceIntervals]:
+    """Return what `predict` and `predict_confidence` return, with every row scored once."""
     made = [
-        (sub.rows, _of_sub_model(fitted, sub, X, level, method, simultaneous, other_forests))
-        for sub in fitted.sub_models(X)
+        (sub.rows, *_of_sub_model(fitted, sub, X, asked, bounds)) for sub in fitted.sub_models(X)
     ]
-    found = made[0][1]
-    if made[0][0] is None:
-        return found
-    back = np.argsort(np.concatenate([rows for rows, _ in made if rows is not None]))
-    lower, upper, widened = (
-        np.concatenate([getattr(one, name) for _, one in made])[back]
-        for name in ("lower", "upper", "widened")
-    )
-    return replace(found, lower=lower, upper=upper, widened=widened)
+    prediction = put_together([(rows, answer) for rows, answer, _ in made])
+    found = made[0][2]
+    if made[0][0] is not None:
+        back = np.argsort(np.concatenate([rows for rows, *_ in made if rows is not None]))
+        lower, upper = (
+            np.concatenate([getattr(one, name) for *_, one in made])[back]
+            for name in ("lower", "upper")
+        )
+        found = replace(found, lower=lower, upper=upper)
+    return prediction, found.widen(prediction[1])
+
+
+def predict_known(model: Any, X: Any) -> tuple[Prediction, ConfidenceIntervals | None]:
+    """Return what any fitted classifier predicts, and its confidence intervals if it gives any."""
+    if hasattr(model, "_predict_all"):
+        answer: tuple[Prediction, ConfidenceIntervals] = model._predict_all(X)
+        return answer
+    return predict_once(model, X), None
 
 
 def _of_sub_model(
-    fitted: FittedClassifier,
-    sub: SubModel,
-    X: Any,
-    level: float,
-    method: Method,
-    simultaneous: bool,
-    other_forests: bool,
-) -> ConfidenceIntervals:
-    """Return the intervals of rows that have the same calibrators."""
+    fitted: FittedClassifier, sub: SubModel, X: Any, asked: Asked, bounds: bool
+) -> tuple[Prediction, ConfidenceIntervals]:
+    """Return the predictions and the intervals of rows that have the same calibrators."""
     factors = None if fitted.shift is None else fitted.shift.factors
     classes, rows = fitted.classes, sub.of(X)
-    scored = [
-        attrs.evolve(fold, scorer=_Scored(fold.scorer, whole_scores(fold, rows)))
-        for fold in sub.folds
-    ]
-    _, p = predict_sub_model(sub._replace(folds=scored), classes, rows, False, factors)
-    if method == "exact":
+    if asked.method == "exact":
         _check_exact(sub.folds)
-    per_class = _examples(fitted, sub.folds, method)
-    ends = [
-        _of_scores(per_class, fold, classes, level, method, simultaneous, other_forests)
-        for fold in scored
-    ]
+    once = sub._replace(folds=[attrs.evolve(fold, scorer=Once(fold.scorer)) for fold in sub.folds])
+    answer = predict_sub_model(once, classes, rows, bounds, factors)
+    per_class = _examples(fitted, sub.folds, asked.method)
+    ends = [_of_scores(per_class, fold, rows, classes, asked) for fold in once.folds]
     found = ends[0]
     if len(ends) > 1:
         lower = np.mean([one.lower for one in ends], axis=0)
@@ -91,7 +105,7 @@ def _of_sub_model(
     if factors is not None:
         lower, upper = shift_intervals(found.lower, found.upper, factors)
         found = replace(found, lower=lower, upper=upper)
-    return found.widen(p)
+    return answer, found
 
 
 def _check_exact(folds: Sequence[Fold]) -> None:
@@ -158,21 +172,20 @@ def _columns(scores: FloatArray, k: int) -> FloatArray:
 def _of_scores(
     per_class: Sequence[ClassExamples],
     fold: Fold,
+    rows: Any,
     classes: NDArray[Any],
-    level: float,
-    method: Method,
-    simultaneous: bool,
-    other_forests: bool,
+    asked: Asked,
 ) -> ConfidenceIntervals:
     """Return the intervals at the scores by one fold's model."""
-    new = _columns(fold.scorer.scores, len(classes))  # type: ignore[attr-defined]
-    found = intervals_of(per_class, new, classes, level, method, simultaneous)
-    if not other_forests or fold.member_noise is None:
+    new = _columns(whole_scores(fold, rows), len(classes))
+    wanted = classes, asked.level, asked.method, asked.simultaneous
+    found = intervals_of(per_class, new, *wanted)
+    if not asked.other_forests or fold.member_noise is None:
         return found
     # Where the score might have been with another seed; the two sources of error are independent.
-    away = ndtri((1 + level) / 2) * np.sqrt(fold.member_noise * new * (1 - new))
-    below = intervals_of(per_class, np.maximum(new - away, 0), classes, level, method, simultaneous)
-    above = intervals_of(per_class, np.minimum(new + away, 1), classes, level, method, simultaneous)
+    away = ndtri((1 + asked.level) / 2) * np.sqrt(fold.member_noise * new * (1 - new))
+    below = intervals_of(per_class, np.maximum(new - away, 0), *wanted)
+    above = intervals_of(per_class, np.minimum(new + away, 1), *wanted)
     lower = np.minimum(below.lower, above.lower)
     upper = np.maximum(below.upper, above.upper)
     middle = (found.lower + found.upper) / 2
@@ -183,44 +196,124 @@ def _of_scores(
     )
 
 
-def seed_deviation(fitted: FittedClassifier, X: Any) -> FloatArray:
+def seed_deviation(fitted: FittedClassifier, X: Any = None) -> FloatArray:
     """Return how far probabilities (n, k) would move with another seed: standard deviations.
 
-    Given the data, trees are independent draws. So the score s of a class, the mean over T trees,
-    has the variance v(s) / T between seeds, v that between trees, measured at ``fit`` as a share of
-    s (1 - s). The point calibrator carries it on to the probability; that it would be fitted to
-    other scores as well is left out, since these differences average out over the examples.
+    Given the data, trees are independent draws. So the scores s of the classes, means over T trees,
+    have the covariance v (diag(s) - s s') between seeds, v that of single trees divided by T, which
+    ``fit`` measures. The point calibrator carries it on to the probability (the delta method); that
+    it would be fitted to other scores as well is left out, since these differences average out over
+    the examples.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d) or None
+        None: at the calibration scores, fold after fold.
 
     Raises
     ------
     InputError
         If the members are not trees of one bagged ensemble, or there is no point calibrator.
     """
-    if fitted.point_calibrator is None or any(f.member_noise is None for f in fitted.folds):
+    if not _knows_seeds(fitted):
         raise InputError(
             "calibrate_on must be 'oob' (and merge 'pooled') to know how far another seed would "
             f"move probabilities, got {fitted.calibrate_on!r}"
         )
-    k = len(fitted.classes)
-    found = []
-    for sub in fitted.sub_models(X):
-        rows = sub.of(X)
-        for fold, point in zip(sub.folds, sub.points, strict=True):
-            scores = whole_scores(fold, rows)
-            moved = np.empty((len(scores), k))
-            for j in range(1, k) if k == 2 else range(k):
-                s = scores if k == 2 else scores[:, j]
-                away = np.sqrt((fold.member_noise or 0.0) * s * (1 - s))
-                ends = [point.predict_proba(_moved(scores, j, s + one)) for one in (away, -away)]
-                moved[:, j] = np.abs(ends[0][:, j] - ends[1][:, j]) / 2
-            if k == 2:
-                moved[:, 0] = moved[:, 1]
-            found.append((sub.rows, moved))
-    if found[0][0] is None:
-        return found[0][1]
-    back = np.argsort(np.concatenate([rows for rows, _ in found if rows is not None]))
-    every: FloatArray = np.concatenate([moved for _, moved in found])[back]
-    return every
+    return _seed_moves(fitted, X)[1]
+
+
+def _knows_seeds(fitted: FittedClassifier) -> bool:
+    one = len(fitted.folds) == 1 and fitted.folds[0].member_noise is not None
+    return one and fitted.point_calibrator is not None
+
+
+def _seed_moves(fitted: FittedClassifier, X: Any) -> tuple[FloatArray, FloatArray]:
+    """Return probabilities by the map (n, k), and their standard deviations between seeds."""
+    fold = fitted.folds[0]
+    if X is None:
+        return _moves(fold, fitted.point_calibrator, fold.scores)
+    subs = list(fitted.sub_models(X))
+    made = [_moves(fold, sub.points[0], whole_scores(fold, sub.of(X))) for sub in subs]
+    if subs[0].rows is None:
+        return made[0]
+    back = np.argsort(np.concatenate([sub.rows for sub in subs if sub.rows is not None]))
+    p, moved = (np.concatenate([one[side] for one in made])[back] for side in (0, 1))
+    return p, moved
+
+
+def _moves(fold: Fold, point: Any, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return what a map makes of scores, and its standard deviations between seeds.
+
+    With w_i(s) = s + h_i (e_i - s), where h_i moves the score of class i by its own standard
+    deviation, the variance v g' (diag(s) - s s') g of a function with gradient g is the sum over
+    classes i of (1 - s_i) (g' (w_i(s) - s))^2.
+    """
+    p: FloatArray = point.predict_proba(scores)
+    variance = np.zeros_like(p)
+    for i in range(1, 2) if scores.ndim == 1 else range(scores.shape[1]):
+        s = scores if scores.ndim == 1 else scores[:, i]
+        away = np.sqrt((fold.member_noise or 0.0) * s * (1 - s))
+        up, down = (point.predict_proba(_moved(scores, i, s + one)) for one in (away, -away))
+        # Of one column, the other class's term is the same: its share and 1 - s add up to 1.
+        share = np.ones_like(s) if scores.ndim == 1 else 1 - s
+        variance += share[:, None] * ((up - down) / 2) ** 2
+    return p, np.sqrt(variance)
+
+
+@dataclass(frozen=True)
+class ForestSpread:
+    """How far another forest of the same size would move probabilities.
+
+    Attributes
+    ----------
+    deviation : float
+        Standard deviation between seeds of the predicted label's probability: root mean square
+        over rows.
+    n_trees : int
+        Trees of the forest.
+    """
+
+    deviation: float
+    n_trees: int
+
+    @classmethod
+    def mean(cls, spreads: Sequence[ForestSpread | None]) -> ForestSpread | None:
+        """Return the root mean square of several; None where one is not known."""
+        known = [one for one in spreads if one is not None]
+        if not known or len(known) < len(spreads):
+            return None
+        squares = [one.deviation**2 for one in known]
+        return cls(float(np.sqrt(np.mean(squares))), known[0].n_trees)
+
+    def trees_for(self, deviation: float) -> int:
+        """Return how many trees have this standard deviation: it falls as their root."""
+        return int(np.ceil(self.n_trees * (self.deviation / deviation) ** 2))
+
+    def sentence(self) -> str:
+        """Return what a reader is told, and what more trees would change."""
+        now = f"Another forest of {self.n_trees:,} trees would move a probability by about"
+        if self.deviation < SMALL:
+            return f"{now} ±{self.deviation:.4f}."
+        half = self.deviation / 2
+        return (
+            f"{now} ±{self.deviation:.3f}; {4 * self.n_trees:,} trees would make that ±{half:.3f}."
+        )
+
+
+def forest_spread(fitted: FittedClassifier, X: Any = None) -> ForestSpread | None:
+    """Return how far another forest would move the probabilities of the rows of X.
+
+    X None: at the calibration scores. The answer is None where `seed_deviation` is refused.
+    """
+    if not _knows_seeds(fitted):
+        return None
+    p, moved = _seed_moves(fitted, X)
+    if not len(p):
+        return None
+    own = moved[np.arange(len(p)), p.argmax(axis=1)]
+    n_trees = len(fitted.folds[0].scorer.membership)  # type: ignore[attr-defined]
+    return ForestSpread(float(np.sqrt(np.mean(own**2))), n_trees)
 
 
 def _moved(scores: FloatArray, j: int, to: FloatArray) -> FloatArray:
@@ -233,32 +326,3 @@ def _moved(scores: FloatArray, j: int, to: FloatArray) -> FloatArray:
     moved = scores * others[:, None]
     moved[:, j] = to
     return moved
-
-
-class _Scored:
-    """Scores by the whole model that were taken before, in the place of a scorer."""
-
-    partial = True
-
-    def __init__(self, scorer: Any, scores: FloatArray) -> None:
-        self.scorer = scorer
-        self.scores = scores
-
-    @property
-    def small_ensemble(self) -> bool:
-        """Whether a point takes scores by subforests."""
-        return bool(getattr(self.scorer, "small_ensemble", False))
-
-    def whole(self, X: Any) -> FloatArray:
-        """Return the scores by the whole model; the rows do not count."""
-        return self.scores
-
-    def point_scores(self, X: Any) -> list[FloatArray]:
-        """Return the scores of the rows of X by subforests."""
-        scores: list[FloatArray] = self.scorer.point_scores(X)
-        return scores
-
-    def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
-        """Yield the sampled scores of the rows of X."""
-        scores: Iterator[SampledScores] = self.scorer.sampled_scores(X)
-        return scores

@@ -85,7 +85,7 @@ class FittedClassifier:
             self._check_same(calibrator.classes_)
             fold.check_classes(len(self.classes))
             n = len(fold.codes)
-            require(calibrator._n_given == n, f"a calibrator must be of {n} examples")
+            require(calibrator.n_given == n, f"a calibrator must be of {n} examples")
             drawn = getattr(fold.scorer, "n_examples", n)
             require(drawn == n, f"a scorer must leave out one of {n} examples")
             self._check_same(getattr(fold.scorer, "classes", self.classes))
@@ -152,7 +152,7 @@ class FittedClassifier:
         proba = all(hasattr(fold.estimator, "predict_proba") for fold in folds)
         point = None
         if settings.pooled:
-            # One pool for the scores of all folds is better than one per fold (docs/defaults.md).
+            # One pool for the scores of all folds is better than one per fold (docs/measured.md).
             point = PooledCalibration(on="probabilities" if proba else "logits").fit(
                 examples.scores,
                 classes[examples.codes],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,22 +19,58 @@ app = typer.Typer(
 )
 
 
-class HelpWithNames(TyperCommand):
-    """A command whose help lists named sources and calibrators.
+METHODS = (
+    "none",
+    "platt",
+    "isotonic",
+    "beta",
+    "temperature",
+    "bostrom",
+    "matrix",
+    "quadratic",
+    "spline",
+    "pooled",
+    "venn",
+    "venn-abers",
+)
+SOURCES = ("oob", "holdout", "cv", "cv-forest", "training")
+ESTIMATORS = (
+    "random-forest",
+    "extra-trees",
+    "hist-gradient-boosting",
+    "logistic",
+    "lightgbm",
+    "xgboost",
+    "catboost",
+)
+"""Names that come with the library: what they name takes seconds to import, which help spares."""
 
-    They are imported when help is asked for.
-    """
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, with names in the places of SOURCES, METHODS and COMPARED."""
-        from vennforest.calibrators.registry import METHODS
+def known_names() -> dict[str, list[str]]:
+    """Return calibrators and sources by name, those of other packages where they are imported."""
+    methods, sources = list(METHODS), list(SOURCES)
+    if "vennforest.calibrators.registry" in sys.modules:
+        from vennforest.calibrators import registry
+
+        methods = list(registry.METHODS)
+    if "vennforest.sources.registry" in sys.modules:
         from vennforest.sources.registry import source_names
 
-        names = {
-            "SOURCES": source_names()[1:],
-            "METHODS": METHODS,
-            "COMPARED": [name for name in METHODS if name not in ("none", "pooled")],
-        }
+        sources = source_names()[1:]
+    return {
+        "SOURCES": sources,
+        "METHODS": methods,
+        "COMPARED": [name for name in methods if name not in ("none", "pooled")],
+        "ESTIMATORS": list(ESTIMATORS),
+    }
+
+
+class HelpWithNames(TyperCommand):
+    """A command whose help lists named sources, calibrators and estimators."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, with names in the places of SOURCES, METHODS, COMPARED, ESTIMATORS."""
+        names = known_names()
         for option in self.params:
             for place, listed in names.items():
                 text = getattr(option, "help", None)
@@ -73,6 +110,23 @@ Debug = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Jobs = Annotated[int, typer.Option(help="Processors to use; -1: all.")]
+Estimator = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="ESTIMATORS.", show_default="random-forest"),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Keep rows of one value together, such as those of a patient; it is not a feature.",
+    ),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The sheet of an Excel workbook.", show_default="the only one"
+    ),
+]
 Method = Annotated[
     str,
     typer.Option(help="METHODS."),
@@ -134,7 +188,7 @@ Missing = Annotated[
         help='Cells that stand for missing values, in all columns: "n.d.,-,-999".',
     ),
 ]
-TABLE = "A table: CSV or TSV, Parquet, or Arrow."
+TABLE = "A table: CSV or TSV, Parquet, Arrow, or Excel (.xlsx)."
 TARGET = "The column to predict."
 
 

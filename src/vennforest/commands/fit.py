@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import check_output, one_line
@@ -25,6 +24,8 @@ from vennforest.commands.measures import measures_sentence
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import busy, print_json, say
 from vennforest.persistence.model_file import write_model
+from vennforest.report.learners import learner_of, made
+from vennforest.report.splits import members_of
 from vennforest.sources import Subforest
 from vennforest.sources.registry import check_source, named_sources
 from vennforest.tables import TableColumns, table_pipeline
@@ -50,7 +51,7 @@ class Fitted:
     measures : dict of str to float
         Accuracy, Brier score, log loss and mean width of the bounds for the training rows, each
         predicted without its own label by models that did not see it (as ``oob_probability_``),
-        and the same of who says the share of each class to every row; empty where the model has
+        and the same of always predicting the class frequencies; empty where the model has
         seen every row.
     seconds : float
     """
@@ -78,7 +79,7 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
         If a file or option is not what it should be.
     """
     notes: list[str] = []
-    training = busy(f"Training {options['trees']} trees")
+    training = busy("Training")
     with training, local_copy(data) as file, sent_whole(output) as out:
         done = fit_file(file, target, out, note=notes.append, **options)
     for note in notes:
@@ -102,6 +103,7 @@ def fit_file(
     target: str,
     output: Path,
     *,
+    estimator: str | None = None,
     method: str = "venn-abers",
     trees: int = 300,
     calibrate_on: str = "auto",
@@ -109,6 +111,8 @@ def fit_file(
     subforest: str = "all",
     n_draws: int = 1,
     by: str | None = None,
+    groups: str | None = None,
+    sheet: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
     types: Path | str | None = None,
@@ -118,7 +122,7 @@ def fit_file(
     jobs: int | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Fitted:
-    """Train and calibrate a random forest on a table, and write it to a model file.
+    """Train and calibrate a classifier on a table, and write it to a model file.
 
     Parameters
     ----------
@@ -129,8 +133,14 @@ def fit_file(
         Written whole or not at all.
     method, calibrate_on, merge, subforest, n_draws, by
         See ``CalibratedClassifier``.
+    estimator : str, optional
+        As in ``vennforest.report.evaluate``; by default a random forest.
+    groups : str, optional
+        A column, no feature, whose equal values are never on both sides of a split.
+    sheet : str, optional
+        Of an Excel workbook.
     trees, seed, jobs : int
-        Of the forest.
+        Of the estimator.
     drop, keep : sequence of str
         Columns to leave out, and to keep though they look like identifiers.
     types : Path or str, optional
@@ -154,13 +164,16 @@ def fit_file(
     if guessed is not None:
         check_output(guessed, {"table": data, "model": output})
     declared = {} if types is None else read_types(types)
+    learner = learner_of(estimator)
+    frame = read_table(data, declared, missing, sheet)
+    held = [] if groups is None else [find_column(frame, groups)]
     table = split_target(
-        read_table(data, declared, missing),
+        frame,
         target,
-        list(drop),
+        [*drop, *(name for name in held if name not in drop)],
         name=data.name,
-        keep=list(keep),
-        types=declared,
+        keep=[*keep, *([] if by is None else [by])],
+        types={name: kind for name, kind in declared.items() if name not in held},
     )
     for sentence in table.notes:
         note(sentence)
@@ -168,7 +181,16 @@ def fit_file(
         table.write_types(guessed)
     if by is not None:
         find_column(table.X, by)
-    model = _fit(table, missing, options, trees, seed, jobs, note)
+    remarks: list[str] = []
+    members = None
+    if groups is not None:
+        members = members_of(
+            frame.loc[table.X.index, groups].to_numpy(object), len(table.y), remarks
+        )
+    for sentence in remarks:
+        note(sentence)
+    unfitted = made(learner, trees, seed, jobs)
+    model = _fit(table, missing, options, unfitted, members, seed, jobs, note)
     columns = _columns_of(model)
     labels, counts = np.unique(table.y, return_counts=True)
     classes = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
@@ -184,7 +206,13 @@ def fit_file(
             "n_rows": len(table.y),
             "class_counts": classes,
             "data": data.name,
-            "options": {"trees": trees, "seed": seed, "drop": list(drop)},
+            "options": {
+                "estimator": estimator or "random-forest",
+                "trees": trees,
+                "seed": seed,
+                "drop": list(drop),
+                **({} if groups is None else {"groups": groups}),
+            },
             "measures": measures,
             "seconds": round(fit_seconds, 1),
             "known_rows": sketch_rows(columns.transform(table.X)),
@@ -224,17 +252,17 @@ def _fit(
     table: LabelledTable,
     missing: Sequence[str],
     options: dict[str, Any],
-    trees: int,
+    estimator: Any,
+    groups: NDArray[Any] | None,
     seed: int,
     jobs: int | None,
     note: Callable[[str], None],
 ) -> CalibratedClassifier:
-    forest = RandomForestClassifier(n_estimators=trees, random_state=seed, n_jobs=jobs)
     known = named_sources().get(options["calibrate_on"])
     folds = known is not None and known.several
     model = CalibratedClassifier(
         table_pipeline(
-            forest, random_state=seed, types=table.types or None, missing=list(missing) or None
+            estimator, random_state=seed, types=table.types or None, missing=list(missing) or None
         ),
         **options,
         n_jobs=None if folds else jobs,
@@ -246,7 +274,7 @@ def _fit(
         warnings.filterwarnings("always", message=".*out of bag.*")
         warnings.filterwarnings("always", message=".*least populated class.*")
         try:
-            model.fit(table.X, table.y)
+            model.fit(table.X, table.y, **({} if groups is None else {"groups": groups}))
         except InputError:
             raise
         except ValueError as error:
@@ -265,7 +293,7 @@ def _columns_of(model: CalibratedClassifier) -> TableColumns:
 def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
     """Evaluate predictions of the training rows, each by models that did not see it.
 
-    ``baseline_…``: of who says the share of each class to every row.
+    ``baseline_…``: of always predicting the class frequencies.
     """
     if model.calibrate_on_ == "training":
         return {}

@@ -13,6 +13,8 @@ from vennforest.commands.arguments import (
     Debug,
     Draws,
     Drop,
+    Estimator,
+    Groups,
     HelpWithNames,
     Jobs,
     Json,
@@ -21,6 +23,7 @@ from vennforest.commands.arguments import (
     Missing,
     NoFormulas,
     Seed,
+    Sheet,
     Subforest,
     Trees,
     Types,
@@ -38,11 +41,14 @@ def fit(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write.")
     ] = Path("model.skops"),
+    estimator: Estimator = None,
     method: Method = "venn-abers",
     trees: Trees = 300,
     calibrate_on: Annotated[
         str,
-        typer.Option(help="Where calibration scores come from: SOURCES; auto: oob where honest."),
+        typer.Option(
+            help="Where calibration scores come from: SOURCES; auto: oob where that is valid."
+        ),
     ] = "auto",
     merge: Annotated[
         str,
@@ -59,9 +65,11 @@ def fit(
             "--by",
             metavar="COLUMN",
             show_default=False,
-            help="Calibrate within the groups that this column names, so that bounds hold in each.",
+            help="Calibrate within the groups of this column: bounds are then valid in each.",
         ),
     ] = None,
+    groups: Groups = None,
+    sheet: Sheet = None,
     drop: Drop = None,
     keep: Keep = None,
     types: Types = None,
@@ -72,7 +80,7 @@ def fit(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Train a calibrated random forest on your data, and write it to a file.
+    """Train a calibrated classifier on your data, and write it to a file.
 
     Text, dates and missing cells are handled, in the same way when the model is used.
     """
@@ -84,6 +92,7 @@ def fit(
         target,
         output,
         as_json=as_json,
+        estimator=estimator,
         method=method,
         trees=trees,
         calibrate_on=calibrate_on,
@@ -91,6 +100,8 @@ def fit(
         subforest=subforest,
         n_draws=n_draws,
         by=by,
+        groups=groups,
+        sheet=sheet,
         drop=drop or [],
         keep=keep or [],
         types=types,
@@ -137,15 +148,18 @@ def predict(
             "and confidence (low95 and high95, the ends of the 95% confidence interval).",
         ),
     ] = "p,bounds",
-    keep: Annotated[bool, typer.Option("--keep", help="Carry all columns of DATA along.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Copy all columns of DATA to the output.")
+    ] = False,
     carried: Annotated[
         list[str] | None,
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help="Carry this column of DATA along; may be given several times.",
+            help="Copy this column of DATA to the output; may be given several times.",
         ),
     ] = None,
+    sheet: Sheet = None,
     trusted: Annotated[
         list[str] | None,
         typer.Option(
@@ -183,6 +197,7 @@ def predict(
         keep=keep,
         positive=positive,
         columns=columns,
+        sheet=sheet,
         trusted=trusted or [],
         rows_at_once=rows_at_once,
         no_formulas=no_formulas,
@@ -202,9 +217,9 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Say what a model file holds: what was trained when and on what, how it is calibrated.
+    """Show what a model file contains: what was trained, when, on what, and its calibration.
 
-    Reads what the file says of itself, which only predict and vennforest.load check.
+    This is the file's own description; predict and vennforest.load verify it.
     """
     from vennforest.commands.show import run
 

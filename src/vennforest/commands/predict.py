@@ -108,6 +108,7 @@ def predict_file(
     keep: bool = False,
     positive: str | None = None,
     columns: str = "p,bounds",
+    sheet: str | None = None,
     trusted: Sequence[str] = (),
     rows_at_once: int = ROWS_AT_ONCE,
     no_formulas: bool = False,
@@ -129,6 +130,8 @@ def predict_file(
         The one class whose probability and bounds are written; by default those of all.
     columns : str
         What is written of each class, of ``p``, ``bounds`` and ``confidence``, separated by commas.
+    sheet : str, optional
+        Of an Excel workbook.
     trusted : sequence of str
         Types beyond the known ones that the model file may hold, see ``vennforest.load``.
     rows_at_once : int
@@ -158,7 +161,7 @@ def predict_file(
         )
     if isinstance(model, Monitor):
         raise InputError(f"{model_path} holds a monitor, which predicts nothing: name its model")
-    table = TableFile(data)
+    table = TableFile(data, sheet)
     for name in carried:
         if name not in table.names:
             close = get_close_matches(name, table.names, n=1)

@@ -13,12 +13,15 @@ from vennforest.commands.arguments import (
     Debug,
     Draws,
     Drop,
+    Estimator,
+    Groups,
     HelpWithNames,
     Jobs,
     Json,
     Keep,
     Missing,
     Seed,
+    Sheet,
     Subforest,
     Trees,
     Types,
@@ -64,24 +67,12 @@ def report(
             "--trust", metavar="TYPE", help="As for predict: accept this type in --model."
         ),
     ] = None,
-    estimator: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Instead of a random forest: extra-trees, hist-gradient-boosting, logistic, "
-            "lightgbm, xgboost or catboost.",
-        ),
-    ] = None,
+    estimator: Estimator = None,
     test: Annotated[
         Path | None,
         typer.Option(metavar="TABLE", help="Train on DATA, and evaluate on this table."),
     ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Keep rows of one value together, such as those of a patient."
-        ),
-    ] = None,
+    groups: Groups = None,
     time: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Train on the past: predict each row from earlier."),
@@ -97,6 +88,7 @@ def report(
         str | None,
         typer.Option(metavar="LABEL", help="The positive class of two.", show_default="the rarer"),
     ] = None,
+    sheet: Sheet = None,
     drop: Drop = None,
     keep: Keep = None,
     types: Types = None,
@@ -160,7 +152,7 @@ def report(
         example=example,
         test=test,
         columns=Columns(
-            groups, time, by or [], drop or [], keep or [], types, names_in(missing or "")
+            groups, time, by or [], drop or [], keep or [], types, names_in(missing or ""), sheet
         ),
         judged=Judged(probability or [], model, trusted or []),
         costs=costs,

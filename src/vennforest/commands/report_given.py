@@ -194,7 +194,7 @@ def report_on_model(
             "give the probabilities it makes with --probability"
         )
     header = persistence.read_header(judged.model)
-    X = _as_trained(model, table, data)
+    X = _as_trained(model, table, data, columns.sheet)
     try:
         return report_model(
             model,
@@ -211,14 +211,14 @@ def report_on_model(
         raise InputError(f"the model refuses the table: {one_line(error)}") from error
 
 
-def _as_trained(model: Any, table: ReportTable, data: Path) -> Any:
+def _as_trained(model: Any, table: ReportTable, data: Path, sheet: str | None) -> Any:
     """Return the rows with a label as the model takes them."""
     fitted = getattr(model, "estimators_", None) or [getattr(model, "estimator_", None)]
     step = getattr(fitted[0], "steps", [(None, None)])[0][1]
     whole = table.labelled.X
     if isinstance(step, TableColumns):
         names = step.feature_names_in_.tolist()
-        file = TableFile(data)
+        file = TableFile(data, sheet)
         step.check_names(file.names)
         import pandas as pd
 

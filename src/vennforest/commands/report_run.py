@@ -85,14 +85,23 @@ def run(
         evaluation = report_on_model(table, data, columns, judged, matrix, options)
     else:
         evaluation = _trained(table, columns, matrix, options)
+    files = {"target": table.labelled.target, "groups": columns.groups or ""}
+    if data is not None:
+        files["data"] = str(data)
+    if judged.model is not None:
+        files["model"] = str(judged.model)
+    evaluation.settings["files"] = {**files, "probability": list(judged.probability)}
+    evaluation.suspects.update(table.labelled.suspects)
     for note in evaluation.notes:
         if note not in table.labelled.notes:
             say(f"Note: {note}")
     evaluation.to_html(output, rows=rows, command=shlex.join(["vennforest", *sys.argv[1:]]))
     if as_json:
         print_json({**evaluation.summary(), "report": str(output)})
-    for line in evaluation.headline()[:3]:
-        say(line)
+    advice = evaluation.advice()
+    say(advice.sentence)
+    for line in advice.command.splitlines():
+        say(f"  {line}")
     if sys.stderr.isatty():
         say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
 

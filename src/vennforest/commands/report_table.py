@@ -35,6 +35,8 @@ class Columns:
         What columns hold, in a file or as JSON.
     missing : list of str
         Cells that stand for missing values.
+    sheet : str or None
+        Of an Excel workbook.
     """
 
     groups: str | None = None
@@ -44,6 +46,7 @@ class Columns:
     keep: Sequence[str] = ()
     types: Path | str | None = None
     missing: Sequence[str] = ()
+    sheet: str | None = None
 
     def unused(self) -> list[str]:
         """Return those that are not to predict from: groups and time."""
@@ -130,10 +133,10 @@ def read_report_table(
     if target is None:
         raise InputError("name the column to predict with --target")
     types = {} if columns.types is None else read_types(columns.types)
-    frame = read_table(data, types, columns.missing)
+    frame = read_table(data, types, columns.missing, columns.sheet)
     held = None
     if test is not None:
-        frame, held = _joined(frame, read_table(test, types, columns.missing), test)
+        frame, held = _joined(frame, read_table(test, types, columns.missing, columns.sheet), test)
     for name in (*columns.unused(), *columns.by):
         find_column(frame, name)
     left = {*columns.unused(), *judged.probability} - {target}

@@ -17,7 +17,7 @@ def watch(
         typer.Argument(
             metavar="MODEL",
             show_default=False,
-            help="A model file written by fit, or a monitor kept with --keep.",
+            help="A model file written by fit, or a monitor saved with --keep.",
         ),
     ],
     data: Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)],
@@ -44,9 +44,7 @@ def watch(
     ] = Path("watch.html"),
     keep: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the monitor here, to go on with the next rows later."
-        ),
+        typer.Option(metavar="FILE", help="Save the monitor here, to continue with later rows."),
     ] = None,
     alpha: Annotated[
         float | None,
@@ -54,7 +52,7 @@ def watch(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(help="ville, or for streams without end shiryaev-roberts or cusum."),
+        typer.Option(help="ville, or for endless streams: shiryaev-roberts or cusum."),
     ] = None,
     run_length: Annotated[
         int | None,
@@ -77,7 +75,7 @@ def watch(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Tell whether labelled rows are still like those a model was calibrated on.
+    """Test whether labelled rows still look like those the model was calibrated on.
 
     Prints a verdict, and writes a page: evidence over time, when a change began, which classes and
     columns moved. The chance of a false alarm, however many rows there are, is at most --alpha.

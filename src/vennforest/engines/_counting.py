@@ -14,7 +14,7 @@ from vennforest.batch import check_number, find_column, matrix_of
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.direction import HigherIs
 from vennforest.calibrators.core.one_vs_rest import OneVsRestCalibrator
-from vennforest.calibrators.maps.quadratic import LogOddsCalibrator
+from vennforest.calibrators.maps.spline import LogOddsCalibrator
 from vennforest.calibrators.registry import make_calibrator
 from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.counts import ScoreCounts, ScoreGrid

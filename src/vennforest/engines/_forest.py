@@ -24,7 +24,7 @@ from vennforest.classifier.settings import Settings, resolve_estimator
 from vennforest.counts import ScoreCounts
 from vennforest.engines._workers import Labelled, Shipment, label_kind, read_labelled
 from vennforest.forest import Members
-from vennforest.forest.answers import ForestAnswers
+from vennforest.forest.kinds import ForestAnswers
 from vennforest.sources import Fold, Partitions, TrainingData, with_seed
 from vennforest.sources.draws import HashArray
 from vennforest.sources.partitions import (

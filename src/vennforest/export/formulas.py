@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from vennforest._validation import FloatArray
-from vennforest.calibrators.core.exports import CalibrationTable
 from vennforest.calibrators.core.formula import LOWEST, Column, Score, Terms, on_grid
-from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.interface import CalibrationTable, Calibrator
 from vennforest.calibrators.core.probabilities import SUM_TOLERANCE
 
 

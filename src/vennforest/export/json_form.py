@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from vennforest._state import STORED, check_array, from_state, require, state_of, stored_name
 from vennforest._validation import InputError
 from vennforest._version import __version__
-from vennforest.calibrators.core.fitted import Fitted
 from vennforest.calibrators.core.formula import Operation, Steps, written
-from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.interface import Calibrator, Fitted
 from vennforest.export.formulas import answers, taken
 
 FORMAT, VERSION = "vennforest-calibrator", 1

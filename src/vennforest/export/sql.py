@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from vennforest._validation import FloatArray, InputError, check_option
-from vennforest.calibrators.core.exports import Dialect
 from vennforest.calibrators.core.formula import Operation, Steps, Terms, written
-from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.interface import Calibrator, Dialect
 from vennforest.counts.grid import sql_number as number
 from vennforest.export.formulas import answers, taken
 
@@ -72,7 +71,7 @@ def to_sql(
         for code, title in zip(codes, titles, strict=True)
     )
     hints = f"/*+ {', '.join(query.hints)} */ " if query.hints else ""
-    source = "\n".join([f"FROM {table} AS t", *query.joins])
+    source = "\n".join([f"FROM {table} AS t", *query.sources()])
     return f"SELECT {hints}t.*, {added}\n{source}"
 
 
@@ -83,6 +82,10 @@ def _titles(name: str, terms: Terms, classes: Sequence[Any]) -> list[str]:
 
 class _Query:
     """Parts of a query whose later parts name the values of earlier ones.
+
+    Values that are needed more than once have names. They are found in steps, each of which knows
+    the values of those before it: as few steps as there can be, since systems take long to plan
+    many.
 
     Parameters
     ----------
@@ -97,9 +100,20 @@ class _Query:
         self.dialect, self.steps = dialect, steps
         self.double = "DOUBLE PRECISION" if dialect == "postgres" else "DOUBLE"
         self.columns = [f"CAST(t.{self.quoted(one)} AS {self.double})" for one in scores]
-        self.joins: list[str] = []
+        self.values: list[list[str]] = []
+        self.joins: list[list[str]] = []
         self.hints: list[str] = []
         self.scores: list[str] = []
+        self.known: dict[str, int] = {}
+        """After which step a value is known, -1: before all."""
+
+    def sources(self) -> list[str]:
+        """Return what stands after the table in the FROM clause."""
+        found = []
+        for i, (values, joins) in enumerate(zip(self.values, self.joins, strict=True)):
+            named = ", ".join(f"{one} AS x{j}" for j, one in enumerate(values))
+            found += [f"CROSS JOIN LATERAL (SELECT {named}) AS v{i}", *joins]
+        return found
 
     def quoted(self, name: str) -> str:
         """Return the name of a column as the system reads it."""
@@ -125,19 +139,26 @@ class _Query:
 
     def apply(self, operation: Operation, *terms: str) -> str:
         """Return an expression."""
-        return OPERATIONS[operation].format(*terms)
+        made = OPERATIONS[operation].format(*terms)
+        self.known[made] = max(self.known.get(one, -1) for one in terms)
+        return made
 
     def keep(self, term: str) -> str:
         """Give a value a name."""
-        name = f"v{len(self.joins)}"
-        self.joins.append(f"CROSS JOIN LATERAL (SELECT {term} AS x) AS {name}")
-        return f"{name}.x"
+        step = self.known.get(term, -1) + 1
+        if step == len(self.values):
+            self.values.append([])
+            self.joins.append([])
+        self.values[step].append(term)
+        name = f"v{step}.x{len(self.values[step]) - 1}"
+        self.known[name] = step
+        return name
 
     def look_up(self, table: Steps, x: str) -> dict[str, str]:
         """Join the table's intervals."""
         name, self.steps = self.steps, None
         columns, x = list(table.columns), self.keep(x)
-        names = ", ".join(columns)
+        names, step = ", ".join(columns), self.known[x]
         if self.dialect == "postgres" and name is None:
             at = self.keep(f"width_bucket({x}, {self._array(table.start)})")
             return {c: self.keep(f"({self._array(table.columns[c])})[{at}]") for c in columns}
@@ -147,7 +168,7 @@ class _Query:
             source = f"(SELECT * FROM (VALUES {rows}) AS s(start, {names}))"
         else:
             source = f"(SELECT start, {names} FROM {name})"
-        found = f"c{len(self.joins)}"
+        found = f"c{sum(map(len, self.joins))}"
         if self.dialect == "duckdb":
             join = f"ASOF LEFT JOIN {source} AS {found} ON {x} >= {found}.start"
         elif self.dialect == "spark":
@@ -163,7 +184,8 @@ class _Query:
                 f"LEFT JOIN LATERAL (SELECT {names} FROM {name} AS s WHERE s.start <= {x} "
                 f"ORDER BY s.start DESC LIMIT 1) AS {found} ON TRUE"
             )
-        self.joins.append(join)
+        self.joins[step].append(join)
+        self.known |= {f"{found}.{c}": step for c in columns}
         return {c: f"{found}.{c}" for c in columns}
 
     def _value(self, value: float) -> str:

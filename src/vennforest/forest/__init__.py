@@ -1,12 +1,18 @@
 """Forests in flat arrays, who is out of bag for which tree, and the kinds of forests there are."""
 
-from vennforest.forest.answers import Answers, MemberAnswers
-from vennforest.forest.kinds import ForestKind, Members, forest_kinds, kind_of, register_forest
+from vennforest.forest.kinds import (
+    Answers,
+    ForestKind,
+    MemberAnswers,
+    Members,
+    forest_kinds,
+    kind_of,
+    register_forest,
+)
 from vennforest.forest.leaves import LeafIndex
-from vennforest.forest.membership import Membership
+from vennforest.forest.membership import Bag, BagsError, Membership
 from vennforest.forest.mixed import MixedForestClassifier
 from vennforest.forest.packed import PackedForest
-from vennforest.forest.verification import Bag, BagsError
 
 __all__ = [
     "Answers",

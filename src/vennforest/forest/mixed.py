@@ -28,7 +28,7 @@ class MixedForestClassifier(RandomForestClassifier):
     extra trees draw it (Geurts et al. 2006). Here each tree draws which of the two it does, and
     which of several leaf sizes and numbers of features it has, if several are given: the trees
     stay independent and identically distributed given the data, and each is grown on a bootstrap
-    sample, so that every row is out of bag for a third of them. ``docs/mixtures.md`` has the
+    sample, so that every row is out of bag for a third of them. ``docs/results/mixtures.md`` has the
     measurements.
 
     Parameters

@@ -49,7 +49,7 @@ class Cell:
             require(isinstance(one, Calibrator), "calibrators must be Calibrators")
         require(len(self.rows) and (np.diff(self.rows) > 0).all(), "rows must increase")
         require(
-            self.calibrator._n_given == len(self.rows), "calibrator must be of the cell's examples"
+            self.calibrator.n_given == len(self.rows), "calibrator must be of the cell's examples"
         )
 
     @property

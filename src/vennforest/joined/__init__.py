@@ -3,10 +3,9 @@
 All that serves this one setting is here, see the README.md beside this file.
 """
 
-from vennforest.joined.block import Joined, JoinedBlock
 from vennforest.joined.bounds import predict_joined, takes_joined
 from vennforest.joined.honest import HonestForest
-from vennforest.joined.scorer import JoinedScorer
+from vennforest.joined.scorer import Joined, JoinedBlock, JoinedScorer
 
 __all__ = [
     "HonestForest",

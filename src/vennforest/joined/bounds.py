@@ -11,8 +11,54 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import Venn, VennAbers
 from vennforest.calibrators.core.one_vs_rest import normalised_bounds
-from vennforest.joined.refits import read_joined
+from vennforest.calibrators.venn_abers.step_table import StepTable
+from vennforest.joined import refit_kernels
 from vennforest.multiprobability import Multiprobability
+
+
+def read_joined(
+    table: StepTable,
+    scores: FloatArray,
+    labels: NDArray[np.int8],
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    changed: FloatArray,
+) -> FloatArray:
+    """Return the fit, (m,), at scores (m,) of these labels, with other calibration scores.
+
+    Parameters
+    ----------
+    table : StepTable
+        Of the calibration examples with the scores they had; it knows them one by one.
+    scores, labels : ndarray of shape (m,)
+        New scores and whether each is of the positive class, 0 or 1.
+    offsets : ndarray of shape (m + 1,)
+        Where the changed examples of each new score begin.
+    rows, changed : ndarray of shape (n_changed,)
+        Their numbers, and the scores they have then.
+    """
+    examples = table.examples
+    assert examples is not None  # who has others' scores change has asked for them before
+    nothing = np.empty(0, np.intp)
+    order, members = table.members if len(examples.weight) else (nothing, nothing)
+    fits = np.empty(len(scores))
+    refit_kernels.read_joined(
+        scores,
+        labels,
+        offsets,
+        rows,
+        changed,
+        examples.numbers_in(table.x),
+        examples.labels,
+        examples.weight,
+        order,
+        members,
+        table.x,
+        *table.sums,
+        *table.hulls,
+        fits,
+    )
+    return fits
 
 
 class JoinedScores(NamedTuple):
@@ -73,7 +119,7 @@ def predict_joined(
         bounds: Multiprobability = calibrator.predict_joined(scores, offsets, rows, changed)
         return bounds
     check_is_fitted(calibrator, "classes_")
-    if calibrator._from_counts:
+    if calibrator.from_counts:
         raise ValueError("rows must be empty after fit_counts, which knows no single examples")
     joined = joined_scores(
         scores,
@@ -81,8 +127,8 @@ def predict_joined(
         rows,
         changed,
         len(calibrator.classes_),
-        calibrator._n_given,
-        calibrator._row_of,
+        calibrator.n_given,
+        calibrator.row_of,
     )
     if isinstance(calibrator, Venn):
         return _venn(calibrator, joined)
@@ -96,9 +142,13 @@ def _venn(calibrator: Venn, joined: JoinedScores) -> Multiprobability:
     # The last row is read for categories that no calibration example is in (number -1).
     known = np.vstack([calibrator.counts_, np.zeros(k)])
     counts = known[category].ravel()
-    cell = calibrator._cell[joined.rows]
+    cell = calibrator.cell_of_examples[joined.rows]
     item = np.repeat(np.arange(m * k), np.diff(joined.offsets))
-    weight = np.ones(len(cell)) if calibrator._weight is None else calibrator._weight[joined.rows]
+    weight = (
+        np.ones(len(cell))
+        if calibrator.weight_of_examples is None
+        else calibrator.weight_of_examples[joined.rows]
+    )
     before = category[item] == cell // k
     after = np.zeros(len(cell), bool)
     if len(cell):
@@ -106,12 +156,12 @@ def _venn(calibrator: Venn, joined: JoinedScores) -> Multiprobability:
     gone, place = before & ~after, item * k + cell % k
     taken = np.bincount(place, np.where(gone, weight, 0.0), m * k * k)
     left = counts - taken
-    if calibrator._weight is not None:
+    if calibrator.weight_of_examples is not None:
         # Taking weights off a sum loses the digits of what is small beside them.
         for one in np.flatnonzero(left < taken):
-            stays = calibrator._cell == category[one // k] * k + one % k
+            stays = calibrator.cell_of_examples == category[one // k] * k + one % k
             stays[joined.rows[gone & (place == one)]] = False
-            left[one] = calibrator._weight[stays].sum()
+            left[one] = calibrator.weight_of_examples[stays].sum()
     come = np.bincount(place, np.where(after & ~before, weight, 0.0), m * k * k)
     p: FloatArray = (left + come).astype(np.float64).reshape(m, k, k)
     p[:, np.arange(k), np.arange(k)] += 1

@@ -12,10 +12,8 @@ from scipy.sparse import sparray, spmatrix
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import (
     BaggingClassifier,
-    ExtraTreesClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
-    RandomForestClassifier,
 )
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.neighbors import KNeighborsClassifier
@@ -25,6 +23,7 @@ from sklearn.tree._tree import Tree
 
 from vennforest._files import one_line
 from vennforest._state import check_array, check_labels, check_number, require
+from vennforest.forest.packed import FORESTS
 
 LEAF = -1
 PLAIN = (str, bytes, int, float, type(None), dict, list, tuple, set, np.ndarray, np.generic)
@@ -310,7 +309,7 @@ RULES: tuple[Rule, ...] = (
     (np.random.Generator, check_generator),
     ((spmatrix, sparray), check_sparse),
     (BaseDecisionTree, check_decision_tree),
-    ((RandomForestClassifier, ExtraTreesClassifier), check_forest),
+    (FORESTS, check_forest),
     (BaggingClassifier, check_bagging),
     (GradientBoostingClassifier, check_gradient_boosting),
     (HistGradientBoostingClassifier, check_histogram_boosting),

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.tree._tree import Tree
 
 from vennforest._state import check_array, check_labels, check_number, require
+from vennforest.forest import forest_kinds
 
-FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 TREES = (DecisionTreeClassifier, ExtraTreeClassifier)
 OWN = ("tree_", "random_state")
 """Attributes in which the trees of a forest differ."""
@@ -27,13 +26,18 @@ MOST_NODES = 1 << 30
 """What a packed forest takes."""
 
 
+def array_types() -> tuple[type, ...]:
+    """Return the classes of forests, of all registered kinds, whose trees are held as arrays."""
+    return tuple(one for kind in forest_kinds() for one in kind.array_types)
+
+
 class PackedTrees(NamedTuple):
     """A forest without its trees, a tree without its nodes, and what the trees differ in.
 
     Attributes
     ----------
-    forest : RandomForestClassifier or ExtraTreesClassifier
-        Without ``estimators_``.
+    forest : classifier
+        Of one of `array_types`, without ``estimators_``.
     tree : DecisionTreeClassifier or ExtraTreeClassifier
         Without ``tree_`` and ``random_state``.
     nodes : structured ndarray of shape (n,)
@@ -58,7 +62,9 @@ def pack_trees(forest: Any) -> PackedTrees | None:
 
     None as well where trees differ in more than their nodes and seeds, as a user may have it.
     """
-    if type(forest) not in FORESTS or not isinstance(getattr(forest, "estimators_", None), list):
+    if type(forest) not in array_types() or not isinstance(
+        getattr(forest, "estimators_", None), list
+    ):
         return None
     trees = forest.estimators_
     if not trees or any(type(tree) not in TREES for tree in trees):
@@ -91,7 +97,8 @@ def unpack_trees(packed: PackedTrees) -> Any:
     """
     forest, tree, nodes, values, counts, depths, seeds = packed
     require(
-        type(forest) in FORESTS and not hasattr(forest, "estimators_"), "forest must be a forest"
+        type(forest) in array_types() and not hasattr(forest, "estimators_"),
+        "forest must be a forest",
     )
     require(type(tree) in TREES and not hasattr(tree, "tree_"), "tree must be a tree")
     check_labels(tree.classes_)

@@ -162,16 +162,18 @@ class ClassReliabilityDisplay:
         self.figure_ = figure_of(axes[0])
         options.setdefault("histogram", False)
         for one, (label, display) in zip(self.axes_, self.displays.items(), strict=True):
-            display.plot(ax=one, title=short(label), **options)
+            display.plot(ax=one, title=short(label), names=False, **options)
             one.set(xlabel="", ylabel="", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-            legend = one.get_legend()
-            handles, names = legend.legend_handles, [text.get_text() for text in legend.texts]
-            legend.remove()
         if hasattr(self.figure_, "supxlabel"):
             rest = f" ({self.n_left_out} rarer ones not shown)" if self.n_left_out else ""
-            self.figure_.supxlabel(f"Estimated probability of the class{rest}", fontsize="medium")
-            self.figure_.supylabel("Observed share of the class", fontsize="medium")
-        self.figure_.legend(
-            handles, names, loc="outside upper center", ncols=min(4, len(names)), fontsize="small"
-        )
+            self.figure_.supxlabel(f"Predicted probability of the class{rest}", fontsize="medium")
+            self.figure_.supylabel("How often the class was observed", fontsize="medium")
+        if len(display.curves) > 1:
+            self.figure_.legend(
+                display.lines_,
+                [short(name) for name in display.curves],
+                loc="outside upper center",
+                ncols=min(4, len(display.lines_)),
+                fontsize="small",
+            )
         return self

@@ -9,7 +9,17 @@ from numpy.typing import ArrayLike
 
 from vennforest._validation import check_option
 from vennforest.metrics import DecisionCurve, RankingCurves, decision_curve, ranking_curves
-from vennforest.plots._style import GREY, figure_of, named, new_axes, plain, short, style
+from vennforest.plots._style import (
+    GREY,
+    figure_of,
+    name_lines,
+    named,
+    new_axes,
+    percents,
+    plain,
+    short,
+    style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,7 +118,7 @@ class RankingDisplay:
         self.ax_, self.figure_, self.lines_ = ax, figure_of(ax), []
         share = next(iter(self.curves.values())).share
         blind = [share, share] if kind == "precision-recall" else [0, 1]
-        ax.plot([0, 1], blind, color=GREY, linewidth=1, linestyle=":", label="Chance level")
+        chance = ax.plot([0, 1], blind, color=GREY, linewidth=1, linestyle=":")[0]
         for i, (key, curve) in enumerate(self.curves.items()):
             look = style(i)
             x, y = {
@@ -126,13 +136,15 @@ class RankingDisplay:
                 label=short(key),
             )
         x_label, y_label = {
-            "roc": ("False positive rate (1 − specificity)", "Sensitivity"),
-            "precision-recall": ("Recall (sensitivity)", "Precision"),
-            "gain": ("Share of rows from the top", "Share of the class found"),
+            "roc": ("False alarms among the others", "Found of the class (sensitivity)"),
+            "precision-recall": ("Found of the class (recall)", "Right among those flagged"),
+            "gain": ("Rows taken from the top of the ranking", "Found of the class"),
         }[kind]
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_label, ylabel=y_label)
+        percents(ax.xaxis, ax.yaxis)
         plain(ax)
-        ax.legend(fontsize="small", framealpha=0.85, loc="best")
+        names = [*zip(self.curves, self.lines_, strict=True), ("random ranking", chance)]
+        name_lines(ax, names)
         return self
 
 
@@ -217,15 +229,12 @@ class DecisionCurveDisplay:
         ax = new_axes(ax)
         self.ax_, self.figure_, self.lines_ = ax, figure_of(ax), []
         first = next(iter(self.curves.values()))
-        ax.axhline(0, color=GREY, linewidth=1, linestyle=":", label="Flag nobody")
-        ax.plot(
-            first.threshold,
-            first.everyone,
-            color=GREY,
-            linewidth=1,
-            linestyle="--",
-            label="Flag everyone",
-        )
+        nobody = ax.plot(
+            first.threshold, 0 * first.threshold, color=GREY, linewidth=1, linestyle=":"
+        )[0]
+        everyone = ax.plot(
+            first.threshold, first.everyone, color=GREY, linewidth=1, linestyle="--"
+        )[0]
         for i, (key, curve) in enumerate(self.curves.items()):
             look = style(i)
             if curve.at_lower is not None and curve.at_upper is not None:
@@ -236,7 +245,6 @@ class DecisionCurveDisplay:
                     color=look.color,
                     alpha=0.2,
                     linewidth=0,
-                    label="At its two bounds" if len(self.curves) == 1 else None,
                 )
             self.lines_ += ax.plot(
                 curve.threshold,
@@ -251,9 +259,11 @@ class DecisionCurveDisplay:
         ax.set(
             xlim=(0, float(first.threshold[-1])),
             ylim=(-0.12 * most, 1.08 * most),
-            xlabel="Threshold probability",
+            xlabel="Threshold from which a row is flagged",
             ylabel="Net benefit",
         )
+        percents(ax.xaxis)
         plain(ax)
-        ax.legend(fontsize="small", framealpha=0.85, loc="best")
+        names = [*zip(self.curves, self.lines_, strict=True)]
+        name_lines(ax, [*names, ("flag everyone", everyone), ("flag nobody", nobody)])
         return self

@@ -8,7 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest.metrics import ReliabilityCurve, SmoothCurve, reliability_curve
-from vennforest.plots._style import GREY, figure_of, named, new_axes, plain, pyplot, short, style
+from vennforest.plots._style import (
+    GREY,
+    MOST_NAMED,
+    figure_of,
+    name_lines,
+    named,
+    new_axes,
+    percents,
+    plain,
+    short,
+    style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,16 +29,14 @@ if TYPE_CHECKING:
 
 UNNAMED = "Estimates"
 
-MOST_INSIDE = 3
-"""Up to so many methods are named inside the diagram."""
-
 
 class ReliabilityDisplay:
     """Reliability diagram of one or several methods, with the histogram of the estimates below.
 
     Dots are bins: mean estimate against observed share, their size the number of observations.
     The line is the CORP curve, the isotonic regression of the outcomes on the estimates. The grey
-    band is where that curve would lie if the (single) method's estimates were calibrated.
+    band is where that curve would lie if the method's estimates were calibrated. Lines are named
+    where they are, more than six of them beside the diagram.
 
     Parameters
     ----------
@@ -138,10 +147,11 @@ class ReliabilityDisplay:
         ax: Axes | None = None,
         bins: bool = True,
         curve: bool = True,
-        band: bool | None = None,
+        band: bool | str | None = None,
         histogram: bool = True,
         title: str | None = None,
         log: bool = False,
+        names: bool = True,
     ) -> Self:
         """Draw the diagram.
 
@@ -152,9 +162,9 @@ class ReliabilityDisplay:
             figure with ``layout="constrained"`` makes room.
         bins, curve : bool
             Whether to show the binned estimates and the CORP curve.
-        band : bool, optional
-            Whether to show the consistency band; by default for a single method only, because
-            every method has its own.
+        band : bool or str, optional
+            Whether to show the consistency band, or the method whose band is shown; by default for
+            a single method only, because every method has its own.
         histogram : bool
             Whether to show how the estimates are distributed.
         title : str, optional
@@ -162,6 +172,8 @@ class ReliabilityDisplay:
         log : bool
             Whether both axes are logarithmic, for a rare event; shares of 0 are not seen there, and
             there is no histogram.
+        names : bool
+            Whether lines are named.
 
         Raises
         ------
@@ -169,17 +181,16 @@ class ReliabilityDisplay:
             If matplotlib is not installed.
         """
         histogram = histogram and not log
-        width = 5.2 if len(self.curves) <= MOST_INSIDE else 8.4
+        width = 5.2 if len(self.curves) < MOST_NAMED else 8.4
         ax = new_axes(ax, (width, 6.0 if histogram else 5.0))
         self.ax_, self.figure_ = ax, figure_of(ax)
         band = len(self.curves) == 1 if band is None else band
-        ideal = "Perfectly calibrated"
-        ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":", label=ideal)
+        ideal = ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":")[0]
         self.lines_ = []
         for i, (key, values) in enumerate(self.curves.items()):
             look = style(i)
-            if band:
-                self._draw_band(values, "0.75" if len(self.curves) == 1 else look.color)
+            if band is True or band == key:
+                self._draw_band(values, look.color if band is True and i else "0.75")
             self.lines_ += ax.plot(
                 values.corp_estimate if curve else values.bin_estimate,
                 values.corp_share if curve else values.bin_share,
@@ -189,17 +200,18 @@ class ReliabilityDisplay:
                 label=short(key),
                 zorder=3,
             )
-            if key in self.smooth:
-                ax.plot(
-                    self.smooth[key].estimate,
-                    self.smooth[key].share,
-                    color=look.color if len(self.curves) > 1 else style(1).color,
-                    linewidth=1.0,
-                    label="Smoothed" if len(self.curves) == 1 else None,
-                    zorder=3,
-                )
             if bins:
                 self._draw_bins(values, i)
+        smoothed = {
+            f"{key}, smoothed" if len(self.curves) > 1 else "smoothed": ax.plot(
+                curve_.estimate,
+                curve_.share,
+                color=style(list(self.curves).index(key) if len(self.curves) > 1 else 1).color,
+                linewidth=1.0,
+                zorder=3,
+            )[0]
+            for key, curve_ in self.smooth.items()
+        }
         self.line_ = self.lines_[0]
         any_curve = next(iter(self.curves.values()))
         x_label, y_label = _axis_labels(any_curve.event)
@@ -210,12 +222,15 @@ class ReliabilityDisplay:
             self._draw_log()
         else:
             ax.set(xticks=np.linspace(0, 1, 6), yticks=np.linspace(0, 1, 6))
+            percents(ax.xaxis, ax.yaxis)
         plain(ax)
         only = next(iter(self.curves)) if len(self.curves) == 1 else UNNAMED
         default = "Reliability diagram" if only == UNNAMED else short(only)
         ax.set_title(default if title is None else title)
-        self._draw_legend(bins)
         self.ax_histogram_ = self._draw_histogram(x_label) if histogram else None
+        if names:
+            lines = dict(zip(self.curves, self.lines_, strict=True)) | smoothed
+            name_lines(ax, [*lines.items(), ("perfectly calibrated", ideal)])
         return self
 
     def _draw_log(self) -> None:
@@ -228,7 +243,7 @@ class ReliabilityDisplay:
         ax.set(xlim=(least, 1.1), ylim=(least, 1.1))
         ax.plot([least, 1], [least, 1], color=GREY, linewidth=1, linestyle=":")
         for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter("{x:g}")
+            axis.set_major_formatter(lambda x, _: f"{100 * x:g}%")
             axis.set_minor_formatter("")
         for points in ax.collections:  # what lies below the axes is not drawn outside of them
             points.set_clip_on(True)
@@ -244,7 +259,6 @@ class ReliabilityDisplay:
             alpha=0.45,
             linewidth=0,
             zorder=1,
-            label=f"{values.level:.0%} if calibrated",
         )
 
     def _draw_bins(self, values: ReliabilityCurve, i: int) -> None:
@@ -262,38 +276,7 @@ class ReliabilityDisplay:
             clip_on=False,
         )
 
-    def _draw_legend(self, bins: bool) -> None:
-        """Name the methods, with their markers; many of them beside the diagram."""
-        handles, labels = self.ax_.get_legend_handles_labels()
-        if bins:
-            for i, line in enumerate(self.lines_):
-                look = style(i)
-                at = handles.index(line)
-                proxy = pyplot().Line2D(
-                    [],
-                    [],
-                    color=look.color,
-                    linestyle=look.linestyle,
-                    marker=look.marker,
-                    markerfacecolor="white",
-                    markeredgewidth=1.4,
-                )
-                handles[at] = proxy
-        beside = len(self.curves) > MOST_INSIDE
-        self.ax_.legend(
-            handles,
-            labels,
-            loc="upper left" if beside else "best",
-            bbox_to_anchor=(1.02, 1) if beside else None,
-            fontsize="small",
-            frameon=not beside,
-            framealpha=0.85,
-            handlelength=3.2,
-        )
-
     def _draw_histogram(self, label: str) -> Axes:
-        from matplotlib.ticker import PercentFormatter
-
         below = self.ax_.inset_axes((0, -0.26, 1, 0.2))
         for i, values in enumerate(self.curves.values()):
             look = style(i)
@@ -303,13 +286,13 @@ class ReliabilityDisplay:
                 edges,
                 color=look.color,
                 linestyle=look.linestyle,
-                fill=len(self.curves) == 1,
-                alpha=0.6 if len(self.curves) == 1 else 1.0,
+                fill=i == 0,
+                alpha=0.6 if i == 0 else 1.0,
                 linewidth=1.3,
             )
         below.set(xlim=self.ax_.get_xlim(), ylim=(0, None), xlabel=label, ylabel="Rows")
         below.set_xticks(np.linspace(0, 1, 6))
-        below.yaxis.set_major_formatter(PercentFormatter(1))
+        percents(below.xaxis, below.yaxis)
         below.locator_params(axis="y", nbins=3)
         self.ax_.set_xlabel("")
         self.ax_.tick_params(labelbottom=False)
@@ -319,8 +302,9 @@ class ReliabilityDisplay:
 
 def _axis_labels(event: str) -> tuple[str, str]:
     if event == "predicted label":
-        return "Confidence in the predicted label", "Accuracy"
-    return f"Estimated probability of {short(event)!r}", f"Observed share of {short(event)!r}"
+        return "Predicted probability that the label is right", "Labels that were right"
+    name = f"“{short(event)}”"
+    return f"Predicted probability of {name}", f"How often {name} was observed"
 
 
 def estimates_of(estimator: Any, X: Any, name: str | None) -> tuple[dict[str, Any], Any]:

@@ -1,14 +1,23 @@
-"""What a reader asks first, and the answers; no sentence claims more than the numbers beside it."""
+"""What to do next, in one sentence, and the reasons for it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from vennforest._validation import FloatArray
 from vennforest.metrics._inputs import EventEstimates
 from vennforest.metrics.corp import recalibrate
-from vennforest.report.event import event_of, is_rare, level_of, ranking_of, share_of_positive
+from vennforest.report.event import (
+    confidence_of,
+    cost_threshold,
+    event_of,
+    is_rare,
+    share_of_positive,
+)
 from vennforest.report.measures import LEVEL, Measures, settled_labels
 from vennforest.report.numbers import (
     alike,
@@ -17,10 +26,9 @@ from vennforest.report.numbers import (
     p_value,
     percent,
     points,
-    probability,
+    rounded,
     rows,
     with_margin,
-    within,
 )
 from vennforest.report.predictions import RAW
 
@@ -31,59 +39,322 @@ if TYPE_CHECKING:
 LEAST = 0.0005
 """Of skill, below which there is none to speak of."""
 
+POWER = (1.96 + 0.84) / 1.96
+"""Times the half-width of a 95 % interval that an effect is seen in four studies of five."""
 
-def discrimination(evaluation: Evaluation) -> tuple[str, list[str]]:
-    """Say whether the recommended method separates the classes and beats the base rate."""
-    auc, gain = evaluation.discrimination, evaluation.gain
-    m, base = evaluation.measures[evaluation.verdict.method], evaluation.baseline
-    span = (
-        f"AUC {area(auc.auc)}, 95 % interval {area(auc.low)} to {area(auc.high)}, where random "
-        "ranking has 0.5"
+WEAK = 0.1
+"""Above 0.5, the area under the ROC curve of a weak ranking, which a table should be able to show.
+"""
+
+DOUBTFUL = 0.1
+"""Of the tests of calibration: from here on an error above the tolerance is taken for chance."""
+
+FEW_TREES = 100
+"""Trees below which out-of-bag probabilities of many classes are noisy."""
+
+Action = Literal["use", "recalibrate", "collect", "stop", "check"]
+"""What to do: use as is, recalibrate, get more rows, do not use, check a column or the rows."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do next.
+
+    Attributes
+    ----------
+    action : {"use", "recalibrate", "collect", "stop", "check"}
+    sentence : str
+        The one a reader should remember.
+    command : str
+        What to type, or "".
+    """
+
+    action: Action
+    sentence: str
+    command: str = ""
+
+
+def advice(evaluation: Evaluation) -> Advice:
+    """Say what to do next: the first of these that applies.
+
+    Check rows that the model was trained on, and columns that reveal the outcome or name who is in
+    several rows. Do not use a model that does not rank better than chance, or get more rows where
+    these are too few to tell. Recalibrate probabilities that are off by more than the tolerance,
+    beyond chance. Get more rows where the error, or what the rows leave unseen of it, is above the
+    tolerance. Do not use what does not pay at the costs. Else use it.
+    """
+    found = (
+        _to_check(evaluation)
+        or _without_ranking(evaluation)
+        or _miscalibrated(evaluation)
+        or _without_gain(evaluation)
+        or _unclear(evaluation)
     )
+    return found or _to_use(evaluation)
+
+
+def _to_check(evaluation: Evaluation) -> Advice | None:
+    files = evaluation.settings.get("files", {})
+    if evaluation.settings.get("seen"):
+        return Advice("check", "Test the model on other rows first: it was trained on these.")
+    for column, why in evaluation.suspects.items():
+        quoted = f"“{column}”"
+        option = shlex.quote(column)
+        if why == "leak":
+            return Advice(
+                "check",
+                f"Check the column {quoted} first: alone it predicts “{evaluation.target}” almost "
+                "without error. If it was recorded after the outcome, leave it out.",
+                _typed("report", files, "--drop", option),
+            )
+        if evaluation.folds.groups is None:
+            return Advice(
+                "check",
+                f"Check the column {quoted} first: it looks like an ID that several rows share, "
+                "and was left out. If rows of one value belong together, keep them together.",
+                _typed("report", files, "--groups", option),
+            )
+    return None
+
+
+def _typed(command: str, files: dict[str, str], *more: str) -> str:
+    """Return a command on the same table; "" where it came from no file."""
+    if "data" not in files:
+        return ""
+    table = [shlex.quote(files["data"]), "-t", shlex.quote(files["target"])]
+    return " ".join(["vennforest", command, *table, *more])
+
+
+def _without_ranking(evaluation: Evaluation) -> Advice | None:
+    auc = evaluation.discrimination
+    if auc.above_chance:
+        return None
+    span = f"AUC {area(auc.auc)}, 95% interval {area(auc.low)} to {area(auc.high)}; chance: 0.5"
+    what = "no method ranks" if len(evaluation.measures) > 1 else "it does not rank"
+    if auc.below_chance:
+        return Advice(
+            "stop",
+            "Do not use it before the labels are checked: it ranks worse than chance, as if labels "
+            f"or probabilities were swapped ({span}).",
+        )
+    if not auc.high < 0.5 + WEAK:  # also where the interval is not known
+        n = _needed(evaluation, (auc.high - auc.low) / 2, max(auc.auc - 0.5, WEAK / 2))
+        more = f"about {n} rows" if n else "more rows"
+        return Advice(
+            "collect",
+            f"Collect {more} before you use it: on {_n(evaluation)}, {what} better than chance "
+            f"({span}).",
+        )
+    return Advice("stop", f"Do not use it: {what} better than chance ({span}).")
+
+
+def _n(evaluation: Evaluation) -> str:
+    return rows(len(evaluation.folds.codes))
+
+
+def _needed(evaluation: Evaluation, margin: float, effect: float) -> str:
+    """Return about how many rows would show an effect, now known with a margin (95 %)."""
+    if not (np.isfinite(margin) and effect > 0):
+        return ""
+    return rounded(len(evaluation.folds.codes) * max(1.0, (POWER * margin / effect) ** 2))
+
+
+def size_of_error(evaluation: Evaluation, method: str) -> str:
+    """Return how far probabilities are off, what chance alone gives, and what that costs."""
+    m = evaluation.measures[method]
+    text = (
+        f"on average {number_of_points(m.calibration_error)} points off, "
+        f"{number_of_points(m.chance_error)} expected by chance alone"
+    )
+    cost = _cost_of_miscalibration(evaluation, method)
+    if cost is not None:
+        text += f"; at your costs, the error costs at most {percent(cost)} of the money"
+    return text
+
+
+def _miscalibrated(evaluation: Evaluation) -> Advice | None:
+    method, tolerance = evaluation.verdict.method, evaluation.tolerance
+    m, name = evaluation.measures[method], evaluation.names[method]
+    if not (m.exceeds(tolerance) or m.impossible):
+        return None
+    size = size_of_error(evaluation, method)
+    if m.impossible:
+        size = f"probability 0 was given to what happened in {rows(m.impossible)}; {size}"
+    if evaluation.origin in ("given", "model"):
+        return Advice("recalibrate", f"Recalibrate before use: {size}.", _recalibration(evaluation))
+    trees, files = (
+        evaluation.settings.get("n_trees", FEW_TREES),
+        evaluation.settings.get("files", {}),
+    )
+    if evaluation.settings.get("calibrate_on") == "oob" and m.overconfidence < 0:
+        # Scores by the trees that did not see a row are noisier than those by all, so that maps
+        # fitted to them are too flat: less with more trees, not at all with folds.
+        forests = f"with {trees} trees even {name}, the best method out of bag, is underconfident"
+        if trees < FEW_TREES:
+            command = _typed("fit", files, "--trees", "300")
+            return Advice("stop", f"Train 300 trees or more: {forests}, {size}.", command)
+        command = _typed("fit", files, "--calibrate-on", "cv", "--trees", str(trees))
+        return Advice("recalibrate", f"Calibrate on folds: {forests}, {size}.", command)
+    return Advice(
+        "stop", f"Do not rely on these probabilities: even with {name}, the best method, {size}."
+    )
+
+
+def _recalibration(evaluation: Evaluation) -> str:
+    """Return the commands, or the Python code, that calibrate what was given."""
+    files = evaluation.settings.get("files", {})
+    columns: list[str] = list(files.get("probability", []))
+    binary = evaluation.positive is not None
+    if evaluation.origin == "model":
+        if "data" not in files:
+            return "CalibratedClassifier(FrozenEstimator(model)).fit(X, y)"
+        data, target = shlex.quote(files["data"]), shlex.quote(files["target"])
+        labels = [str(label) for label in evaluation.folds.classes]
+        wanted = " ".join(
+            f"-s {shlex.quote(f'p({c})')}" for c in (labels[1:] if binary else labels)
+        )
+        model = shlex.quote(files["model"])
+        return (
+            f"vennforest predict {model} {data} --keep -o scored.csv\n"
+            f"vennforest calibrate scored.csv {wanted} -t {target}"
+        )
+    if not columns or "data" not in files:
+        return "VennAbers().fit(p, y)"
+    chosen = columns
+    if evaluation.verdict.method in columns:
+        chosen = [evaluation.verdict.method]
+    scores = " ".join(f"-s {shlex.quote(name)}" for name in chosen)
+    return _typed("calibrate", files, scores)
+
+
+def _without_gain(evaluation: Evaluation) -> Advice | None:
+    gain, saved = evaluation.gain, evaluation.saved
+    reference = _reference(evaluation)
+    if saved is not None:
+        constant, always, mine, _ = _paid(evaluation)
+        costs = f"always “{constant}” costs {always} per row, its decisions cost {mine}"
+        if _decisions(evaluation)[0] == 1:
+            return Advice(
+                "stop",
+                "Do not use it for these decisions: it decides the same for every row, at "
+                f"{mine} per row.",
+            )
+        if saved.mean <= 0:
+            return Advice("stop", f"Do not use it for these decisions: {costs}.")
+        if not saved.clear:
+            n = _needed(evaluation, saved.margin, saved.mean)
+            more = f"about {n} rows" if n else "more rows"
+            return Advice(
+                "collect", f"Collect {more} to know whether it pays: {costs}, within chance."
+            )
+        return None
+    if gain.clear and gain.mean > 0:
+        return None
+    if gain.mean + gain.margin < 0.01 * reference or gain.mean <= 0:
+        most = "" if gain.mean <= 0 else " by more than 1%"
+        return Advice(
+            "stop",
+            f"Do not use these probabilities: they do not beat the base rate{most}, "
+            f"{shares(evaluation)}.",
+        )
+    n = _needed(evaluation, gain.margin, gain.mean)
+    more = f"about {n} rows" if n else "more rows"
+    return Advice(
+        "collect",
+        f"Collect {more} before you use it: on {_n(evaluation)} it does not beat the base rate by "
+        "more than chance.",
+    )
+
+
+def _unclear(evaluation: Evaluation) -> Advice | None:
+    m, tolerance = evaluation.measures[evaluation.verdict.method], evaluation.tolerance
+    seems = m.miscalibration > tolerance and m.pvalue < DOUBTFUL
+    if not seems and m.detectable <= 2 * tolerance:
+        return None
+    n = rounded(len(evaluation.folds.codes) * max(2.0, (m.detectable / tolerance) ** 2))
+    return Advice(
+        "collect",
+        f"Collect about {n} rows before you rely on the probabilities: on {_n(evaluation)} they "
+        f"are {size_of_error(evaluation, evaluation.verdict.method)}, too few to check a tolerance "
+        f"of {number_of_points(tolerance)}.",
+    )
+
+
+def _to_use(evaluation: Evaluation) -> Advice:
+    method = evaluation.verdict.method
+    name, size = evaluation.names[method], size_of_error(evaluation, method)
+    if evaluation.origin in ("given", "model"):
+        what = "Use these probabilities as they are"
+        if len(evaluation.measures) > 1:
+            what = f"Use the probabilities of {name} as they are"
+        return Advice("use", f"{what}: {size}.")
+    files, settings = evaluation.settings.get("files", {}), evaluation.settings
+    if evaluation.origin == "scores":
+        named = " ".join(f"-s {shlex.quote(one)}" for one in files.get("probability", []))
+        command = _typed("calibrate", files, named, *_option("--method", method, "venn-abers"))
+        return Advice("use", f"Calibrate the scores by {name}: {size}.", command)
+    if method == RAW:
+        return Advice("use", f"Use the {_lower(name)} as it is: {size}.")
+    command = _typed(
+        "fit",
+        files,
+        *_option("--estimator", settings["estimator"], "random-forest"),
+        *_option("--method", method, "venn-abers"),
+        *_option("--trees", str(settings["n_trees"]), "300"),
+        *_option("--groups", shlex.quote(str(files.get("groups", ""))), "''"),
+    )
+    raw = evaluation.measures[RAW]
+    if raw.exceeds(evaluation.tolerance) or raw.impossible:
+        calibrated = size.removeprefix("on average ")
+        off = f"{number_of_points(raw.calibration_error)} points off, calibrated {calibrated}"
+        what = _lower(evaluation.names[RAW])
+        return Advice("recalibrate", f"Calibrate the {what} by {name}: as it is {off}.", command)
+    return Advice("use", f"Use the {settings['noun']} with {name}: {size}.", command)
+
+
+def _option(name: str, value: str, usual: str) -> list[str]:
+    return [] if value == usual else [name, value]
+
+
+def _lower(name: str) -> str:
+    return name.replace("Raw", "raw", 1)
+
+
+def discrimination(evaluation: Evaluation) -> str:
+    """Say how well the recommended method ranks, and what it gains on the base rate."""
+    auc, gain = evaluation.discrimination, evaluation.gain
+    m, reference = evaluation.measures[evaluation.verdict.method], _reference(evaluation)
+    sentences = [
+        f"AUC {area(auc.auc)} (95% interval {area(auc.low)} to {area(auc.high)}; random ranking: "
+        "0.5)."
+    ]
+    if not auc.above_chance and min(_counts(evaluation)) < 30:
+        sentences.append("With so few rows in a class, only strong relations would show.")
     in_logs = evaluation.gain_in == "log loss"
-    reference = base.log_loss if in_logs else base.brier
     gained = m.log_loss_skill if in_logs else m.brier_skill
     skill = f"that of {shares(evaluation)}"
-    if abs(gained) >= LEAST:
+    if gained < -1:
+        skill = f"{1 - gained:.1f} times {skill}"
+    elif abs(gained) >= LEAST:
         how = "lower" if gained > 0 else "higher"
         skill = f"{percent(min(1.0, abs(gained)))} {how} than {skill}"
-        if gained < -1:
-            skill = f"{1 - gained:.1f} times that of {shares(evaluation)}"
-    better = gain.clear and gain.mean > 0
-    if not auc.above_chance and not auc.below_chance:
-        few = ""
-        if min(_counts(evaluation)) < 30:
-            few = " With so few rows in a class, only strong relations would show."
-        lead = f"Not shown: its ranking is not better than chance ({span}).{few}"
-    elif auc.below_chance:
-        lead = f"No: it ranks worse than chance ({span}); labels or probabilities may be swapped."
-    elif not better:
-        lead = (
-            f"A little: it ranks better than chance ({span}), but its probabilities have not been "
-            "shown to beat the base rate."
-        )
-    else:
-        sure = (gain.mean - gain.margin) / reference  # what the interval leaves at the least
-        how = "weakly" if sure < 0.05 else "moderately"
-        how = "well" if sure >= 0.25 else how
-        how = "almost perfectly" if sure >= 0.9 else how
-        lead = f"Yes, {how}: it separates the classes ({span})."
-        if gained >= 0.9:
-            lead += (
-                " Such a good result is rare outside textbooks: check that no column reveals the "
-                "outcome."
-            )
-    if evaluation.settings.get("seen"):
-        lead = f"Unknown, because the model was trained on these rows. {lead}"
     size = _relative(gain.mean, gain.margin, reference)
-    rest = [f"Its {evaluation.gain_in} is {skill} (95 % interval of the gain: {size})."]
-    rest.append(_labels(evaluation, m, base))
+    sentences.append(f"Its {evaluation.gain_in} is {skill} (95% interval of the gain: {size}).")
+    if gained >= 0.9:
+        sentences.append("So good a result is rare: check that no column reveals the outcome.")
+    sentences.append(_labels(evaluation, m, evaluation.baseline))
     if not auc.above_chance and evaluation.origin in ("folds", "time", "test"):
-        rest.append("Another kind of model may do better, see --estimator.")
+        sentences.append("Another kind of model may do better: --estimator.")
     if evaluation.folds.groups is not None:
         n_groups = len(np.unique(evaluation.folds.groups))
-        rest.append(f"The intervals treat the {n_groups:,} groups as independent, not the rows.")
-    return lead, rest
+        sentences.append(f"Intervals treat the {n_groups:,} groups as independent, not the rows.")
+    return " ".join(sentences)
+
+
+def _reference(evaluation: Evaluation) -> float:
+    """Return the loss of the base rate that gains are compared with."""
+    base = evaluation.baseline
+    return base.log_loss if evaluation.gain_in == "log loss" else base.brier
 
 
 def shares(evaluation: Evaluation) -> str:
@@ -110,9 +381,9 @@ def _relative(mean: float, margin: float, base: float) -> str:
 def signed(share: float) -> str:
     """Return a share in percent with its sign."""
     if abs(share) < LEAST:
-        return "0 %"
+        return "0%"
     if share < -1:
-        return f"−{100 * -share:.0f} %"
+        return f"−{100 * -share:.0f}%"
     return f"{'−' if share < 0 else ''}{percent(min(1.0, abs(share)))}"
 
 
@@ -123,12 +394,8 @@ def _labels(evaluation: Evaluation, m: Measures, base: Measures) -> str:
     labels = folds.estimates[evaluation.verdict.method].p.argmax(axis=1)
     if len(np.unique(labels)) == 1:
         only = str(folds.classes[labels[0]])
-        return (
-            f"The most probable label of every row is “{only}”: use the probabilities, with a "
-            "threshold below 50 %."
-            if len(folds.classes) == 2
-            else f"Every row's most probable label is “{only}”."
-        )
+        way_out = ": decide by a threshold below 50%" if len(folds.classes) == 2 else ""
+        return f"The most probable label of every row is “{only}”{way_out}."
     gap = m.accuracy - base.accuracy
     how = "more than" if gap > 0 else "no more than" if gap == 0 else "less than"
     return (
@@ -137,62 +404,56 @@ def _labels(evaluation: Evaluation, m: Measures, base: Measures) -> str:
     )
 
 
-def reliability(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
-    """Say whether a method's probabilities agree with the observed frequencies.
+def reliability(evaluation: Evaluation, method: str) -> str:
+    """Say how far a method's probabilities are from the observed frequencies, and what tests say.
 
-    They do not if the tests of calibration reject it and the miscalibration exceeds the tolerance:
-    the size decides, and chance must not explain it. In simulations of calibrated probabilities
-    the answer is No in at most 2 % of cases, of probabilities that are off by twice the tolerance
-    (2 points) in about 90 % or more from 2,000 rows on (``docs/report.md``).
+    They are called miscalibrated if the tests of calibration reject it and the miscalibration
+    exceeds the tolerance: the size decides, and chance must not explain it. In simulations that is
+    so for calibrated probabilities in at most 2 % of cases, for probabilities that are off by twice
+    the tolerance (2 points) in about 90 % or more from 2,000 rows on (``docs/report.md``).
     """
     m, tolerance = evaluation.measures[method], evaluation.tolerance
-    n = rows(len(evaluation.folds.codes))
+    n = _n(evaluation)
     if m.chance_limit == m.calibration_error == 0:  # nothing is left to chance
-        return f"Yes, as far as {n} can show.", ["All are 0 or 1, and agree with every outcome."]
-    rejected = m.pvalue < LEVEL
+        return f"All are 0 or 1, and agree with every outcome of {n}."
+    error = f"off by about {points(m.miscalibration)} beyond chance"
+    limit = f"the tolerance of {number_of_points(tolerance)}"
+    sentences = []
     if m.impossible:
-        lead = f"No: they gave probability 0 to what was observed in {rows(m.impossible)}."
-    elif m.exceeds(tolerance):
-        lead = (
-            f"No: they are off by about {points(m.miscalibration)}; the tolerance is "
-            f"{number_of_points(tolerance)}."
-        )
+        sentences.append(f"Probability 0 was given to what happened in {rows(m.impossible)}.")
+    if m.exceeds(tolerance):
+        sentences.append(f"They are {error}, more than {limit}.")
     elif m.miscalibration > tolerance:
-        lead = f"Unclear: they seem off by {points(m.miscalibration)}, which {n} cannot confirm."
+        sentences.append(f"They seem {error}, more than {limit}, which {n} cannot confirm.")
     elif m.detectable > 2 * tolerance:
-        lead = (
-            f"Yes, as far as {n} can show: an error below {points(m.detectable)} would not be seen."
-        )
+        sentences.append(f"On {n} an error below {points(m.detectable)} would not be seen.")
     else:
-        lead = f"Yes: their error is within the tolerance of {points(tolerance)}."
-    sentences = [
+        sentences.append(f"Their error beyond chance is within {limit} points.")
+    sentences.append(
         f"On average they differ from the observed frequencies by {points(m.calibration_error)}. "
-        f"By chance alone, perfectly calibrated probabilities would differ by "
-        f"{number_of_points(m.chance_error)}, and by more than "
-        f"{number_of_points(m.chance_limit)} in 5 % of cases."
-    ]
+        f"Perfectly calibrated probabilities would differ by {number_of_points(m.chance_error)} "
+        f"by chance, and by more than {number_of_points(m.chance_limit)} in 5% of cases."
+    )
     cost = _cost_of_miscalibration(evaluation, method)
     if cost is not None:
         sentences.append(
             f"At your costs, perfect recalibration would save at most {percent(cost)} of what its "
             "decisions cost."
         )
-    sentences.append(
-        f"Tests of calibration {'reject' if rejected else 'do not reject'} it (p "
-        f"{p_value(m.pvalue)})."
-    )
+    rejected = "reject" if m.pvalue < LEVEL else "do not reject"
+    sentences.append(f"Tests of calibration {rejected} it (p {p_value(m.pvalue)}).")
     sentences.append(_on_average(evaluation, method, m))
-    return lead, sentences
+    return " ".join(sentences)
 
 
 def _cost_of_miscalibration(evaluation: Evaluation, method: str) -> float | None:
     """Return the share of its costs that the best increasing map of a method's probability saves.
 
     The map is fitted to the rows on which it decides, so that no other saves more. None with more
-    than two classes, or without costs.
+    than two classes, without costs, or where some of them are gains, of which nothing is a share.
     """
     costs = evaluation.costs
-    if costs is None or evaluation.positive is None:
+    if costs is None or evaluation.positive is None or costs.costs.min() < 0:
         return None
     estimates = evaluation.folds.estimates[method]
     p, outcome, *_ = event_of(evaluation, estimates)
@@ -208,151 +469,150 @@ def _cost_of_miscalibration(evaluation: Evaluation, method: str) -> float | None
 def _on_average(evaluation: Evaluation, method: str, m: Measures) -> str:
     if is_rare(evaluation):
         p, outcome, *_ = event_of(evaluation, evaluation.folds.estimates[method])
+        expected = float(p.sum())
+        shown = f"{expected:,.0f}" if expected >= 100 else f"{expected:.1f}"
         return (
-            f"It predicts {_count(float(p.sum()))} rows of “{evaluation.label}”; "
-            f"{int(outcome.sum()):,} were observed."
+            f"They predict {shown} rows of “{evaluation.label}”; {int(outcome.sum()):,} were "
+            "observed."
         )
     mean = m.accuracy + m.overconfidence
     p = evaluation.folds.estimates[method].p.max(axis=1)
     error = float(np.sqrt((p * (1 - p)).sum()) / len(p))
-    small, chance = abs(m.overconfidence) < 0.005, abs(m.overconfidence) <= 1.96 * error
-    if small and chance:
-        return (
-            f"Its mean confidence in its labels ({percent(mean)}) matches its accuracy "
-            f"({percent(m.accuracy)})."
-        )
-    if chance:
-        return (
-            f"Its mean confidence is {percent(mean)}, its accuracy {percent(m.accuracy)}: no "
-            "difference beyond chance."
-        )
+    both = f"mean confidence {percent(mean)}, accuracy {percent(m.accuracy)}"
+    if abs(m.overconfidence) <= 1.96 * error:
+        return f"Confidence and accuracy agree within chance: {both}."
     how = "overconfident" if m.overconfidence > 0 else "underconfident"
-    how = f"a little {how}" if small else how
-    return (
-        f"It is {how}: its mean confidence is {percent(mean)}, its accuracy {percent(m.accuracy)}."
-    )
+    if abs(m.overconfidence) < 0.005:
+        how = f"a little {how}"
+    return f"Labels are {how}: {both}."
 
 
-def _count(expected: float) -> str:
-    return f"{expected:,.0f}" if expected >= 100 else f"{expected:.1f}"
-
-
-def net_benefit(evaluation: Evaluation) -> tuple[str, list[str]]:
-    """Say whether deciding by the probabilities is cheaper than the best constant decision."""
-    costs, gap = evaluation.costs, evaluation.saved
-    assert costs is not None and gap is not None
-    codes = evaluation.folds.codes
-    always = costs.costs[codes].mean(axis=0)
-    constant = costs.decisions[int(always.argmin())]
-    made = evaluation.decisions[evaluation.verdict.method]
-    name = evaluation.names[evaluation.verdict.method]
-    amounts = [made.mean_cost, float(always.min())]
-    amounts += [gap.mean, gap.mean - gap.margin, gap.mean + gap.margin]
-    mine, theirs, saved, least, most = alike(amounts, gap.mean)
-    compared = (
-        f"deciding by {name} costs {mine} per row, always “{constant}” costs {theirs} (difference "
-        f"{saved}, 95 % interval {least} to {most})"
-    )
+def _decisions(evaluation: Evaluation) -> tuple[int, str]:
+    """Return how many different decisions are made, and how often each."""
+    costs = evaluation.costs
+    assert costs is not None
     decided = costs.decide(evaluation.folds.estimates[evaluation.verdict.method].p)
-    if len(np.unique(decided)) == 1:
-        only = costs.decisions[int(decided[0])]
-        return (
-            f"No: it decides “{only}” for every row, at {mine} per row, which needs no model.",
-            [],
-        )
-    if not gap.clear:
-        lead = f"Not shown: {compared}."
-    elif gap.mean > 0:
-        lead = f"Yes: {compared}."
-    else:
-        lead = f"No: {compared}."
     counts = np.bincount(decided, minlength=len(costs.decisions))
     shown = ", ".join(
         f"“{decision}” for {rows(int(count))}"
         for decision, count in zip(costs.decisions, counts, strict=True)
         if count
     )
-    return lead, [f"It decides {shown}."]
+    return int((counts > 0).sum()), shown
 
 
-def summary(evaluation: Evaluation) -> list[dict[str, str]]:
-    """Return the questions a reader has, with the answer's first sentence and the rest of it."""
+def _paid(evaluation: Evaluation) -> tuple[str, str, str, str]:
+    """Return the best constant decision, its cost, the model's, and their difference in words."""
+    costs, gap = evaluation.costs, evaluation.saved
+    assert costs is not None and gap is not None
+    always = costs.costs[evaluation.folds.codes].mean(axis=0)
+    made = evaluation.decisions[evaluation.verdict.method]
+    amounts = [made.mean_cost, float(always.min())]
+    amounts += [gap.mean, gap.mean - gap.margin, gap.mean + gap.margin]
+    mine, theirs, saved, least, most = alike(amounts, gap.mean)
+    constant = costs.decisions[int(always.argmin())]
+    theirs = theirs if always.min() else "0"
+    return constant, theirs, mine, f"difference {saved}, 95% interval {least} to {most}"
+
+
+def net_benefit(evaluation: Evaluation) -> str:
+    """Say what deciding by the probabilities costs, and what the best constant decision does."""
+    constant, theirs, mine, gap = _paid(evaluation)
+    name = evaluation.names[evaluation.verdict.method]
+    n, counts = _decisions(evaluation)
+    if n == 1:
+        return f"It decides {counts}, at {mine} per row, which needs no model."
+    return (
+        f"Deciding by {name} costs {mine} per row, always “{constant}” costs {theirs} ({gap}). "
+        f"It decides {counts}.{_known_decisions(evaluation)}"
+    )
+
+
+def _known_decisions(evaluation: Evaluation) -> str:
+    """Say for how many rows the threshold of the costs lies in the confidence interval."""
+    if evaluation.positive is None:
+        return ""
+    tie = cost_threshold(evaluation.costs, evaluation.positive)
+    known = confidence_of(evaluation, evaluation.folds.estimates[evaluation.verdict.method])
+    if tie is None or known is None:
+        return ""
+    open_ones = int(((known[0] < tie) & (known[1] >= tie)).sum())
+    return (
+        f" For {rows(open_ones)} ({percent(open_ones / len(evaluation.folds.codes))}) the "
+        f"threshold of these costs, {percent(tie)}, lies inside the 95% confidence interval: there "
+        "the cheaper decision is not known."
+    )
+
+
+def reasons(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Return what the advice rests on: headings, and what the numbers say."""
     method = evaluation.verdict.method
     name = evaluation.names[method]
     found = [
-        (f"Can the model predict “{evaluation.target}”?", *discrimination(evaluation)),
-        (f"Are the probabilities of {name} reliable?", *reliability(evaluation, method)),
+        (f"How well it predicts “{evaluation.target}”", discrimination(evaluation)),
+        (f"How accurate the probabilities of {name} are", reliability(evaluation, method)),
     ]
     if RAW in evaluation.measures and method != RAW:
-        raw = evaluation.names[RAW]
-        plain = raw.lower() if raw.startswith("Raw") else raw
-        found.append((f"And those of the {plain}?", *reliability(evaluation, RAW)))
+        raw = _lower(evaluation.names[RAW])
+        found.append((f"How accurate those of the {raw} are", reliability(evaluation, RAW)))
     if evaluation.saved is not None:
-        found.append(("Does using it pay at these costs?", *net_benefit(evaluation)))
+        found.append(("What its decisions cost", net_benefit(evaluation)))
     if len(evaluation.measures) > 1:
-        found.append(("Which method should I use?", *recommendation(evaluation)))
-    if evaluation.bounded is not None:
-        found.append(
-            ("What do the bounds mean for a decision?", *bounds_meaning(evaluation, method))
-        )
-    return [{"question": q, "lead": lead, "answer": " ".join(rest)} for q, lead, rest in found]
+        found.append((f"Why {name}", recommendation(evaluation)))
+    known = precision(evaluation, method)
+    if known:
+        found.append(("How precisely the probabilities are known", known))
+    return found
 
 
 def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return the few numbers to see first, each with its meaning."""
+    """Return the four numbers to see first, each with its meaning."""
     method = evaluation.verdict.method
-    m = evaluation.measures[method]
-    auc = evaluation.discrimination
-    event = "" if evaluation.positive is None else f" of “{evaluation.label}”"
+    m, auc = evaluation.measures[method], evaluation.discrimination
     shown = [
         (
-            area(auc.auc),
-            f"AUC, how well it ranks (95 % interval {area(auc.low)} to {area(auc.high)}; "
-            "chance: 0.5)",
-        ),
-        (
-            "0 %" if abs(m.brier_skill) < LEAST else signed(m.brier_skill),
-            f"gain in Brier score on {shares(evaluation)}",
-        ),
-        (
             f"{number_of_points(m.calibration_error)} points",
-            f"calibration error{event} (chance alone: {number_of_points(m.chance_error)})",
+            f"off on average, {number_of_points(m.chance_error)} expected by chance alone",
+        ),
+        (
+            area(auc.auc),
+            f"AUC: how well it ranks (95% interval {area(auc.low)} to {area(auc.high)})",
+        ),
+        (
+            "0%" if abs(m.brier_skill) < LEAST else signed(m.brier_skill),
+            f"lower Brier score than {shares(evaluation)}",
         ),
     ]
-    if is_rare(evaluation):
-        found = float(ranking_of(evaluation, method).found(0.01))
-        shown.append((percent(found), f"of “{evaluation.label}” are in the top 1 % of rows"))
-    else:
+    width = typical_margin(evaluation, method)
+    if evaluation.saved is not None:
+        constant, theirs, mine, _ = _paid(evaluation)
+        shown.append((mine, f"per row for its decisions; always “{constant}”: {theirs}"))
+    elif width is not None:
         shown.append(
             (
-                percent(m.accuracy),
-                f"of its labels are right (the most frequent one alone: "
-                f"{percent(evaluation.baseline.accuracy)})",
+                f"±{number_of_points(width)} points",
+                "95% confidence interval of a typical probability",
             )
         )
-    bounds = evaluation.folds.estimates[method].bounds
-    if bounds is not None and m.size is not None:
-        width = m.size if evaluation.positive is None else float(bounds.width[:, 1].mean())
-        shown.append((f"{number_of_points(width)} points", "mean distance of its bounds"))
-        if evaluation.saved is None and not is_rare(evaluation):
-            open_ones = 1 - float(settled_labels(bounds).mean())
-            shown.append((percent(open_ones), "of its labels differ between the two bounds"))
-    if evaluation.saved is not None:
-        (cost,) = alike([evaluation.decisions[method].mean_cost], evaluation.saved.mean)
-        shown.append((cost, "mean cost of its decisions"))
+    else:
+        usual = percent(evaluation.baseline.accuracy)
+        shown.append((percent(m.accuracy), f"of labels are right; the most frequent one: {usual}"))
     return shown
 
 
-def recommendation(evaluation: Evaluation) -> tuple[str, list[str]]:
-    """Say which method to use."""
+def typical_margin(evaluation: Evaluation, method: str) -> float | None:
+    """Return half the median width of the confidence intervals; None where they are not known."""
+    known = confidence_of(evaluation, evaluation.folds.estimates[method])
+    return None if known is None else float(np.median(known[1] - known[0])) / 2
+
+
+def recommendation(evaluation: Evaluation) -> str:
+    """Say why this method, and what differs from it by more than chance."""
     verdict = evaluation.verdict
-    lead = f"{evaluation.names[verdict.method]}: it has {verdict.rule}."
+    sentences = [f"It has {verdict.rule}."]
     if not evaluation.discrimination.above_chance:
-        lead = (
-            "No method has been shown to beat the base rate; "
-            f"{evaluation.names[verdict.method]} comes closest: it has {verdict.rule}."
-        )
-    sentences = []
+        name = evaluation.names[verdict.method]
+        sentences = [f"No method has been shown to beat the base rate; {name} comes closest."]
     if verdict.method != RAW and RAW in evaluation.measures:
         sentences.append(_against_raw(evaluation))
     better = {other: gap for other, gap in verdict.against.items() if gap.clear and gap.mean < 0}
@@ -362,79 +622,68 @@ def recommendation(evaluation: Evaluation) -> tuple[str, list[str]]:
             f"{verdict.by[other]})"
             for other, gap in better.items()
         )
-        bounded = evaluation.bounded is not None
-        condition = ", if you do not need bounds" if bounded else ""
-        sentences.append(f"Better by more than chance{condition}: {gaps}.")
+        sentences.append(f"Better by more than chance, but passed over: {gaps}.")
     elif len(verdict.against) > 1:
         sentences.append("No other method is better by more than chance.")
-    return lead, sentences
+    return " ".join(sentences)
 
 
 def _against_raw(evaluation: Evaluation) -> str:
     verdict = evaluation.verdict
     gap, loss = verdict.against[RAW], verdict.by[RAW]
-    raw = evaluation.names[RAW].replace("Raw", "raw", 1)
+    raw = _lower(evaluation.names[RAW])
     size = " ± ".join(with_margin(abs(gap.mean), gap.margin))
-    why = "" if loss == "log loss" else ", compared since a log loss is infinite,"
+    why = "" if loss == "log loss" else ", compared because a log loss is infinite,"
     if not gap.clear:
         return (
             f"Its {loss}{why} does not differ from the {raw}'s beyond chance "
             f"({'+' if gap.mean >= 0 else '−'}{size} for the {raw})."
         )
     worse = "lower" if gap.mean > 0 else "higher"
-    return f"Its {loss}{why} is {worse} than the {raw}'s by {size} (95 % interval)."
+    return f"Its {loss}{why} is {worse} than the {raw}'s by {size} (95% interval)."
 
 
-def bounds_meaning(evaluation: Evaluation, method: str) -> tuple[str, list[str]]:
-    """Say what the bounds are, and what they are not."""
-    estimates = evaluation.folds.estimates[method]
-    assert estimates.bounds is not None
-    p, _, low, high = event_of(evaluation, estimates)
-    assert low is not None and high is not None
-    width = high - low
-    at = int(np.argsort(width, kind="stable")[len(width) // 2])
-    near = level_of(evaluation, method, at)
-    event = "its label" if evaluation.positive is None else f"“{evaluation.label}”"
-    happened = "right" if evaluation.positive is None else f"“{evaluation.label}”"
-    lead = (
+def precision(evaluation: Evaluation, method: str) -> str:
+    """Say how wide confidence intervals are, and what another forest would change."""
+    width, forest = typical_margin(evaluation, method), evaluation.folds.forest
+    sentences = []
+    if width is not None:
+        sentences.append(
+            "The frequency among rows with such a score lies in the confidence interval in 95% of "
+            f"cases; half of the intervals are narrower than ±{number_of_points(width)} points."
+        )
+    if forest is not None and method != RAW:
+        sentences.append(forest.sentence())
+    return " ".join(sentences)
+
+
+def bounds_meaning(evaluation: Evaluation, method: str) -> str:
+    """Say what the bounds are, and where they decide."""
+    bounds = evaluation.folds.estimates[method].bounds
+    assert bounds is not None
+    return (
         "The two bounds are the calibrated probabilities obtained by assuming that the case is, "
-        "and is not, in the class; a decision is safe if it is the same at both."
+        "and is not, in the class; a decision is safe if it is the same at both. They are not a "
+        f"confidence interval. {_settled(evaluation, method)}"
     )
-    sentences = [
-        "They show how precisely the calibration is known, and are not a confidence interval. "
-        "Wilson confidence intervals for the observed rate are in the table below; they are wider "
-        "where there are fewer rows.",
-        f"For a typical row the probability of {event} is "
-        f"{within(float(p[at]), float(low[at]), float(high[at]))}. Among the {rows(near.n)} with a "
-        f"probability from {near.begin:g} to {near.end:g} (mean {probability(near.p)}), "
-        f"{percent(near.share)} were {happened} "
-        f"(95 % confidence interval {percent(near.least)} to {percent(near.most)}).",
-    ]
-    return lead, [*sentences, *_settled(evaluation, method)]
 
 
-def _settled(evaluation: Evaluation, method: str) -> list[str]:
+def _settled(evaluation: Evaluation, method: str) -> str:
     folds = evaluation.folds
     bounds = folds.estimates[method].bounds
     assert bounds is not None
     settled = settled_labels(bounds)
-    label = folds.estimates[method].p.argmax(axis=1)
-    if len(np.unique(label)) == 1 and settled.all():
-        return []
-    right = label == folds.codes
     if settled.all():
-        return [f"The most probable class is the same at both bounds for all {rows(len(settled))}."]
-    n = int((~settled).sum())
-    good = f"{percent(float(right[~settled].mean()))} of their labels are right"
-    if n == 1:
-        good = f"its label is {'right' if right[~settled].all() else 'wrong'}"
-    sentences = [
+        return f"The most probable class is the same at both bounds for all {rows(len(settled))}."
+    right = folds.estimates[method].p.argmax(axis=1) == folds.codes
+
+    def correct(which: FloatArray) -> str:
+        n = int(which.sum())
+        return f"{int(right[which].sum()):,} of these {n:,} labels are right"
+
+    open_ones = ~settled
+    n = int(open_ones.sum())
+    return (
         f"For {rows(n)} of {len(settled):,} ({percent(n / len(settled))}) the most probable class "
-        f"differs between the bounds: {good}."
-    ]
-    if settled.any():
-        sentences.append(
-            f"Of the other {int(settled.sum()):,}, {percent(float(right[settled].mean()))} are "
-            "right."
-        )
-    return sentences
+        f"differs between the bounds: {correct(open_ones)}."  # type: ignore[arg-type]
+    )

@@ -8,13 +8,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
+from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.decisions import CostMatrix, Decisions
 from vennforest.metrics import AucInterval, auc_interval
 from vennforest.report.measures import (
@@ -28,9 +29,12 @@ from vennforest.report.measures import (
     squared_losses,
 )
 from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
+from vennforest.report.splits import values_by
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from vennforest.report.answers import Advice
 
 
 def method_names() -> dict[str, str]:
@@ -112,6 +116,9 @@ class Evaluation:
         Why that is the positive class.
     tolerance : float
         Miscalibration that does not matter, in (0, 1).
+    suspects : dict of str to str
+        Columns to check first: ``"leak"`` (one that alone predicts the label almost without error)
+        or ``"id"`` (one that names who is in several rows).
     """
 
     name: str
@@ -134,6 +141,7 @@ class Evaluation:
     by: dict[str, NDArray[Any]] = field(default_factory=dict)
     positive_reason: str = ""
     tolerance: float = TOLERANCE
+    suspects: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -158,15 +166,30 @@ class Evaluation:
         return None if self.folds.estimates[method].bounds is None else method
 
     @property
+    def confidence(self) -> ConfidenceIntervals | None:
+        """How well the frequencies behind the recommended method's probabilities are known.
+
+        Intervals of the level .95; ``report.event.confidence_of`` gives those of the event looked
+        at. None where calibration scores are not known.
+        """
+        return self.folds.estimates[self.verdict.method].confidence
+
+    @property
     def observed(self) -> NDArray[Any]:
         """The observed labels, shape (n,)."""
         return self.folds.classes[self.folds.codes]
 
-    def headline(self) -> list[str]:
-        """Return what the page asks first, each with the answer's first sentence."""
-        from vennforest.report.answers import summary
+    def advice(self) -> Advice:
+        """Return what to do next, in one sentence, with the command for it."""
+        from vennforest.report.answers import advice
 
-        return [f"{item['question']} {item['lead']}" for item in summary(self)]
+        return advice(self)
+
+    def headline(self) -> list[str]:
+        """Return what the page says first: what to do, and the reasons."""
+        from vennforest.report.answers import reasons
+
+        return [self.advice().sentence, *(f"{about}: {text}" for about, text in reasons(self))]
 
     def _repr_html_(self) -> str:
         from vennforest.report.page import render
@@ -222,6 +245,7 @@ class Evaluation:
                 },
                 "settings": self.settings,
                 "origin": self.origin,
+                "advice": asdict(self.advice()),
                 "verdict": self.headline(),
                 "recommended": self.verdict.method,
                 "tolerance": self.tolerance,
@@ -264,20 +288,33 @@ def _for_json(value: Any) -> Any:
     return value
 
 
+class About(TypedDict, total=False):
+    """Keyword arguments that every evaluation takes, see ``report``."""
+
+    by: Mapping[str, ArrayLike] | None
+    costs: Any
+    tolerance: float | None
+    name: str
+    target: str
+    notes: Sequence[str]
+
+
 def assemble(
     folds: OutOfFold,
     *,
-    X: Any,
-    name: str,
-    target: str,
-    positive: Any,
-    costs: Any,
     settings: dict[str, Any],
-    names: Mapping[str, str] | None = None,
-    origin: Origin = "folds",
-    by: Mapping[str, NDArray[Any]] | None = None,
-    notes: Sequence[str] = (),
+    origin: Origin,
+    X: Any = None,
+    positive: Any = None,
+    by: Mapping[str, ArrayLike] | None = None,
+    costs: Any = None,
     tolerance: float | None = None,
+    name: str = "data",
+    target: str = "label",
+    notes: Sequence[str] = (),
+    remarks: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+    n_rows: int | None = None,
     started: float | None = None,
 ) -> Evaluation:
     """Measure predictions and compare them.
@@ -286,24 +323,20 @@ def assemble(
     ----------
     folds : OutOfFold
         The predictions of n rows.
-    X : data frame or array of shape (n_rows, d), or None
-    name, target : str
-    positive : label or None
-        The positive class of two; None: the rarer one.
-    costs : CostMatrix, array-like, dict, str, path or None
     settings : dict
         What was run, with ``random_state``.
+    origin, X, positive, by, costs, tolerance, name, target, notes
+        As in `Evaluation` and ``report``; ``by`` of all rows of X.
+    remarks : sequence of str
+        Notes that come after the given ones.
     names : mapping of str to str, optional
         What a reader calls methods.
-    origin : str
-    by : mapping of str to ndarray of shape (n_rows,), optional
-        Values of all rows of X, missing ones None.
-    notes : sequence of str
-    tolerance : float or None
-        Miscalibration that does not matter, in (0, 1); None: see ``usual_tolerance``.
+    n_rows : int, optional
+        Of X, where more than were predicted.
     started : float, optional
         When, by ``time.perf_counter``.
     """
+    values = values_by(by, len(folds.codes) if n_rows is None else n_rows)
     at, why = positive_index(positive, folds)
     seed = int(settings["random_state"])
     matrix = None if costs is None else CostMatrix.read(costs, folds.classes)
@@ -317,7 +350,7 @@ def assemble(
         method: measure(estimates, folds.codes, folds.classes, at, seed, baseline, folds.groups)
         for method, estimates in folds.estimates.items()
     }
-    verdict = judge(measures, folds)
+    verdict = judge(measures, folds, tolerance)
     best = folds.estimates[verdict.method]
     label = None if at is None else folds.classes[at]
     # The log loss tells rare classes apart, which hardly move the Brier score.
@@ -354,10 +387,10 @@ def assemble(
         saved=None if matrix is None else _saved(matrix, best, folds),
         names={**method_names(), **(names or {})},
         origin=origin,
-        by={key: values[folds.rows] for key, values in (by or {}).items()},
+        by={key: of_rows[folds.rows] for key, of_rows in values.items()},
         positive_reason=why,
         tolerance=tolerance,
-        notes=[*notes, *folds.notes],
+        notes=[*notes, *remarks, *folds.notes],
         seconds=0.0 if started is None else time.perf_counter() - started,
     )
 

@@ -22,6 +22,7 @@ from vennforest.metrics import (
     ranking_curves,
     threshold_table,
 )
+from vennforest.multiprobability import Multiprobability
 from vennforest.report.predictions import BASELINE, MethodEstimates
 
 if TYPE_CHECKING:
@@ -119,21 +120,43 @@ def event_of(
 
     The positive class of two; with more classes that the predicted label is right.
     """
-    codes = evaluation.folds.codes
-    at = evaluation.positive
-    bounds = estimates.bounds
-    if at is not None:
-        outcome = (codes == at).astype(np.float64)
-        if bounds is None:
-            return estimates.p[:, at], outcome, None, None
-        return estimates.p[:, at], outcome, bounds.lower[:, at], bounds.upper[:, at]
-    column = estimates.p.argmax(axis=1) if bounds is None else bounds.lower.argmax(axis=1)
-    outcome = (column == codes).astype(np.float64)
-    p = np.take_along_axis(estimates.p, column[:, None], axis=1)[:, 0]
+    column = _columns(evaluation, estimates)
+    outcome = (column[:, 0] == evaluation.folds.codes).astype(np.float64)
+    p, bounds = _of_columns(estimates.p, column), estimates.bounds
     if bounds is None:
         return p, outcome, None, None
-    low, high = bounds.of_label()
-    return p, outcome, low, high
+    return p, outcome, _of_columns(bounds.lower, column), _of_columns(bounds.upper, column)
+
+
+def confidence_of(
+    evaluation: Evaluation, estimates: MethodEstimates
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the ends of the confidence intervals of the event looked at, each (n,).
+
+    How well the frequency of the event among rows with such scores is known, at the level .95, and
+    around the probability; None where it is not known: of the raw model, and of probabilities that
+    were given.
+    """
+    known = estimates.confidence
+    if known is None:
+        return None
+    column = _columns(evaluation, estimates)
+    return _of_columns(known.lower, column), _of_columns(known.upper, column)
+
+
+def _columns(evaluation: Evaluation, estimates: MethodEstimates) -> IntArray:
+    """Return the class whose probability is the event's, of each row, (n, 1)."""
+    at, bounds = evaluation.positive, estimates.bounds
+    if at is not None:
+        return np.full((len(estimates.p), 1), at)
+    best = estimates.p if bounds is None else bounds.lower
+    found: IntArray = best.argmax(axis=1)[:, None]
+    return found
+
+
+def _of_columns(table: FloatArray, column: IntArray) -> FloatArray:
+    values: FloatArray = np.take_along_axis(table, column, axis=1)[:, 0]
+    return values
 
 
 def levels(evaluation: Evaluation, method: str) -> list[Level]:
@@ -163,13 +186,6 @@ def members(p: FloatArray, rare: bool) -> list[tuple[IntArray, tuple[float, floa
     number = np.searchsorted(edges[1:-1], p, side="right")
     found = ((np.flatnonzero(number == i), ends) for i, ends in enumerate(pairwise(edges)))
     return [(at, ends) for at, ends in found if len(at)]
-
-
-def level_of(evaluation: Evaluation, method: str, row: int) -> Level:
-    """Return the level of a row of the predictions."""
-    p = event_of(evaluation, evaluation.folds.estimates[method])[0]
-    groups = members(p, is_rare(evaluation))
-    return levels(evaluation, method)[next(i for i, (at, _) in enumerate(groups) if row in at)]
 
 
 USUAL = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
@@ -231,27 +247,6 @@ def tops_of(evaluation: Evaluation) -> list[float]:
     return [top for top in TOPS if top * len(evaluation.folds.codes) >= 5]
 
 
-def lift_rows(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
-    """Return what is found in the top of the ranking, and how many times the average that is."""
-    curves = ranking_of(evaluation, method)
-    n = len(evaluation.folds.codes)
-    positives = curves.share * n
-    return [
-        {
-            "top": top,
-            "rows": top * n,
-            "found": found,
-            "events": found * positives,
-            "in_part": abs(found * positives - round(found * positives)) > 1e-6,
-            "share": found * positives / (top * n),
-            "lift": found / top,
-        }
-        for top, found in zip(
-            tops_of(evaluation), curves.found(tops_of(evaluation)).tolist(), strict=True
-        )
-    ]
-
-
 def cost_threshold(costs: CostMatrix | None, positive: int) -> float | None:
     """Return the probability at which two decisions cost the same; None where there is none."""
     if costs is None or costs.costs.shape != (2, 2):
@@ -282,9 +277,17 @@ def _rounded(value: float) -> float:
     return round(value, -math.floor(math.log10(value)))
 
 
+def _interval(evaluation: Evaluation, method: str) -> Multiprobability | None:
+    """Return the confidence intervals of all classes as lower and upper probabilities."""
+    known = evaluation.folds.estimates[method].confidence
+    if known is None:
+        return None
+    return Multiprobability(known.lower, known.upper, evaluation.folds.classes)
+
+
 def threshold_rows(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
     """Return the rows of the table of thresholds."""
-    bounds = evaluation.folds.estimates[method].bounds
+    bounds = _interval(evaluation, method)
     at = thresholds_of(evaluation)
     table = threshold_table(thresholds=at, bounds=bounds, **_of(evaluation, method))
     assert evaluation.positive is not None
@@ -310,7 +313,7 @@ def curve_of(evaluation: Evaluation, method: str) -> DecisionCurve:
     """Return the decision curve of one method, over thresholds that matter for the share."""
     share = share_of_positive(evaluation)
     assert share is not None
-    bounds = evaluation.folds.estimates[method].bounds
+    bounds = _interval(evaluation, method)
     return decision_curve(thresholds=_range(share), bounds=bounds, **_of(evaluation, method))
 
 

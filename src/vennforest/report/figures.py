@@ -17,7 +17,7 @@ from vennforest.plots import (
     RankingDisplay,
     ReliabilityDisplay,
 )
-from vennforest.report.event import curve_of, event_of, is_rare, ranking_of
+from vennforest.report.event import curve_of, is_rare, ranking_of
 from vennforest.report.predictions import RAW, MethodEstimates
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # a dollar in a label is a dollar
     "font.family": "sans-serif",
-    "font.size": 11.0,
-    "axes.titlesize": 12.0,
+    "font.size": 9.5,
+    "axes.titlesize": 10.0,
     "axes.linewidth": 0.8,
     "figure.dpi": 72.0,
     "path.simplify": True,
@@ -72,11 +72,13 @@ def draw(name: str, size: tuple[float, float], paint: Callable[[Any], Any], alt:
         What a screen reader says.
     """
     import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": name}), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # glyphs missing here are the browser's to find
         figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)  # which measures text
         paint(figure.subplots())
         return themed(_svg(figure), name, alt)
 
@@ -110,7 +112,7 @@ def themed(svg: str, name: str, alt: str) -> str:
     label = alt.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
     return (
         f'<svg role="img" aria-label="{label}" viewBox="{box.group(1)}" '
-        f'style="max-width:{1.25 * width:.0f}px" xmlns:xlink="http://www.w3.org/1999/xlink">{body}'
+        f'style="max-width:{2 * width:.0f}px" xmlns:xlink="http://www.w3.org/1999/xlink">{body}'
     )
 
 
@@ -118,15 +120,34 @@ def _colour(found: re.Match[str]) -> str:
     return COLOURS.get(found.group(0), found.group(0))
 
 
-def reliability(evaluation: Evaluation, method: str, title: str, *, histogram: bool = True) -> str:
-    """Return the reliability diagram of one method, with the histogram of its estimates.
+def calibration(evaluation: Evaluation) -> str:
+    """Return the picture of the recommended method's calibration beside the raw model's."""
+    shown = dict.fromkeys([evaluation.verdict.method, RAW])
+    keys = [key for key in shown if key in evaluation.measures]
+    names = [evaluation.names[key] for key in keys]
+    rare = is_rare(evaluation)
+    curves = {
+        name: _curve(evaluation, evaluation.folds.estimates[key], **_bins(rare))
+        for key, name in zip(keys, names, strict=True)
+    }
+    return draw(
+        "calibration",
+        (4.8, 5.0),
+        lambda ax: ReliabilityDisplay(curves).plot(ax=ax, log=rare, band=names[0], title=""),
+        f"Calibration of {' and '.join(names)}: how often it happened, by predicted probability",
+    )
 
-    Of a rare class on logarithmic axes, with bins of equal count.
-    """
+
+def _bins(rare: bool) -> dict[str, Any]:
+    """Return the bins of a picture: of a rare class of equal count, on logarithmic axes."""
+    return {"strategy": "quantile"} if rare else {}
+
+
+def reliability(evaluation: Evaluation, method: str, title: str) -> str:
+    """Return the reliability diagram of one method, with a smoothed line."""
     estimates = evaluation.folds.estimates[method]
     rare = is_rare(evaluation)
-    strategy = {"strategy": "quantile"} if rare else {}
-    curve = _curve(evaluation, estimates, **strategy)
+    curve = _curve(evaluation, estimates, **_bins(rare))
     smooth = smooth_calibration_curve(
         evaluation.observed,
         estimates.p,
@@ -135,11 +156,11 @@ def reliability(evaluation: Evaluation, method: str, title: str, *, histogram: b
     )
     return draw(
         f"reliability-{list(evaluation.measures).index(method)}",
-        (4.3, 4.9 if histogram and not rare else 4.3),
+        (4.8, 4.8),
         lambda ax: ReliabilityDisplay({title: curve}, {title: smooth}).plot(
-            ax=ax, log=rare, histogram=histogram
+            ax=ax, log=rare, histogram=False
         ),
-        f"Reliability diagram of {title}: observed share against estimated probability",
+        f"Reliability diagram of {title}: observed share against predicted probability",
     )
 
 
@@ -158,7 +179,7 @@ def ranking(evaluation: Evaluation) -> list[str]:
     return [
         draw(
             f"ranking-{kind}",
-            (4.3, 3.9),
+            (4.8, 4.2),
             lambda ax, kind=kind: RankingDisplay(curves).plot(kind=kind, ax=ax),  # type: ignore[misc]
             alt,
         )
@@ -204,10 +225,10 @@ def classes(evaluation: Evaluation, names: dict[str, str]) -> list[tuple[str, st
 
         def paint(ax: Any, curves: dict[str, Any] = curves) -> None:
             ReliabilityDisplay(curves).plot(ax=ax, histogram=False, title="")
-            ax.set(xlabel="Estimated probability", ylabel="Observed share")
+            ax.set(xlabel="Predicted probability", ylabel="How often it was observed")
 
         alt = f"Reliability diagram of class {label}"
-        diagrams.append((label, draw(f"class-{j}", (3.6, 3.6), paint, alt)))
+        diagrams.append((label, draw(f"class-{j}", (4.8, 4.6), paint, alt)))
     return diagrams
 
 
@@ -220,7 +241,7 @@ def intervals(evaluation: Evaluation, method: str) -> str:
     label = None if evaluation.positive is None else folds.classes[evaluation.positive]
     return draw(
         "intervals",
-        (8.6, 4.2),
+        (4.8, 3.8),
         lambda ax: IntervalDisplay.from_predictions(
             folds.classes[folds.codes],
             bounds,
@@ -231,27 +252,3 @@ def intervals(evaluation: Evaluation, method: str) -> str:
         ),
         "Lower and upper probability of every row, sorted by probability",
     )
-
-
-def widths(evaluation: Evaluation, method: str) -> str:
-    """Return the histogram of the widths of one method's intervals."""
-    folds = evaluation.folds
-    bounds = folds.estimates[method].bounds
-    assert bounds is not None
-    _, _, low, high = event_of(evaluation, folds.estimates[method])
-    assert low is not None and high is not None
-    event = "the predicted label" if evaluation.positive is None else repr(str(evaluation.label))
-
-    def paint(ax: Any) -> None:
-        from matplotlib.ticker import PercentFormatter
-
-        width = high - low
-        edges = np.linspace(0, max(1.02 * float(width.max()), 1e-6), 31)
-        ax.hist(width, bins=edges, weights=np.full(len(width), 1 / len(width)), color="#0072b2")
-        ax.set(xlabel=f"Width of the interval of {event}", ylabel="Rows")
-        ax.yaxis.set_major_formatter(PercentFormatter(1))
-        ax.locator_params(axis="x", nbins=4)  # small numbers are long
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-
-    return draw("widths", (4.3, 3.2), paint, "Histogram of the widths of the intervals")

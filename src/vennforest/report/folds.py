@@ -18,6 +18,7 @@ from sklearn.utils import _safe_indexing
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.confidence import ForestSpread, forest_spread
 from vennforest.classifier.prediction import predict_together
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.learners import FOREST, LEARNERS, Learner, made
@@ -114,6 +115,7 @@ def cross_validate(
         notes,
         members,
         float(np.mean([len(held) / len(train) for train, held in splits])),
+        ForestSpread.mean([one.forest for _, one in gathered]),
     )
     return found, gathered[-1][1].calibrate_on
 
@@ -194,6 +196,7 @@ class _Fold:
     calibrate_on: str = "oob"
     warned: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    forest: ForestSpread | None = None
 
     def with_all(self, present: IntArray, classes: NDArray[Any]) -> _Fold:
         """Return it with a column for each class; those not trained on have probability 0."""
@@ -210,7 +213,14 @@ class _Fold:
             bounds = one.bounds
             if bounds is not None:
                 bounds = Multiprobability(filled(bounds.lower), filled(bounds.upper), classes)
-            estimates[method] = MethodEstimates(filled(one.p), bounds)
+            confidence = one.confidence
+            if confidence is not None:
+                upper = np.ones((len(one.p), len(classes)))  # of a class not seen nothing is known
+                upper[:, present] = confidence.upper
+                confidence = replace(
+                    confidence, lower=filled(confidence.lower), upper=upper, classes=classes
+                )
+            estimates[method] = MethodEstimates(filled(one.p), bounds, confidence)
         return replace(self, estimates=estimates)
 
 
@@ -260,9 +270,14 @@ def _judged(model: CalibratedClassifier, methods: Sequence[str], X_new: Any) -> 
     estimates: dict[str, MethodEstimates] = {
         RAW: MethodEstimates(fitted.predict_proba(X_new), None)
     }
+    spread = None
     if calibrated:
+        # What is known of a frequency depends on the scores, which all methods share.
+        known = model.predict_confidence(X_new)
         for method, (bounds, p) in zip(calibrated, predict_together(models, X_new), strict=True):
-            estimates[method] = MethodEstimates(p, bounds)
+            estimates[method] = MethodEstimates(p, bounds, known.widen(p))
+        # Steps, as those of Venn's bounds, say nothing of it: the first method with a smooth map.
+        spread = next((s for one in models if (s := forest_spread(one._state, X_new))), None)
     first = fitted[0] if isinstance(fitted, Pipeline) else None
     encoder = first if isinstance(first, TableEncoder) else None
     forest = fitted[-1] if isinstance(fitted, Pipeline) else fitted
@@ -275,7 +290,8 @@ def _judged(model: CalibratedClassifier, methods: Sequence[str], X_new: Any) -> 
         gains = dict.fromkeys(sources, 0.0)
         for name, gain in zip(sources, shares, strict=True):
             gains[name] += float(gain)
-    return _Fold(estimates, gains, {} if encoder is None else dict(encoder.encodings_))
+    encodings: dict[str, str] = {} if encoder is None else dict(encoder.encodings_)
+    return _Fold(estimates, gains, encodings, forest=spread)
 
 
 def _importances(folds: Sequence[_Fold]) -> dict[str, float]:
@@ -297,14 +313,29 @@ def _pooled(
     p = np.empty((n, len(classes)))
     for test, one in gathered:
         p[test] = one.estimates[method].p
-    if gathered[0][1].estimates[method].bounds is None:
-        return MethodEstimates(p[kept], None)
+    first = gathered[0][1].estimates[method]
+    bounds, confidence = first.bounds, first.confidence
+    if bounds is not None:
+        bounds = Multiprobability(*_ends("bounds", method, gathered, p, kept), classes)
+    if confidence is not None:
+        lower, upper = _ends("confidence", method, gathered, p, kept)
+        confidence = replace(confidence, lower=lower, upper=upper, widened=None)
+    return MethodEstimates(p[kept], bounds, confidence)
+
+
+def _ends(
+    what: str,
+    method: str,
+    gathered: list[tuple[IntArray, _Fold]],
+    p: FloatArray,
+    kept: IntArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and the upper ends of a method's intervals, of the rows that are kept."""
     lower, upper = np.empty_like(p), np.empty_like(p)
     for test, one in gathered:
-        bounds = one.estimates[method].bounds
-        assert bounds is not None
-        lower[test], upper[test] = bounds.lower, bounds.upper
-    return MethodEstimates(p[kept], Multiprobability(lower[kept], upper[kept], classes))
+        found = getattr(one.estimates[method], what)
+        lower[test], upper[test] = found.lower, found.upper
+    return lower[kept], upper[kept]
 
 
 def _without_singles(

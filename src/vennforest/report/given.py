@@ -6,7 +6,8 @@ import re
 import time as clock
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,14 +21,15 @@ from vennforest._validation import (
     check_scores,
     encode_labels,
 )
+from vennforest.calibrators.confidence import confidence_intervals
 from vennforest.calibrators.core.bounded import has_bounds
 from vennforest.calibrators.registry import check_method, make_calibrator
-from vennforest.classifier.prediction import predict_once
+from vennforest.classifier.confidence import predict_known
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.evaluation import Evaluation, assemble, check_positive, method_names
+from vennforest.report.evaluation import About, Evaluation, assemble, check_positive, method_names
 from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
-from vennforest.report.splits import members_of, shuffled, values_by
+from vennforest.report.splits import members_of, shuffled
 
 
 def report(
@@ -37,14 +39,9 @@ def report(
     classes: ArrayLike | None = None,
     positive: Any = None,
     groups: ArrayLike | None = None,
-    by: Mapping[str, ArrayLike] | None = None,
-    costs: Any = None,
-    tolerance: float | None = None,
     random_state: int = 0,
-    name: str = "predictions",
-    target: str = "label",
-    notes: Sequence[str] = (),
     X: Any = None,
+    **about: Unpack[About],
 ) -> Evaluation:
     """Evaluate probabilities that any models gave for rows they were not trained on.
 
@@ -102,6 +99,7 @@ def report(
             "classes="
         )
     check_positive(positive, labels.astype(str))
+    about.setdefault("name", "predictions")
     if not isinstance(predictions, Mapping):
         predictions = {"Predictions": predictions}
     if not predictions:
@@ -112,17 +110,13 @@ def report(
         if key in (RAW, BASELINE):
             key = f"{key} (given)"
         estimates[key] = _estimates(key, values, labels, len(codes), positive)
-    remarks = list(notes)
+    remarks: list[str] = []
     members = members_of(groups, len(codes), remarks)
     folds = OutOfFold.without_folds(labels, codes, estimates, members)
     return assemble(
         folds,
         X=X,
-        name=name,
-        target=target,
         positive=positive,
-        costs=costs,
-        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "model",
@@ -131,9 +125,9 @@ def report(
         },
         names={key: key for key in estimates},
         origin="given",
-        by=values_by(by, len(codes)),
-        notes=remarks,
+        remarks=remarks,
         started=started,
+        **about,
     )
 
 
@@ -201,14 +195,9 @@ def report_scores(
     n_folds: int = 10,
     positive: Any = None,
     groups: ArrayLike | None = None,
-    by: Mapping[str, ArrayLike] | None = None,
-    costs: Any = None,
-    tolerance: float | None = None,
     random_state: int = 0,
-    name: str = "scores",
-    target: str = "label",
-    notes: Sequence[str] = (),
     X: Any = None,
+    **about: Unpack[About],
 ) -> Evaluation:
     """Evaluate what calibrators make of scores that are not probabilities.
 
@@ -235,6 +224,7 @@ def report_scores(
         If scores do not fit the labels.
     """
     started = clock.perf_counter()
+    about.setdefault("name", "scores")
     codes, labels = encode_labels(y)
     values = check_scores(scores)
     check_count(n_folds, "n_folds", 2)
@@ -248,7 +238,7 @@ def report_scores(
     if values.ndim == 1 and positive is not None and str(labels[0]) == str(positive):
         values = -values
     chosen = [check_method(method).name for method in methods or SCORE_METHODS if method != RAW]
-    remarks = list(notes)
+    remarks: list[str] = []
     members = members_of(groups, len(codes), remarks)
     n_folds = min(int(n_folds), int(np.bincount(codes).max()))
     splits = shuffled(codes, members, n_folds, random_state)
@@ -256,17 +246,13 @@ def report_scores(
     for i, (_, held) in enumerate(splits):
         fold[held] = i
     try:
-        estimates = {m: _calibrated(m, values, codes, labels, splits) for m in chosen}
+        estimates = {m: _calibrated(m, values, codes, labels, splits, members) for m in chosen}
     except ValueError as error:  # scores that a calibrator does not take
         raise InputError(one_line(error)) from error
     return assemble(
         OutOfFold(labels, codes, fold, np.arange(len(codes)), estimates, {}, {}, groups=members),
         X=X,
-        name=name,
-        target=target,
         positive=positive,
-        costs=costs,
-        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "kept",
@@ -279,9 +265,9 @@ def report_scores(
         },
         names=method_names(),
         origin="scores",
-        by=values_by(by, len(codes)),
-        notes=remarks,
+        remarks=remarks,
         started=started,
+        **about,
     )
 
 
@@ -291,9 +277,9 @@ def _calibrated(
     codes: IntArray,
     labels: NDArray[Any],
     splits: Sequence[tuple[IntArray, IntArray]],
+    groups: IntArray | None,
 ) -> MethodEstimates:
-    n, k = len(codes), len(labels)
-    p, lower, upper = np.empty((n, k)), np.empty((n, k)), np.empty((n, k))
+    p, lower, upper, low, high = np.empty((5, len(codes), len(labels)))
     bounded = False
     for train, held in splits:
         calibrator = make_calibrator(method)
@@ -304,7 +290,17 @@ def _calibrated(
             found = calibrator.predict_multiprobability(scores[held])
             found = found.widen(p[held])
             lower[held], upper[held] = found.lower, found.upper
-    return MethodEstimates(p, Multiprobability(lower, upper, labels) if bounded else None)
+        known = confidence_intervals(
+            scores[train],
+            labels[codes[train]],
+            scores[held],
+            classes=labels,
+            groups=None if groups is None else groups[train],
+        )
+        known = known.widen(p[held])
+        low[held], high[held] = known.lower, known.upper
+    bounds = Multiprobability(lower, upper, labels) if bounded else None
+    return MethodEstimates(p, bounds, replace(known, lower=low, upper=high, widened=None))
 
 
 SAME = 40
@@ -319,13 +315,8 @@ def report_model(
     n_trained: int | None = None,
     positive: Any = None,
     groups: ArrayLike | None = None,
-    by: Mapping[str, ArrayLike] | None = None,
-    costs: Any = None,
-    tolerance: float | None = None,
     random_state: int = 0,
-    name: str = "data",
-    target: str = "label",
-    notes: Sequence[str] = (),
+    **about: Unpack[About],
 ) -> Evaluation:
     """Evaluate a fitted model on rows it was not trained on.
 
@@ -364,27 +355,23 @@ def report_model(
     if len(np.unique(codes)) < 2:
         raise InputError(f"the table must hold at least two classes, got only {given[0]!r}")
     check_positive(positive, labels.astype(str))
-    bounds, p = predict_once(model, X)
+    (bounds, p), confidence = predict_known(model, X)
     key = str(getattr(model, "method", "model"))
     key = key if key in method_names() and key != RAW else "model"
-    estimates = {key: MethodEstimates(p, bounds)}
+    estimates = {key: MethodEstimates(p, bounds, confidence)}
     own = model.estimators_ if hasattr(model, "estimators_") else []
     if len(own) == 1 and hasattr(own[0], "predict_proba"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             estimates = {RAW: MethodEstimates(own[0].predict_proba(X), None), **estimates}
     warned, seen = _seen(model, codes, labels, estimates, n_trained)
-    remarks = [warned, *notes]
+    remarks = [warned]
     members = members_of(groups, len(codes), remarks)
     folds = OutOfFold.without_folds(labels, codes, estimates, members)
     return assemble(
         folds,
         X=X,
-        name=name,
-        target=target,
         positive=positive,
-        costs=costs,
-        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "model",
@@ -395,9 +382,9 @@ def report_model(
         },
         names={RAW: "Raw model", "model": "The model", key: method_names().get(key, "The model")},
         origin="model",
-        by=values_by(by, len(codes)),
-        notes=remarks,
+        remarks=remarks,
         started=started,
+        **about,
     )
 
 

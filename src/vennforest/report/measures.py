@@ -343,12 +343,17 @@ class Verdict:
     by: dict[str, str]
 
 
-def judge(measures: dict[str, Measures], folds: OutOfFold) -> Verdict:
+NEGLIGIBLE = 0.01
+"""Relative difference of log losses that matters less than bounds do."""
+
+
+def judge(measures: dict[str, Measures], folds: OutOfFold, tolerance: float) -> Verdict:
     """Choose a method by the rule, and compare every other one with it.
 
-    Of the methods that give bounds (of all, if none does) those count whose log loss differs from
-    the lowest by no more than chance, and of these the one that ranks rows best is chosen:
-    with calibration equal, methods differ only in how well they separate the classes.
+    Right comes first: of all methods those count whose log loss is the lowest, differs from it by
+    no more than chance, or by less than 1 %. Of these, those whose miscalibration does not exceed
+    the tolerance (the one with the lowest log loss if all do); then those that give bounds, if
+    there are any. What is left differs in how well it ranks: the best ranking is chosen.
 
     Parameters
     ----------
@@ -356,20 +361,27 @@ def judge(measures: dict[str, Measures], folds: OutOfFold) -> Verdict:
         By method.
     folds : OutOfFold
         The predictions they are taken of.
+    tolerance : float
+        Miscalibration that does not matter.
     """
-    bounded = [m for m, estimates in folds.estimates.items() if estimates.bounds is not None]
-    among = bounded or list(measures)
-    lowest = min(among, key=lambda m: (measures[m].log_loss, measures[m].brier))
-    level = [
-        method
-        for method in among
-        if method == lowest or not compare_losses(method, lowest, measures, folds)[0].clear
-    ]
-    best = max(level, key=lambda m: (np.nan_to_num(measures[m].auc), -measures[m].log_loss))
-    whom = "the methods that give bounds" if bounded else "the methods compared, none with bounds"
-    rule = f"the lowest log loss among {whom}"
-    if len(level) > 1:
-        rule = f"the best ranking (AUC) among {whom} whose log loss is within chance of the lowest"
+    lowest = min(measures, key=lambda m: (measures[m].log_loss, measures[m].brier))
+
+    def level_with_lowest(method: str) -> bool:
+        gap, by = compare_losses(method, lowest, measures, folds)
+        least = measures[lowest].log_loss if by == "log loss" else measures[lowest].brier
+        return not gap.clear or gap.mean < NEGLIGIBLE * least
+
+    level = [m for m in measures if m == lowest or level_with_lowest(m)]
+    accurate = [m for m in level if not measures[m].exceeds(tolerance)] or [lowest]
+    certain = [m for m in accurate if not measures[m].impossible] or accurate
+    bounded = [m for m in certain if folds.estimates[m].bounds is not None]
+    among = bounded or certain
+    best = max(among, key=lambda m: (np.nan_to_num(measures[m].auc), -measures[m].log_loss))
+    whom = "all methods" if len(measures) > 1 else "the only method"
+    rule = f"the lowest log loss of {whom}"
+    if len(among) > 1 or best != lowest:
+        which = "with bounds" if bounded else "none of which has bounds"
+        rule = f"the best ranking (AUC) of the methods {which} level in log loss with the best"
     against, by = {}, {}
     for other in measures:
         if other != best:

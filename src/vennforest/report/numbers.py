@@ -19,10 +19,10 @@ def percent(share: float, digits: int = 1) -> str:
     text = f"{100 * share:.{digits}f}"
     least = 10.0**-digits
     if share > 0 and float(text) == 0:
-        return f"under {least:.{digits}f} %"
+        return f"under {least:.{digits}f}%"
     if share < 1 and float(text) == 100:
-        return f"over {100 - least:.{digits}f} %"
-    return f"{text} %"
+        return f"over {100 - least:.{digits}f}%"
+    return f"{text}%"
 
 
 def points(gap: float) -> str:
@@ -57,17 +57,6 @@ def area(value: float) -> str:
     """Return an area under a curve; one below 1 never reads as 1."""
     text = f"{value:.3f}"
     return ">0.999" if value < 1 and float(text) == 1 else text
-
-
-def within(p: float, low: float, high: float) -> str:
-    """Return a probability and what it lies between, all with the same digits."""
-    distance = min(x for x in (p, 1 - p, 0.5) if x > 0)
-    digits = min(MOST_DIGITS, max(3, _significant(distance)))
-    while digits < MOST_DIGITS and f"{low:.{digits}f}" == f"{high:.{digits}f}":
-        digits += 1
-    if f"{low:.{digits}f}" == f"{high:.{digits}f}":
-        return f"{p:.{digits}f}, as are both bounds to {digits} digits"
-    return f"{p:.{digits}f}, between {low:.{digits}f} and {high:.{digits}f}"
 
 
 def decimals(values: Iterable[float | None], least: int = 3) -> int:
@@ -110,6 +99,12 @@ def alike(values: Iterable[float], gap: float) -> list[str]:
 def p_value(value: float) -> str:
     """Return a p-value behind its relation."""
     return "< 0.001" if value < 0.001 else f"= {value:.2g}"
+
+
+def rounded(n: float) -> str:
+    """Return a number of rows with two significant digits, rounded up."""
+    step = 10.0 ** max(0, math.floor(math.log10(max(n, 1))) - 1)
+    return f"{math.ceil(n / step - 1e-9) * step:,.0f}"
 
 
 def rows(n: int) -> str:

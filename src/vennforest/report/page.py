@@ -6,6 +6,7 @@ import base64
 import hashlib
 import math
 import os
+import re
 from datetime import UTC, datetime
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
     from vennforest.report.evaluation import Evaluation
 
+
+OPTION, WHOLE = re.compile(r"(?<![\w-])--[a-z][a-z-]*"), r'<span class="option">\g<0></span>'
+"""An option of the command line, and its element, inside which no line breaks."""
 
 FOLDER = resources.files("vennforest.report").joinpath("templates")
 
@@ -301,13 +305,14 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         If jinja2 or matplotlib is not installed.
     """
     environment = templates()
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     environment.filters.update(
         prob=lambda p: "–" if p is None else numbers.probability(p),
         share=lambda p: "–" if p is None else numbers.percent(p),
         count="{:,}".format,
         minus=_signed,
+        options=lambda text: Markup(OPTION.sub(WHOLE, str(escape(text)))),
     )
     page: str = environment.get_template("page.html.j2").render(
         evaluation=evaluation,
@@ -324,14 +329,18 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
 
 
 def _verdict(evaluation: Evaluation) -> dict[str, Any]:
+    bounded = evaluation.bounded
     return {
-        "summary": answers.summary(evaluation),
+        "advice": evaluation.advice(),
+        "reasons": answers.reasons(evaluation),
         "figures": answers.key_figures(evaluation),
         "data": sections.data(evaluation),
         "how": sections.how(evaluation),
         "method_notes": sections.methods(evaluation),
         "recipe": sections.recipe(evaluation),
-        "guarantee": None if evaluation.bounded is None else sections.guarantee(evaluation),
+        "guarantee": None if bounded is None else sections.guarantee(evaluation),
+        "bounds_meaning": None if bounded is None else answers.bounds_meaning(evaluation, bounded),
+        "main_caption": sections.caption(evaluation),
         "checklist": sections.checklist(evaluation),
     }
 
@@ -347,13 +356,13 @@ def _tables(evaluation: Evaluation) -> dict[str, Any]:
         "more_table": comparison(evaluation, more),
         "against": sections.against(evaluation),
         "bounded": evaluation.bounded,
+        "known": evaluation.confidence is not None,
         "levels": levels(evaluation, method),
         "classes": class_rows(evaluation),
         "class_methods": class_methods(evaluation),
         "decisions": sections.decisions(evaluation),
         "tops": event.tops_of(evaluation) if two else [],
         "ranking": event.ranking_rows(evaluation) if two else [],
-        "lifts": event.lift_rows(evaluation, method) if two else [],
         "thresholds": event.threshold_rows(evaluation, method) if two else [],
         "lines": event.line_rows(evaluation) if two else [],
         "subgroups": subgroups(evaluation),
@@ -365,16 +374,12 @@ def _pictures(evaluation: Evaluation) -> dict[str, Any]:
     method, names = evaluation.verdict.method, evaluation.names
     bounded = evaluation.bounded
     two = evaluation.positive is not None
-    shown = class_methods(evaluation)
     return {
-        "diagrams": [figures.reliability(evaluation, key, names[key]) for key in shown],
-        "other_diagrams": [
-            figures.reliability(evaluation, key, names[key], histogram=False)
-            for key in evaluation.measures
-            if key not in shown
+        "main_diagram": figures.calibration(evaluation),
+        "diagrams": [
+            figures.reliability(evaluation, key, names[key]) for key in evaluation.measures
         ],
         "intervals": None if bounded is None else figures.intervals(evaluation, bounded),
-        "widths": None if bounded is None else figures.widths(evaluation, bounded),
         "class_diagrams": [] if two else figures.classes(evaluation, names),
         "most_classes": figures.MOST_CLASSES,
         "ranking_curves": figures.ranking(evaluation) if two else [],

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.confidence import ConfidenceIntervals
+from vennforest.classifier.confidence import ForestSpread
 from vennforest.multiprobability import Multiprobability
 
 RAW: str = "none"
@@ -28,10 +30,14 @@ class MethodEstimates:
         Probabilities.
     bounds : Multiprobability or None
         Lower and upper ones, where the method gives them.
+    confidence : ConfidenceIntervals or None
+        How well the frequency among cases with such scores is known, around ``p``, at the level
+        .95; None where the calibration scores are not known.
     """
 
     p: FloatArray
     bounds: Multiprobability | None
+    confidence: ConfidenceIntervals | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +69,9 @@ class OutOfFold:
         Numbers of the groups that count as one observation each.
     ratio : float or None
         Predicted over training rows, the mean over folds; None: 1 / (folds - 1).
+    forest : ForestSpread or None
+        How far another forest of this size would move probabilities, the mean square over folds;
+        None where that is not known.
     """
 
     classes: NDArray[Any]
@@ -76,6 +85,7 @@ class OutOfFold:
     notes: list[str] = field(default_factory=list)
     groups: IntArray | None = None
     ratio: float | None = None
+    forest: ForestSpread | None = None
 
     @classmethod
     def without_folds(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray, is_frame
 from vennforest.metrics import auc_interval, kuiper_test, spiegelhalter_test
-from vennforest.report.event import event_of, share_interval
+from vennforest.report.event import confidence_of, event_of, share_interval
 from vennforest.report.measures import squared_losses
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def parted(values: NDArray[Any]) -> NDArray[Any]:
         ]
         names[~missing] = np.array(titles, dtype=object)[part]
         return names
-    text = np.array([str(value) for value in there.tolist()], dtype=object)
+    # Values that differ by spaces at their ends are one.
+    text = np.array([str(value).strip() for value in there.tolist()], dtype=object)
     kept, counts = np.unique(text, return_counts=True)
     if len(kept) > MOST_VALUES:
         most = set(kept[np.argsort(-counts, kind="stable")[: MOST_VALUES - 1]])
@@ -119,7 +120,8 @@ def _order(name: str) -> tuple[int, float, str]:
 def _row(evaluation: Evaluation, name: str, at: NDArray[np.intp]) -> dict[str, Any]:
     folds = evaluation.folds
     estimates = folds.estimates[evaluation.verdict.method]
-    p, outcome, low, high = event_of(evaluation, estimates)
+    p, outcome, *_ = event_of(evaluation, estimates)
+    known = confidence_of(evaluation, estimates)
     n, events = len(at), int(outcome[at].sum())
     least, most = share_interval(outcome[at], None if folds.groups is None else folds.groups[at])
     expected = float(p[at].sum())
@@ -131,7 +133,7 @@ def _row(evaluation: Evaluation, name: str, at: NDArray[np.intp]) -> dict[str, A
         "observed": events / n,
         "least": least,
         "most": most,
-        "width": None if low is None or high is None else float((high - low)[at].mean()),
+        "width": None if known is None else float((known[1] - known[0])[at].mean()),
         "brier": float(squared_losses(estimates.p[at], folds.codes[at]).mean()),
         "auc": None,
         "auc_low": None,
@@ -181,8 +183,8 @@ LONGEST = 40
 def uncertain_rows(evaluation: Evaluation) -> dict[str, Any]:
     """Return the rows whose class is least certain, the most uncertain first.
 
-    With bounds those of the widest interval of the predicted label; without, those of the lowest
-    confidence.
+    Those of the widest confidence interval of the predicted label; where it is not known, those of
+    the lowest probability.
     """
     _, low, high, p = _of_predicted(evaluation)
     doubt = high - low if low is not None and high is not None else 1 - p
@@ -207,15 +209,15 @@ def most_split_on(evaluation: Evaluation) -> list[tuple[str, float]]:
 def _of_predicted(
     evaluation: Evaluation,
 ) -> tuple[IntArray, FloatArray | None, FloatArray | None, FloatArray]:
-    """Return code, lower and upper (None: no bounds) and probability of the predicted label."""
+    """Return the predicted label's code, confidence interval (None: not known) and probability."""
     estimates = evaluation.folds.estimates[evaluation.verdict.method]
     code = estimates.p.argmax(axis=1)
     at = code[:, None]
     p = np.take_along_axis(estimates.p, at, axis=1)[:, 0]
-    if estimates.bounds is None:
+    if estimates.confidence is None:
         return code, None, None, p
-    low = np.take_along_axis(estimates.bounds.lower, at, axis=1)[:, 0]
-    high = np.take_along_axis(estimates.bounds.upper, at, axis=1)[:, 0]
+    low = np.take_along_axis(estimates.confidence.lower, at, axis=1)[:, 0]
+    high = np.take_along_axis(estimates.confidence.upper, at, axis=1)[:, 0]
     return code, low, high, p
 
 

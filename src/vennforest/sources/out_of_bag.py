@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -35,14 +35,84 @@ from vennforest._validation import (
     check_option,
 )
 from vennforest._warn import warn
-from vennforest.forest import BagsError, Members, Membership
+from vennforest.forest import Answers, BagsError, Members, Membership
 from vennforest.forest.kinds import read_bags
 from vennforest.forest.packed import Votes
 from vennforest.sources.base import Fold, SampledScores, TrainingData
 from vennforest.sources.draws import draw_examples, draw_subsets, hash_rows, mean_over_trees
 from vennforest.sources.pipelines import is_bagged, obstacle, sees_labels, taken_apart
 from vennforest.sources.score_noise import member_variance
-from vennforest.sources.small_ensembles import EnsembleScorer, typical
+
+FEW_TREES = 20
+"""Number of trees from which on a new object's point is that of its score by all of them.
+
+An out-of-bag score is the mean over about 37% of the trees. With 10 trees these are 4, whose mean
+is so much noisier than that of all 10 that a map fitted to it is too flat for the latter. So with
+fewer trees the map is read at scores by as few trees; from 20 on that costs more than it gains
+(``docs/results/defaults.md``).
+"""
+
+SUBFORESTS = 20
+"""Subforests that a point is averaged over with fewer."""
+
+
+def typical(n: int) -> IntArray:
+    """Return calibration examples whose trees are the subforests: equally spaced, each once."""
+    return np.unique(np.linspace(0, n - 1, SUBFORESTS).round().astype(np.intp))
+
+
+@attrs.frozen(eq=False, slots=False)
+class EnsembleScorer:
+    """Base of scorers that score new objects with members of an ensemble behind transformers.
+
+    Attributes
+    ----------
+    transformer : Pipeline or None
+        What comes before the ensemble.
+    members : Members
+        The ensemble.
+    """
+
+    transformer: Any = attrs.field()
+    members: Members = attrs.field(validator=attrs.validators.instance_of(Members))
+
+    def __attrs_post_init__(self) -> None:
+        sound = self.transformer is None or hasattr(self.transformer, "transform")
+        require(sound, "transformer must transform")
+
+    @property
+    def answers(self) -> Answers:
+        """What the members answer."""
+        return self.members.answers
+
+    @property
+    @abstractmethod
+    def _typical(self) -> Membership:
+        """Which members did not see the `typical` calibration examples."""
+
+    def _rows(self, X: Any) -> Any:
+        """Return the rows of X as ``answers`` takes them."""
+        return self.answers.check(X if self.transformer is None else self.transformer.transform(X))
+
+    def whole(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X by every member, (m,) or (m, k)."""
+        return self.answers.mean(self._rows(X))
+
+    @property
+    def small_ensemble(self) -> bool:
+        """Whether a point takes scores by subforests."""
+        return self.answers.n_trees < FEW_TREES
+
+    def point_scores(self, X: Any) -> list[FloatArray]:
+        """Return the scores that a point is averaged over where members are few.
+
+        Each (m,) or (m, k), by those that did not see one of some examples.
+        """
+        rows = self._rows(X)
+        subforests = self._typical
+        m = rows.shape[0]
+        return [self.answers.mean(rows, subforests, np.full(m, i)) for i in range(subforests.n)]
+
 
 Subforest = Literal["exchangeable", "random", "all", "joined"]
 """Which trees score a new object."""
@@ -337,7 +407,7 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, An
             raise StepsError(why)
         seen = transformers.fit_transform(data.X, data.y, **others)
         steps = transformers.steps
-    rest = replace(data, X=seen, fit_params=own, weight_param=None)
+    rest = attrs.evolve(data, X=seen, fit_params=own, weight_param=None)
     model, within, ensemble, seen = _fit_ensemble(last, rest)
     pipeline.steps = [*steps, (name, model)]
     steps = [*steps, (name, within)] if within is not None else steps

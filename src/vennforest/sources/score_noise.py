@@ -9,7 +9,7 @@ from sklearn.utils import _safe_indexing
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.forest import Membership
-from vennforest.forest.answers import Answers
+from vennforest.forest.kinds import Answers
 
 EXAMPLES = 512
 """Calibration examples from which the variance between members is taken."""

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
 
 def read_table(
-    path: str | os.PathLike[str], as_text: Iterable[str] = (), missing: Sequence[str] = ()
+    path: str | os.PathLike[str],
+    as_text: Iterable[str] = (),
+    missing: Sequence[str] = (),
+    sheet: str | None = None,
 ) -> pd.DataFrame:
-    """Read a table from CSV or TSV (also gzipped), Parquet, or Arrow (Feather, IPC).
+    """Read a table from CSV or TSV (also gzipped), Parquet, Arrow (Feather, IPC), or Excel.
 
     The format is detected from the content. Of a text file the first line names the columns; the
     delimiter is the one of comma, semicolon, tab and bar that splits the lines most alike, and
@@ -31,6 +34,8 @@ def read_table(
         Columns that stay as they are written, of a text file: those whose types are declared.
     missing : sequence of str
         Cells that stand for missing values, beside those that always do.
+    sheet : str, optional
+        Of an Excel workbook; where it has one alone that need not be named.
 
     Returns
     -------
@@ -44,12 +49,12 @@ def read_table(
     InputError
         If there is no such file, it is not a table, has no rows, or two columns share a name.
     ImportError
-        If pandas or pyarrow is not installed.
+        If pandas or pyarrow is not installed, or openpyxl for a workbook.
     """
     need_pandas()
     from vennforest.tables.stream import TableFile
 
-    table = TableFile(Path(path)).read(as_text, missing)
+    table = TableFile(Path(path), sheet).read(as_text, missing)
     if not len(table):
         raise InputError(
             f"{os.fspath(path)} has no rows, only the names of {len(table.columns)} columns"

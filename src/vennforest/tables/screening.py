@@ -55,8 +55,8 @@ ID = re.compile(
     rf"(^|[_\W]|{HUMP})(id|uuid|guid|index|key|nr|no|number)[_\W]*$|^unnamed:", re.IGNORECASE
 )
 PERSON = re.compile(
-    rf"(^|[_\W]|{HUMP})(patient|subject|person|customer|client|member|household|animal|device|"
-    rf"user|account)s?($|[_\W]|{HUMP})",
+    r"^[_\W]*(patient|subject|person|customer|client|member|household|animal|device|user|account)s?"
+    r"[_\W]*(code|name|id|nr|no|key|number)?[_\W]*$",
     re.IGNORECASE,
 )
 LIKE_NUMBER = re.compile(

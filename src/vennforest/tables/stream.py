@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from vennforest._files import files_of, one_line
 from vennforest._validation import InputError
 from vennforest.tables.arrow import ArrowFile, ParquetFiles, plain, to_frame
 from vennforest.tables.cells import Column, numbers, without_markers
+from vennforest.tables.excel import is_workbook, sheet_as_arrow
 from vennforest.tables.files import check_table_file, is_arrow
 from vennforest.tables.refusals import row_of
 from vennforest.tables.text import TextFormat, read_text, text_format, text_parts, with_point
@@ -37,6 +39,8 @@ class TableFile:
     path : Path
         CSV or TSV (also gzipped), Parquet, or Arrow; the format is detected from the content. A
         folder of Parquet files, or a pattern such as ``part-*.parquet``, is one table.
+    sheet : str, optional
+        Of an Excel workbook (.xlsx), which is read whole.
 
     Attributes
     ----------
@@ -53,12 +57,17 @@ class TableFile:
         If there is no such file, it is not a table, or two columns share a name.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, sheet: str | None = None) -> None:
         self.path = path
+        if sheet is not None and not is_workbook(path):
+            raise InputError(f"{path} is no Excel workbook, and has no sheet {sheet!r}")
         self.text: TextFormat | None = None
         self._arrow: ArrowFile | ParquetFiles | None = None
         try:
             several = files_of(path)
+            if not several and is_workbook(path):
+                self._unpacked = TemporaryDirectory(prefix="vennforest-")  # gone with this object
+                path = sheet_as_arrow(path, sheet, Path(self._unpacked.name))
             head = b"" if several else check_table_file(path)
             if several:
                 self._arrow = ParquetFiles(several)

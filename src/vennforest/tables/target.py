@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -46,6 +47,9 @@ class LabelledTable:
         What columns of X were declared to hold, see `TableColumns`.
     left : list of str
         Columns left out as identifiers.
+    suspects : dict of str to str
+        Columns to check: ``"leak"``, one that alone predicts the label almost without error, or
+        ``"id"``, one left out as an ID that several rows share.
     """
 
     X: pd.DataFrame
@@ -55,6 +59,7 @@ class LabelledTable:
     notes: list[str]
     types: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
+    suspects: dict[str, str] = field(default_factory=dict)
 
     def write_types(self, path: Path) -> None:
         """Write what columns are taken to hold, those left out among them, as JSON."""
@@ -132,11 +137,12 @@ def split_target(
     y = _labels(labels.present, target)
     types = {name: declared for name, declared in types.items() if name in X.columns}
     given = list(X.columns)
+    suspects: dict[str, str] = {}
     if screened:
-        X, remarks = _screened(X, y, kept, types)
+        X, remarks, suspects = _screened(X, y, kept, types)
         notes += remarks
     left = [name for name in given if name not in X.columns]
-    return LabelledTable(X, y, target, name, notes, types, left)
+    return LabelledTable(X, y, target, name, notes, types, left, suspects)
 
 
 def load_example(
@@ -230,8 +236,8 @@ def _labels(column: pd.Series[Any], target: str) -> NDArray[Any]:
 
 def _screened(
     whole: pd.DataFrame, y: NDArray[Any], kept: set[str], types: Mapping[str, str]
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return X without identifiers, and remarks on it."""
+) -> tuple[pd.DataFrame, list[str], dict[str, str]]:
+    """Return X without identifiers, remarks on it, and columns to check (see `LabelledTable`)."""
     notes = screening.alike(np.unique(y))
     X, remarks = declared_read(whole, types)
     notes += remarks
@@ -244,31 +250,37 @@ def _screened(
             for why in dict.fromkeys(found.values())
         )
         notes.append(
-            f"Left out as identifiers, which name rows and tell nothing of new ones ({reasons}); "
+            f"Left out as identifiers: they carry no information about new rows ({reasons}). "
             "--keep brings a column back."
         )
         X, whole = X.drop(columns=list(found)), whole.drop(columns=list(found))
+    shared = {n: size for n, size in screening.repeaters(X, y).items() if n not in kept}
+    if len(shared) < len(X.columns):
+        X, whole = X.drop(columns=list(shared)), whole.drop(columns=list(shared))
+    notes += [
+        f"Left out: {column!r} looks like a repeated ID ({n_values:,} values in {len(X):,} rows), "
+        "and the same person may be in both training and test data. Keep its rows together with "
+        f"--groups {shlex.quote(column)}; --keep brings the column back."
+        for column, n_values in shared.items()
+        if column not in whole.columns
+    ]
     alone = screening.leaks(X, y)
     if alone:
         many = len(alone) > 1
         notes.append(
-            f"{_shown(alone)} alone {'predict' if many else 'predicts'} the label nearly without "
-            "fault: written down after the outcome perhaps, or the outcome in other words? Leave "
-            f"{'them' if many else 'it'} out with --drop unless known when the prediction is made."
+            f"Possible leakage: {_shown(alone)} alone {'predict' if many else 'predicts'} the "
+            f"label almost without error. If {'they were' if many else 'it was'} recorded after "
+            f"the outcome, leave {'them' if many else 'it'} out with --drop."
         )
-    notes += [
-        f"{column!r} has {n_values:,} values in {len(X):,} rows, like what comes several times (a "
-        f"person, a device): if so, the same one trains and is judged, and numbers are too good; "
-        f"keep its rows together with --groups {column}."
-        for column, n_values in screening.repeaters(X, y).items()
-    ]
+    suspects = dict.fromkeys(alone, "leak") | dict.fromkeys(shared, "id")
     same = screening.constants(X)
     if same:
         notes.append(
-            f"{_shown(same)} {'hold' if len(same) > 1 else 'holds'} one value in every row, which "
-            "tells nothing."
+            f"{_shown(same)} {'hold' if len(same) > 1 else 'holds'} one value in every row and "
+            f"{'carry' if len(same) > 1 else 'carries'} no information."
         )
-    return whole, [*notes, *screening.misread(X.drop(columns=list(types)))]
+    misread = screening.misread(X.drop(columns=[n for n in types if n in X.columns]))
+    return whole, [*notes, *misread], suspects
 
 
 def _shown(names: Iterable[str], most: int = 8) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
-from scipy.sparse import issparse
+from scipy.sparse import issparse, vstack
 from scipy.special import expit, softmax
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
@@ -17,7 +19,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
+from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags, validation
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -35,14 +37,56 @@ from vennforest._validation import (
     check_scores,
     check_weights,
     encode_labels,
+    is_frame,
 )
 from vennforest.calibrators.core.one_vs_rest import normalised_bounds
 from vennforest.calibrators.venn.calibrator import Venn
-from vennforest.calibrators.venn.taxonomies import resolve
-from vennforest.calibrators.venn.taxonomy import Taxonomy
+from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.sources.base import model_scores, with_seed
-from vennforest.transductive.stacking import check_table, first_of_equal_rows, stack
+
+
+def check_table(X: Any) -> Any:
+    """Return frames as they are, sparse matrices by rows, and everything else as an array."""
+    if is_frame(X):
+        return X
+    if issparse(X):
+        matrix: Any = X
+        return matrix.tocsr()
+    return validation.check_array(X, dtype=None, ensure_all_finite=False)
+
+
+def stack(above: Any, below: Any) -> Any:
+    """Return the rows of two tables as one."""
+    if issparse(above) or issparse(below):
+        return vstack([above, below], format="csr")
+    if not (is_frame(above) and is_frame(below)):
+        return np.concatenate([np.asarray(above), np.asarray(below)])
+    # pandas and polars both have concat; neither has to be installed for this module.
+    library = sys.modules[type(above).__module__.partition(".")[0]]
+    if library.__name__ == "polars":
+        return library.concat([above, below], how="vertical_relaxed")
+    return library.concat([above, below], ignore_index=True)
+
+
+def first_of_equal_rows(X: Any) -> IntArray:
+    """Return for each row the number of the first row with the same values, shape (n,)."""
+    if issparse(X):
+        matrix: Any = X
+        X = matrix.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        bounds = X.indptr
+        keys: Any = [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in pairwise(bounds)]
+    else:
+        table = np.asarray(X)
+        if table.dtype.kind in "fiub":
+            keys = [row.tobytes() for row in table + table.dtype.type(0)]  # -0.0 becomes 0.0
+        else:
+            keys = [repr(row) for row in table.tolist()]
+    seen: dict[Any, int] = {}
+    return np.array([seen.setdefault(key, i) for i, key in enumerate(keys)], np.intp)
+
 
 TransductiveMerge = Literal["auto", "log", "brier", "midpoint"]
 """How `TransductiveClassifier` makes one probability of its bounds."""

@@ -1,18 +1,86 @@
-"""What Venn and Venn–Abers share: bounds of every class's probability, merged into one number."""
+"""Calibrators with bounds of every class's probability, and what a new score leaves out."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import reduce
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest._validation import FloatArray, check_option
-from vennforest.calibrators.core.formula import LOWEST, Term, Terms
+from vennforest._bounds_kernels import LEAST
+from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest.calibrators.core.formula import LOWEST, Computed, Term, Terms, summed
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
+
+
+class LeftOut(NamedTuple):
+    """Which calibration examples are absent for each of m new scores."""
+
+    rows: IntArray  # (m,) a row given to ``_fit``, or where there are groups a group; -1: none
+    groups: IntArray | None  # (n,) the group, from 0, of each row given to ``_fit``
+
+
+def left_out_rows(
+    left_out: ArrayLike, groups: ArrayLike | None, m: int, n: int, row_of: IntArray | None
+) -> LeftOut:
+    """Return which rows given to ``_fit`` each of m new scores leaves out.
+
+    Parameters
+    ----------
+    left_out, groups
+        As given to ``predict_multiprobability``, of the examples as given to ``fit``.
+    m, n : int
+        Number of new scores, and of examples as given to ``fit``.
+    row_of : ndarray of shape (n,) or None
+        The row of each example that reached ``_fit``, -1 for one of weight zero; None: its own.
+
+    Raises
+    ------
+    ValueError
+        If ``left_out`` is not a vector of m integers from -1 to n - 1, or ``groups`` not one
+        of n labels.
+    """
+    rows = np.asarray(left_out)
+    if rows.shape != (m,):
+        raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
+    if rows.dtype.kind not in "iu" and m:
+        raise ValueError(f"left_out must hold integers, got {rows.dtype}")
+    wrong = (rows < -1) | (rows >= n)
+    if wrong.any():
+        raise ValueError(
+            f"left_out must lie between -1 (none) and {n - 1} "
+            f"(the last calibration example), got {rows[wrong][0]}"
+        )
+    rows = rows.astype(np.intp)
+    if groups is not None:
+        codes = _group_numbers(groups, n)
+        kept = codes if row_of is None else codes[row_of >= 0]
+        return LeftOut(np.where(rows < 0, -1, codes[rows]), kept)
+    if row_of is not None:
+        rows = np.where(rows < 0, -1, row_of[rows])
+    return LeftOut(rows, None)
+
+
+def _group_numbers(groups: ArrayLike, n: int) -> IntArray:
+    """Return a number, 0 to n - 1, for each of n group labels."""
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(
+            f"groups must have shape ({n},), one for each calibration example, got {labels.shape}"
+        )
+    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < n:
+        return labels.astype(np.intp, copy=False)
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError("groups must name a group for every example, got NaN")
+    try:
+        numbers: IntArray = np.unique(labels, return_inverse=True)[1].reshape(n)
+    except TypeError:
+        raise ValueError("groups must hold labels that can be sorted, all of one kind") from None
+    return numbers
 
 
 class BoundedCalibrator(Calibrator):
@@ -56,6 +124,31 @@ class BoundedCalibrator(Calibrator):
             Bounds of shape (m, k), in [0, 1].
         """
 
+    def _left_out(
+        self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
+    ) -> LeftOut | None:
+        """Return which rows given to ``_fit`` each of m new scores leaves out.
+
+        ``left_out`` and ``groups`` count the examples as given to ``fit``; those of weight zero
+        never reached ``_fit``, so leaving one out is leaving out none, or the rest of its group.
+        None stays None.
+
+        Raises
+        ------
+        ValueError
+            If ``left_out`` is not a vector of m integers from -1 to n - 1, or ``groups`` is not a
+            vector of n labels, or given without ``left_out``.
+        """
+        if left_out is None:
+            if groups is not None:
+                raise ValueError("left_out must be given with groups, got None")
+            return None
+        if self.from_counts:
+            raise ValueError(
+                "left_out must be None after fit_counts, which knows no single examples"
+            )
+        return left_out_rows(left_out, groups, m, self.n_given, self.row_of)
+
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
         """Return the smooth estimates (m, k) that ``merge="smooth"`` clips into the bounds.
 
@@ -88,27 +181,87 @@ class BoundedCalibrator(Calibrator):
         return self._formulas(scores)["p"]
 
     def _formulas(self, scores: Terms) -> dict[str, Terms]:
-        """Return ``p0``, ``p1`` and ``p`` of two classes: a table, and what is smooth within it."""
-        start = self._starts() if len(scores) == 1 else None
+        """Return ``p0``, ``p1`` and ``p``, of the second of two classes or of each of more."""
+        if len(scores) > 1:
+            found = self._formulas_of_many(scores)
+            if "p" not in found:
+                low, up = found["p0"], found["p1"]
+                smooth = self._smooth_formulas(scores) if self.merge == "smooth" else low
+                p = tuple(map(self._merged_formula, low, up, smooth))
+                found["p"] = scaled_formulas(p, low, up)
+            return found
+        start = self._starts()
         if start is None:
-            raise ValueError(f"a formula must be of a calibrator that has one, got {self}")
+            raise _no_formula(self)
         rows = np.append(LOWEST, start)
         bounds = self._multiprobability(rows)
         columns = {"p0": bounds.p0, "p1": bounds.p1}
         if self.merge != "smooth":
             columns["p"] = self._predict_proba(rows)[:, 1]
-        found = scores[0].look_up(start, columns)
+        looked_up = scores[0].look_up(start, columns)
         if self.merge == "smooth":
-            found["p"] = self._smooth_formula(scores[0]).clip(found["p0"], found["p1"])
-        return {name: (one,) for name, one in found.items()}
+            smooth = self._smooth_formulas(scores)
+            looked_up["p"] = smooth[0].clip(looked_up["p0"], looked_up["p1"])
+        return {name: (one,) for name, one in looked_up.items()}
+
+    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
+        """Return ``p0`` and ``p1`` of each of several classes, and ``p`` if that is looked up."""
+        raise _no_formula(self)
+
+    def _merged_formula(self, low: Term, up: Term, smooth: Term) -> Term:
+        """Return the formula of `Multiprobability.merge` for one class."""
+        if self.merge == "log":
+            return up / (1.0 - low + up)
+        if self.merge == "brier":
+            return up + (low * low - up * up) / 2.0
+        return (low + up) / 2.0 if self.merge == "midpoint" else smooth.clip(low, up)
 
     def _starts(self) -> FloatArray | None:
         """Return where bounds for two classes may change, increasing; None if not known."""
         return None
 
-    def _smooth_formula(self, x: Term) -> Term:
-        """Return the smooth estimate of the second of two classes."""
-        raise ValueError(f"a formula must be of a calibrator that has one, got {self}")
+    def _smooth_formulas(self, scores: Terms) -> Terms:
+        """Return the smooth estimates, of the second of two classes or of each of more."""
+        raise _no_formula(self)
+
+
+def _no_formula(calibrator: Calibrator) -> ValueError:
+    return ValueError(f"a formula must be of a calibrator that has one, got {calibrator}")
+
+
+def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:
+    """Return the formulas of `scale_into_bounds`.
+
+    The sum of a row clipped into its bounds rises with the factor, in straight lines between the
+    bends at which an entry meets a bound. So it is 1 on the line from the last bend at which it is
+    at most 1 to the first at which it is at least 1.
+    """
+    q = [one.max(LEAST) for one in p]
+
+    def clipped(factor: Term) -> list[Term]:
+        return [(x * factor).clip(low, up) for x, low, up in zip(q, lower, upper, strict=True)]
+
+    bends = [bound / x for bounds in (lower, upper) for bound, x in zip(bounds, q, strict=True)]
+    sums = [summed(clipped(bend)) for bend in bends]
+    least, farthest, most = summed(lower), reduce(Term.max, bends), reduce(Term.max, sums)
+    # Where no bend is so low, or so high: the factor 0, or the last bend.
+    pairs = list(zip(bends, sums, strict=True))
+    begin = reduce(Term.max, [whole.unless_above(1.0, at, 0.0) for at, whole in pairs])
+    end = reduce(Term.min, [_from_one(whole, at, farthest) for at, whole in pairs])
+    low = reduce(Term.max, [whole.unless_above(1.0, whole, least) for whole in sums])
+    high = reduce(Term.min, [_from_one(whole, whole, most) for whole in sums])
+    between = begin + (1.0 - low) * ((end - begin) / (high - low))
+    scaled = clipped(high.unless_above(low, begin, between))
+    total = summed(scaled)
+    # clipped once more, since the division rounds
+    return tuple(
+        (one / total).clip(low, up) for one, low, up in zip(scaled, lower, upper, strict=True)
+    )
+
+
+def _from_one(x: Term, here: Term, below: Term) -> Term:
+    """Return ``here`` where x is at least 1, else ``below``."""
+    return Computed("if <=", (1.0, x, here, below))
 
 
 def has_bounds(calibrator: Any) -> bool:

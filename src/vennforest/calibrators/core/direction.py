@@ -85,8 +85,6 @@ def direction_of(
     scores: FloatArray, codes: IntArray, weight: NDArray[Any] | None, k: int, higher_is: HigherIs
 ) -> float | None:
     """Return the same as `reversed_at` for scores (n,) or (n, k), codes and weights (n,)."""
-    if higher_is == "likelier":
-        return None
     check_option(higher_is, HigherIs, "higher_is")
     counts = ScoreCounts.from_scores(scores, codes, sample_weight=weight, classes=np.arange(k))
     return reversed_at(counts, higher_is)

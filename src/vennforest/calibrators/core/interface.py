@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
+import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from vennforest._state import require
+from vennforest._state import check_array, labels, number, require, stored
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -27,11 +29,152 @@ from vennforest.calibrators.core.direction import (
     reversed_at,
     reversed_counts,
 )
-from vennforest.calibrators.core.examples import LeftOut, left_out_rows
-from vennforest.calibrators.core.exports import CalibrationTable, Dialect, exports
-from vennforest.calibrators.core.fitted import Fitted, Learnt
 from vennforest.calibrators.core.formula import Terms
-from vennforest.counts import ScoreCounts
+from vennforest.counts import ScoreCounts, ScoreGrid
+
+Dialect = Literal["duckdb", "spark", "postgres"]
+"""Whose SQL."""
+
+
+class CalibrationTable(NamedTuple):
+    """Intervals of the score, ascending, and what a calibrator of two classes says in each.
+
+    Row i holds for scores s with ``start[i] <= s < start[i + 1]``, the last one for all from
+    ``start[-1]`` on. Arrays of shape (m,), or None where the calibrator has no such column.
+    """
+
+    start: FloatArray
+    """The first score of each interval; ``start[0]`` is the smallest score that is accepted."""
+    p0: FloatArray | None
+    """Lower probability of the second class, in [0, 1]; None without bounds."""
+    p1: FloatArray | None
+    """Upper probability of the second class, in [0, 1]; None without bounds."""
+    p: FloatArray | None
+    """Probability of the second class, in [0, 1]; None where it moves within intervals."""
+
+
+class Exports(Protocol):
+    """What calibrators ask of the package ``vennforest.export``."""
+
+    def to_json(self, calibrator: Any) -> str:
+        """Return `Calibrator.to_json`."""
+        ...
+
+    def from_json(self, text: str | bytes) -> Any:
+        """Return `Calibrator.from_json`, of whatever class."""
+        ...
+
+    def to_sql(
+        self,
+        calibrator: Any,
+        dialect: Dialect,
+        table: str,
+        score: str | Sequence[str],
+        steps: str | None,
+    ) -> str:
+        """Return `Calibrator.to_sql`."""
+        ...
+
+    def table_of(self, calibrator: Any) -> CalibrationTable:
+        """Return `Calibrator.to_table`."""
+        ...
+
+
+def exports() -> Exports:
+    """Return the package that writes calibrators, ``vennforest.export``.
+
+    It knows them all and none of them knows it, so it is imported when it is first asked for.
+    """
+    package: Exports = import_module("vennforest.export")
+    return package
+
+
+def as_tuple(parts: Iterable[Any]) -> tuple[Any, ...]:
+    """Return parts as a tuple, whatever holds them in a file."""
+    return tuple(parts)
+
+
+class Learnt:
+    """Base of what a calibrator learns: subclasses are ``attrs.frozen`` and registered.
+
+    See ``vennforest._state`` for the validators of their fields, and `Fitted` for what is common
+    to all calibrators.
+    """
+
+    def check_classes(self, k: int) -> None:
+        """Refuse to be of k classes where the fields are those of another number.
+
+        Raises
+        ------
+        ValueError
+            Saying which field is not of so many classes.
+        """
+
+    @property
+    def n_examples(self) -> int | None:
+        """How many calibration examples it knows one by one; None where it never knows any."""
+        return None
+
+    def written(self) -> Self:
+        """Return what `Calibrator.to_json` writes: without single calibration examples."""
+        return self
+
+
+@stored("nothing-learnt")
+@attrs.frozen(eq=False)
+class Nothing(Learnt):
+    """What a calibrator learns that has nothing to learn."""
+
+
+@stored("fitted-calibrator")
+@attrs.frozen(eq=False)
+class Fitted:
+    """The fitted state of a calibrator.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (k,)
+        The labels, sorted.
+    learnt : Learnt
+        What ``_fit`` returned.
+    n_given : int
+        How many examples ``fit`` was given; 0 where it was counts, or where they are forgotten.
+    row_of : ndarray of shape (n_given,) or None
+        The row of each example that reached ``_fit``, -1 for one of weight zero; None: its own.
+    grid : ScoreGrid or None
+        The grid that new scores are put on.
+    reversed_at : float or None
+        New scores s, on the grid if there is one, are replaced by ``reversed_at - s``, where high
+        ones mean that the second class is less likely.
+    """
+
+    classes: NDArray[Any] = attrs.field(validator=labels)
+    learnt: Learnt = attrs.field(validator=attrs.validators.instance_of(Learnt))
+    n_given: int = attrs.field(default=0, validator=number(0, integer=True))
+    row_of: IntArray | None = None
+    grid: ScoreGrid | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.instance_of(ScoreGrid))
+    )
+
+    reversed_at: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(number())
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse parts of other classes or of other examples."""
+        require(
+            self.reversed_at is None or len(self.classes) == 2,
+            "reversed_at must be None with more than two classes",
+        )
+        self.learnt.check_classes(len(self.classes))
+        n, known, row_of = self.n_given, self.learnt.n_examples, self.row_of
+        if row_of is not None:
+            check_array(row_of, "row_of", (n,), "i", -1, n - 1)
+            kept = row_of[row_of >= 0]
+            require((kept == np.arange(len(kept))).all(), "row_of must number rows in their order")
+        if known is not None and n:
+            reached = n if row_of is None else len(kept)
+            require(known == reached, f"n_given must be {known}, the number of examples")
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -111,7 +254,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             row_of = np.where(kept, np.cumsum(kept) - 1, -1)
             scores, codes, weight = scores[kept], codes[kept], weight[kept]
             weight = check_weights(weight, len(weight))
-        at = direction_of(scores, codes, weight, len(labels), higher_is)
+        at = None
+        if higher_is != "likelier":
+            at = direction_of(scores, codes, weight, len(labels), higher_is)
         scores = scores if at is None else at - scores
         learnt = self._fit(scores, codes, weight, len(labels))
         self._fitted = Fitted(labels, learnt, n_given, row_of, reversed_at=at)
@@ -417,19 +562,19 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return exports().to_sql(self, dialect, table, score, steps)
 
     @property
-    def _n_given(self) -> int:
+    def n_given(self) -> int:
         """How many examples ``fit`` was given; 0 where it was counts."""
         return self._fitted.n_given
 
     @property
-    def _row_of(self) -> IntArray | None:
+    def row_of(self) -> IntArray | None:
         """The row of each example that reached ``_fit``: see `Fitted`."""
         return self._fitted.row_of
 
     @property
-    def _from_counts(self) -> bool:
+    def from_counts(self) -> bool:
         """Whether it was fitted to counts, and knows no single examples."""
-        return self._n_given == 0
+        return self.n_given == 0
 
     def _check_new(self, scores: ArrayLike) -> FloatArray:
         if "_fitted" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
@@ -440,31 +585,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             checked = grid(_columns(check_scores(scores), len(self.classes_), False))
         at = self._fitted.reversed_at
         return checked if at is None else at - checked
-
-    def _left_out(
-        self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
-    ) -> LeftOut | None:
-        """Return which rows given to ``_fit`` each of m new scores leaves out.
-
-        ``left_out`` and ``groups`` count the examples as given to ``fit``; those of weight zero
-        never reached ``_fit``, so leaving one out is leaving out none, or the rest of its group.
-        None stays None.
-
-        Raises
-        ------
-        ValueError
-            If ``left_out`` is not a vector of m integers from -1 to n - 1, or ``groups`` is not a
-            vector of n labels, or given without ``left_out``.
-        """
-        if left_out is None:
-            if groups is not None:
-                raise ValueError("left_out must be given with groups, got None")
-            return None
-        if self._from_counts:
-            raise ValueError(
-                "left_out must be None after fit_counts, which knows no single examples"
-            )
-        return left_out_rows(left_out, groups, m, self._n_given, self._row_of)
 
     def __sklearn_tags__(self) -> Tags:
         """Describe to scikit-learn an estimator whose input is one column of scores."""

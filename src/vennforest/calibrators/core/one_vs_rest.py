@@ -13,9 +13,8 @@ import numpy as np
 from vennforest._blocks import blocks
 from vennforest._state import require, stored
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.core.fitted import Learnt, as_tuple
 from vennforest.calibrators.core.formula import Term, Terms, summed
-from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.interface import Calibrator, Learnt, as_tuple
 from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.counts import ScoreCounts
 
@@ -184,6 +183,17 @@ def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, Float
         rows = np.ascontiguousarray(p0[block]), np.ascontiguousarray(p1[block])
         lower[block], upper[block] = _normalised_bounds(*rows)
     return lower, upper
+
+
+def normalised_bounds_formulas(p0: Terms, p1: Terms) -> tuple[Terms, Terms]:
+    """Return the formulas of `normalised_bounds`."""
+    all_p0, all_p1 = summed(p0), summed(p1)
+    lower, upper = [], []
+    for low, up in zip(p0, p1, strict=True):
+        least, most = low + (all_p1 - up).max(0.0), up + (all_p0 - low).max(0.0)
+        lower.append(low.min(least.unless_above(0.0, 0.0, low / least)))
+        upper.append(up.max(most.unless_above(0.0, 1.0, up / most)).min(1.0))
+    return tuple(lower), tuple(upper)
 
 
 def _normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -9,9 +9,8 @@ import numpy as np
 
 from vennforest._state import number, stored
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.core.fitted import Learnt
 from vennforest.calibrators.core.formula import Term, Terms, summed
-from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.interface import Calibrator, Learnt
 from vennforest.calibrators.core.logistic import logistic
 from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
 

@@ -11,24 +11,21 @@ from attrs.validators import instance_of
 
 from vennforest._state import require, stored
 from vennforest._validation import FloatArray, IntArray, check_option
-from vennforest.calibrators.core.fitted import Learnt
 from vennforest.calibrators.core.formula import Term, Terms, softmax, summed
-from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.interface import Calibrator, Learnt
 from vennforest.calibrators.core.label_counts import count_labels
-from vennforest.calibrators.core.multinomial import (
+from vennforest.calibrators.core.logistic import (
     SHARED,
+    Counts,
     Multinomial,
+    Prior,
     Structure,
     diagonal_penalty,
     fit_multinomial,
+    fit_penalised,
 )
-from vennforest.calibrators.core.penalised import Counts, Prior, fit_penalised
-from vennforest.calibrators.maps.log_scores import (
-    On,
-    Shrinkage,
-    ToProbabilities,
-    check_not_negative,
-)
+from vennforest.calibrators.core.probabilities import On, Shrinkage, check_not_negative
+from vennforest.calibrators.maps.temperature import ToProbabilities
 
 
 @stored("matrix-map")

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 import attrs
 import numpy as np
+from attrs.validators import instance_of, optional
 from scipy.optimize import brentq
 
-from vennforest._state import number, stored
+from vennforest._state import number, require, stored
 from vennforest._validation import FloatArray, IntArray, check_option
-from vennforest.calibrators.core.fitted import Learnt
-from vennforest.calibrators.core.formula import Terms, softmax
-from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.formula import Terms, softmax, summed
+from vennforest.calibrators.core.interface import Calibrator, Learnt
 from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.calibrators.core.probabilities import (
+    MUST_BE_PROBABILITIES,
     Interior,
+    On,
     are_probabilities,
     check_probabilities,
+    check_unit_interval,
+    choose_on,
 )
-
-On = Literal["auto", "probabilities", "logits"]
-"""What the scores are."""
 
 FARTHEST = 10.0
 """The logarithm of the temperature stays this close to that of the logits' deviation."""
@@ -204,3 +205,69 @@ def _inverse_temperature(z: FloatArray, codes: IntArray, weight: FloatArray | No
     if slope(FARTHEST) <= 0:
         return float(np.exp(FARTHEST))
     return float(np.exp(brentq(slope, -FARTHEST, FARTHEST, xtol=1e-15, rtol=1e-15)))
+
+
+@stored("to-probabilities")
+@attrs.frozen(eq=False)
+class ToProbabilities:
+    """Turns decision values into probabilities by temperature scaling; probabilities stay.
+
+    So the maps that follow see the same whatever the scale of the decision values.
+
+    Attributes
+    ----------
+    temperature : TemperatureScaling or None
+        Fitted to the calibration scores; None where these are probabilities.
+    """
+
+    temperature: TemperatureScaling | None = attrs.field(
+        validator=optional(instance_of(TemperatureScaling))
+    )
+
+    @classmethod
+    def fit(
+        cls, on: On, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> Self:
+        """Fit to calibration scores (n,) or (n, k), their codes and weights."""
+        if choose_on(on, scores) == "probabilities":
+            return cls(None)
+        model = TemperatureScaling(on="logits")
+        return cls(model.fit(scores, codes, sample_weight=weight, classes=np.arange(k)))
+
+    def check_classes(self, k: int) -> None:
+        """Refuse a temperature of another number of classes than k.
+
+        Raises
+        ------
+        ValueError
+            If it is.
+        """
+        one = self.temperature
+        require(one is None or len(one.classes_) == k, f"temperature must be of {k} classes")
+
+    @property
+    def on(self) -> Literal["probabilities", "logits"]:
+        """What the calibration scores were taken for."""
+        return "probabilities" if self.temperature is None else "logits"
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities (n,) of the second class, or (n, k) of every class.
+
+        Raises
+        ------
+        ValueError
+            If they were to be probabilities and are none.
+        """
+        if self.temperature is not None:
+            p = self.temperature._predict_proba(scores)
+            return p if scores.ndim == 2 else np.ascontiguousarray(p[:, 1])
+        if scores.ndim == 2:
+            return check_probabilities(scores, MUST_BE_PROBABILITIES)
+        check_unit_interval(scores, MUST_BE_PROBABILITIES)
+        return scores
+
+    def formula(self, scores: Terms) -> Terms:
+        """Return the probabilities as formulas of the scores."""
+        if self.temperature is not None:
+            return self.temperature._formula(scores)
+        return scores if len(scores) == 1 else tuple(one / summed(scores) for one in scores)

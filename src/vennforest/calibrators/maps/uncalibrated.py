@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from vennforest._state import stored
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.core.fitted import Nothing
 from vennforest.calibrators.core.formula import Terms, summed
-from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.core.interface import Calibrator, Nothing
 from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
 
 WAY_OUT = f' for method="none" ({ANY_SCORES})'

@@ -14,13 +14,11 @@ from numpy.typing import ArrayLike
 
 from vennforest._state import array, check_array, require, stored
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.core.bounded import BoundedCalibrator
-from vennforest.calibrators.core.examples import LeftOut
-from vennforest.calibrators.core.fitted import Learnt
-from vennforest.calibrators.core.formula import Term
+from vennforest.calibrators.core.bounded import BoundedCalibrator, LeftOut
+from vennforest.calibrators.core.formula import Terms
+from vennforest.calibrators.core.interface import Learnt
 from vennforest.calibrators.core.logistic import SMALLEST
-from vennforest.calibrators.venn.taxonomies import resolve
-from vennforest.calibrators.venn.taxonomy import Taxonomy
+from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 from vennforest.multiprobability import Merge, Multiprobability
 
@@ -196,12 +194,14 @@ class Venn(BoundedCalibrator):
         return counts
 
     @property
-    def _cell(self) -> IntArray:
+    def cell_of_examples(self) -> IntArray:
+        """Category times k plus class number of each example that reached ``_fit``, (n,)."""
         cell: IntArray = self._learnt.cell
         return cell
 
     @property
-    def _weight(self) -> FloatArray | None:
+    def weight_of_examples(self) -> FloatArray | None:
+        """Weight of each example that reached ``_fit``, (n,); None: each counts once."""
         weight: FloatArray | None = self._learnt.weight
         return weight
 
@@ -263,21 +263,23 @@ class Venn(BoundedCalibrator):
         rows, k = absent.rows, len(self.classes_)
         known = (rows >= 0) & (category >= 0)
         if absent.groups is None:
-            affected = np.flatnonzero(known & (category == self._cell[rows] // k))
+            affected = np.flatnonzero(known & (category == self.cell_of_examples[rows] // k))
             counts = self.counts_[category[affected]]
             gone = rows[affected]
-            cell = self._cell[gone]
+            cell = self.cell_of_examples[gone]
             left = (
                 self.counts_.ravel()[cell] - 1
-                if self._weight is None
+                if self.weight_of_examples is None
                 else self._learnt.others[gone]
             )
             counts[np.arange(len(gone)), cell % k] = left
             return affected, counts
         # Every pair of a cell and a group that has somebody in it, and the cell without the group.
         n_groups = 1 + max(int(absent.groups.max()), int(rows.max(initial=0)))
-        pairs, pair_of = np.unique(self._cell * n_groups + absent.groups, return_inverse=True)
-        weight = np.bincount(pair_of, self._weight).astype(np.float64)
+        pairs, pair_of = np.unique(
+            self.cell_of_examples * n_groups + absent.groups, return_inverse=True
+        )
+        weight = np.bincount(pair_of, self.weight_of_examples).astype(np.float64)
         without = _sums_of_others(pairs // n_groups, weight)
         affected = np.flatnonzero(known)
         cells = category[affected, None] * k + np.arange(k)
@@ -315,10 +317,24 @@ class Venn(BoundedCalibrator):
     def _starts(self) -> FloatArray | None:
         return self.taxonomy_.starts()
 
-    def _smooth_formula(self, x: Term) -> Term:
+    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
+        category, k = self.taxonomy_.formula(scores), len(scores)
+        if category is None:
+            return super()._formulas_of_many(scores)
+        lower, upper = (one[:-1] for one in self._learnt.bounds)
+        columns = {"p0": lower, "p1": upper}
+        if self.merge != "smooth":
+            columns["p"] = Multiprobability(lower, upper, self.classes_).merge(self.merge)
+        found = category.look_up(
+            np.arange(1.0, len(lower)),
+            {f"{name}_{j}": column[:, j] for name, column in columns.items() for j in range(k)},
+        )
+        return {name: tuple(found[f"{name}_{j}"] for j in range(k)) for name in columns}
+
+    def _smooth_formulas(self, scores: Terms) -> Terms:
         found: Categories = self._learnt
         assert found.smoother is not None
-        return found.smoother._smooth_formula(x)
+        return found.smoother._smooth_formulas(scores)
 
 
 def _bounds(counts: FloatArray) -> tuple[FloatArray, FloatArray]:

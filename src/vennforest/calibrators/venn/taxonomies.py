@@ -17,13 +17,13 @@ once more by the largest output (V2), the second largest (V3), or their differen
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from vennforest._state import (
     check_array,
@@ -33,14 +33,267 @@ from vennforest._state import (
     stored,
 )
 from vennforest._validation import FloatArray, IntArray, check_count
-from vennforest.calibrators.core.formula import after
-from vennforest.calibrators.venn.cells import CellTree, cell_of, check_tree, cut_cells
-from vennforest.calibrators.venn.taxonomy import (
-    Taxonomy,
-    inner_quantiles,
-    largest_two,
-    predicted_class,
-)
+from vennforest.calibrators.core.formula import LOWEST, Term, Terms, after, first_where
+
+
+class Taxonomy(BaseEstimator, ABC):
+    """Base of all taxonomies: from scores to categories.
+
+    Attributes
+    ----------
+    n_categories_ : int
+        Categories are 0 to ``n_categories_ - 1``.
+    """
+
+    n_categories_: int
+    _learns: ClassVar[tuple[str, ...]] = ("n_categories_",)
+    """The attributes that ``fit`` sets."""
+
+    @abstractmethod
+    def fit(
+        self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
+    ) -> Self:
+        """Learn the categories.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) for two classes, or (n, n_classes)
+            Calibration scores.
+        n_classes : int
+            Number of classes, at least 2.
+        sample_weight : ndarray of shape (n,), optional
+            Weights above zero; a weight of 2 is the score twice.
+
+        Returns
+        -------
+        self
+        """
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the taxonomy: the arguments of ``from_state``."""
+        fitted = {name: vars(self)[name] for name in self._learns if name in vars(self)}
+        return {"parameters": self.get_params(deep=False), "fitted": fitted}
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], fitted: dict[str, Any]) -> Self:
+        """Return the taxonomy that ``to_state`` describes; whoever uses it checks its classes.
+
+        Raises
+        ------
+        ValueError
+            If there is something else in it, or no category.
+        """
+        made = cls(**parameters)
+        require(fitted.keys() <= set(cls._learns), f"a {cls.__name__} has other parts")
+        made.__dict__.update(fitted)
+        if fitted:
+            check_number(made.n_categories_, "n_categories_", 1, integer=True)
+        return made
+
+    def _check_count(self, n: int) -> None:
+        """Refuse another number of categories."""
+        require(self.n_categories_ == n, f"n_categories_ must be {n}")
+
+    def check_classes(self, n_classes: int) -> None:
+        """Refuse a taxonomy that was fitted to scores of another number of classes.
+
+        Raises
+        ------
+        ValueError
+            If it was.
+        """
+
+    @abstractmethod
+    def __call__(self, scores: FloatArray) -> IntArray:
+        """Return the category of each score, shape (n,); -1 is a category never met in ``fit``."""
+
+    def starts(self) -> FloatArray | None:
+        """Return the scores of two classes at which the category may change, increasing.
+
+        None where that is not known, as of a user's own taxonomy.
+        """
+        return None
+
+    def formula(self, scores: Terms) -> Term | None:
+        """Return the category as a formula of the scores of several classes.
+
+        None where there is none, as of a user's own taxonomy.
+        """
+        return None
+
+    def _starts_around(self, middle: float) -> FloatArray:
+        """Return them for categories that come in order below, and in order above the middle."""
+        first = float(np.nextafter(middle, np.inf))
+        low, high = self._changes(LOWEST, middle), self._changes(first, -LOWEST)
+        return np.unique(np.concatenate([low, [first], high]))
+
+    def _changes(self, low: float, high: float) -> FloatArray:
+        """Return where categories, which come in order from low to high, change."""
+        first, last = self(np.array([low, high]))
+        codes = np.arange(min(first, last), max(first, last))
+        rising = first <= last
+        return first_where(
+            lambda s: self(s) > codes if rising else self(s) <= codes, low, high, len(codes)
+        )
+
+
+def predicted_class(scores: FloatArray, boundary: float = 0.5) -> IntArray:
+    """Return the class with the largest score, shape (n,), the first of equals.
+
+    Scores (n,) are those of the second of two classes, predicted where they exceed the boundary.
+    """
+    if scores.ndim == 1:
+        return (scores > boundary).astype(np.intp)
+    largest: IntArray = scores.argmax(axis=1)
+    return largest
+
+
+def largest_two(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the largest and the second largest score of each row, each of shape (n,).
+
+    Scores (n,) are those of the second of two classes; the first has ``1 - s``.
+    """
+    if scores.ndim == 1:
+        other = 1 - scores
+        return np.maximum(scores, other), np.minimum(scores, other)
+    k = scores.shape[1]
+    top = np.partition(scores, (k - 2, k - 1), axis=1)
+    return top[:, k - 1], top[:, k - 2]
+
+
+def predicted_formulas(scores: Terms) -> tuple[Term, Term, Term]:
+    """Return `predicted_class` and `largest_two` of columns of scores, as formulas."""
+    label: Term | float = 0.0
+    largest, second = scores[0], scores[0].min(scores[1])
+    for j, score in enumerate(scores[1:], 1):
+        if j > 1:
+            second = second.max(score.min(largest))
+        label = score.unless_above(largest, label, float(j))
+        largest = largest.max(score)
+    assert isinstance(label, Term)
+    return label, largest, second
+
+
+def quantiles(values: FloatArray, weight: FloatArray, parts: IntArray, whole: int) -> FloatArray:
+    """Return for each p in parts the smallest value with p/whole of the weight at or below it.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,), n > 0
+    weight : ndarray of shape (n,), above zero
+    parts : ndarray of int, in [1, whole]
+    """
+    order = np.argsort(values, kind="stable")
+    # Scaled by a power of two, which rounds nothing, so that the products below stay finite;
+    # multiplied by whole numbers instead of divided, so that counts compare exactly.
+    scaled = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
+    reached = np.cumsum(scaled[order])
+    places = np.searchsorted(reached * whole, parts * reached[-1])
+    smallest: FloatArray = values[order][np.minimum(places, len(values) - 1)]
+    return smallest
+
+
+def inner_quantiles(values: FloatArray, weight: FloatArray, bins: int) -> FloatArray:
+    """Return the distinct edges between bins of equal weight, increasing, at most bins - 1."""
+    if not len(values):
+        return np.empty(0)
+    return np.unique(quantiles(values, weight, np.arange(1, bins), bins))
+
+
+_Node = tuple[int, float, int, int, int]
+
+
+class CellTree(NamedTuple):
+    """A tree whose leaves are cells, the root first; arrays of shape (n_nodes,)."""
+
+    coordinate: IntArray  # the column of scores that the node cuts; 0 in leaves
+    cut: FloatArray  # scores at or below it go below; inf in leaves
+    below: IntArray  # the child at or below the cut; of a leaf itself
+    above: IntArray  # the child above
+    cell: IntArray  # the leaf's cell, from 0; -1 in inner nodes
+
+
+def cut_cells(points: FloatArray, weight: FloatArray, cells: int) -> CellTree:
+    """Cut the space of points (n, d) into cells, at most so many.
+
+    Where it is cut, `NeighbourCells` says.
+    """
+    nodes: list[_Node] = []
+    _cut(points, weight, cells, nodes, 0)
+    coordinate, cut, below, above, cell = zip(*nodes, strict=True)
+    return CellTree(
+        np.array(coordinate, np.intp),
+        np.array(cut),
+        np.array(below, np.intp),
+        np.array(above, np.intp),
+        np.array(cell, np.intp),
+    )
+
+
+def _cut(
+    points: FloatArray, weight: FloatArray, cells: int, nodes: list[_Node], first: int
+) -> tuple[int, int]:
+    """Append the tree over these points, with cells from ``first`` on.
+
+    Returned is its root, and the first number that is no cell of it.
+    """
+    at = len(nodes)
+    # Halved, so that the spread of huge scores stays finite.
+    spread = points.max(axis=0) / 2 - points.min(axis=0) / 2
+    widest = int(spread.argmax())
+    values = points[:, widest]
+    if cells == 1 or values.min() == values.max():
+        nodes.append((0, np.inf, at, at, first))
+        return at, first + 1
+    cut = quantiles(values, weight, np.array([cells // 2]), cells)[0]
+    if cut == values.max():
+        cut = values[values < cut].max()
+    nodes.append((widest, float(cut), 0, 0, -1))
+    low = values <= cut
+    below, first = _cut(points[low], weight[low], cells // 2, nodes, first)
+    above, first = _cut(points[~low], weight[~low], cells - cells // 2, nodes, first)
+    nodes[at] = (widest, float(cut), below, above, -1)
+    return at, first
+
+
+def check_tree(tree: CellTree, n_cells: int, columns: int) -> None:
+    """Refuse arrays that are no tree of cells over scores of so many columns.
+
+    Every node but the first is a child once, of a node before it, so that there are no circles;
+    every cell is that of one leaf.
+
+    Raises
+    ------
+    ValueError
+        Saying which, by the names that `NeighbourCells` keeps them under.
+    """
+    n = len(tree.cell)
+    require(1 <= n_cells <= n, "n_categories_ must be that of the leaves")
+    for name, low, high in (
+        ("coordinate", 0, columns - 1),
+        ("below", 0, n - 1),
+        ("above", 0, n - 1),
+        ("cell", -1, n_cells - 1),
+    ):
+        check_array(getattr(tree, name), f"_{name}", (n,), "i", low, high)
+    require(tree.cut.shape == (n,) and not np.isnan(tree.cut).any(), "_cut_at is wrong")
+    inner = np.flatnonzero(tree.cell < 0)
+    below, above = tree.below[inner], tree.above[inner]
+    require((below > inner).all() and (above > inner).all(), "children must come after parents")
+    children = np.sort(np.concatenate([below, above]))
+    require(np.array_equal(children, np.arange(1, n)), "every node must be a child once")
+    cells = np.sort(tree.cell[tree.cell >= 0])
+    require(np.array_equal(cells, np.arange(n_cells)), "cells must be leaves")
+
+
+def cell_of(tree: CellTree, points: FloatArray) -> IntArray:
+    """Return the cell of each of the points (m, d), shape (m,)."""
+    rows = np.arange(len(points))
+    node = np.zeros(len(points), np.intp)
+    while (tree.cell[node] < 0).any():
+        low = points[rows, tree.coordinate[node]] <= tree.cut[node]
+        node = np.where(low, tree.below[node], tree.above[node])
+    return tree.cell[node]
 
 
 @stored("label-taxonomy")
@@ -79,6 +332,10 @@ class LabelTaxonomy(Taxonomy):
         """Return the scores of two classes at which the category may change."""
         return self._starts_around(float(self.boundary))
 
+    def formula(self, scores: Terms) -> Term:
+        """Return the predicted class as a formula of columns of scores."""
+        return predicted_formulas(scores)[0]
+
 
 class _SplitLabel(Taxonomy):
     """The predicted label, split in two by a threshold."""
@@ -113,9 +370,19 @@ class _SplitLabel(Taxonomy):
         """Return the scores of two classes at which the category may change."""
         return self._starts_around(0.5)
 
+    def formula(self, scores: Terms) -> Term:
+        """Return the category as a formula of columns of scores."""
+        label, largest, second = predicted_formulas(scores)
+        measure = self._measure_formula(largest, second)
+        return 2.0 * label + measure.unless_above(self.threshold, 0.0, 1.0)
+
     @abstractmethod
     def _measure(self, scores: FloatArray) -> FloatArray:
         """Return what is compared with the threshold, shape (n,)."""
+
+    @abstractmethod
+    def _measure_formula(self, largest: Term, second: Term) -> Term:
+        """Return it as a formula of the two largest scores."""
 
 
 @stored("largest-probability-taxonomy")
@@ -133,6 +400,9 @@ class LargestProbability(_SplitLabel):
 
     def _measure(self, scores: FloatArray) -> FloatArray:
         return largest_two(scores)[0]
+
+    def _measure_formula(self, largest: Term, second: Term) -> Term:
+        return largest
 
 
 @stored("second-probability-taxonomy")
@@ -152,6 +422,9 @@ class SecondProbability(_SplitLabel):
 
     def _measure(self, scores: FloatArray) -> FloatArray:
         return largest_two(scores)[1]
+
+    def _measure_formula(self, largest: Term, second: Term) -> Term:
+        return second
 
 
 @stored("margin-taxonomy")
@@ -173,6 +446,9 @@ class Margin(_SplitLabel):
         largest, second = largest_two(scores)
         # Halved, so that the difference of two huge scores stays finite.
         return 2 * np.minimum(largest / 2 - second / 2, 1.0)
+
+    def _measure_formula(self, largest: Term, second: Term) -> Term:
+        return 2.0 * (largest / 2.0 - second / 2.0).min(1.0)
 
 
 @stored("confidence-bins-taxonomy")
@@ -260,6 +536,22 @@ class ConfidenceBins(Taxonomy):
         """Return the scores of two classes at which the category may change."""
         return self._starts_around(0.5)
 
+    def formula(self, scores: Terms) -> Term:
+        """Return the category as a formula of columns of scores."""
+        label, confidence, _ = predicted_formulas(scores)
+        if self.equal == "width":
+            lowest = 1 / self._n_classes
+            share = (confidence.clip(lowest, 1.0) - lowest) / (1 - lowest)
+            return float(self.bins) * label + (share * float(self.bins)).floor().min(self.bins - 1)
+        within = [
+            confidence.look_up(after(edges), {"bin": np.arange(len(edges) + 1.0)})["bin"]
+            for edges in self.edges_
+        ]
+        chosen = within[-1]
+        for j in reversed(range(len(within) - 1)):
+            chosen = label.unless_above(float(j), within[j], chosen)
+        return float(self.bins) * label + chosen
+
 
 @stored("nearest-taxonomy")
 class NeighbourCells(Taxonomy):
@@ -322,6 +614,16 @@ class NeighbourCells(Taxonomy):
     def starts(self) -> FloatArray:
         """Return the scores of two classes at which the category may change."""
         return np.sort(after(self._cut_at[self._cell < 0]))  # those of nodes that are not leaves
+
+    def formula(self, scores: Terms) -> Term:
+        """Return the cell as a formula of columns of scores."""
+        cells: list[Term | float] = self._cell.astype(np.float64).tolist()
+        for node in np.flatnonzero(self._cell < 0)[::-1].tolist():  # children come after parents
+            score, cut = scores[self._coordinate[node]], float(self._cut_at[node])
+            below, above = cells[self._below[node]], cells[self._above[node]]
+            cells[node] = score.unless_above(cut, below, above)
+        root = cells[0]
+        return root if isinstance(root, Term) else 0.0 * scores[0]
 
 
 @stored("callable-taxonomy")

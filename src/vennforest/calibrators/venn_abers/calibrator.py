@@ -19,16 +19,14 @@ from vennforest.calibrators.confidence import (
     Method,
     intervals_of,
 )
-from vennforest.calibrators.core.bounded import BoundedCalibrator
-from vennforest.calibrators.core.examples import LeftOut
-from vennforest.calibrators.core.fitted import Learnt, as_tuple
-from vennforest.calibrators.core.formula import Term, after
-from vennforest.calibrators.core.one_vs_rest import normalised_bounds
+from vennforest.calibrators.core.bounded import BoundedCalibrator, LeftOut
+from vennforest.calibrators.core.formula import LOWEST, Terms, after
+from vennforest.calibrators.core.interface import Learnt, as_tuple
+from vennforest.calibrators.core.one_vs_rest import normalised_bounds, normalised_bounds_formulas
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
-from vennforest.calibrators.venn_abers.step_table import StepTable
-from vennforest.calibrators.venn_abers.sums import MOST_WEIGHT, check_total
+from vennforest.calibrators.venn_abers.step_table import MOST_WEIGHT, StepTable, check_total
 from vennforest.counts import ScoreCounts
-from vennforest.counts.tables import CountArray
+from vennforest.counts.score_counts import CountArray
 from vennforest.multiprobability import Merge, Multiprobability
 
 EXACT = 53
@@ -331,13 +329,28 @@ class VennAbers(BoundedCalibrator):
         return self.smooth_.predict(scores)
 
     def _starts(self) -> FloatArray:
-        table = self.tables_[0]
-        # p0 depends on how many calibration scores are <= s, p1 on how many are < s.
-        return np.unique(np.concatenate([table.zeros.ends, after(table.ones.ends)]))
+        return _starts_of(self.tables_[0])
 
-    def _smooth_formula(self, x: Term) -> Term:
+    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
+        p0, p1 = [], []
+        for score, table in zip(scores, self.tables_, strict=True):
+            start = _starts_of(table)
+            low, high = table.read(np.append(LOWEST, start))
+            found = score.look_up(start, {"p0": low, "p1": high})
+            p0.append(found["p0"])
+            p1.append(found["p1"])
+        lower, upper = normalised_bounds_formulas(tuple(p0), tuple(p1))
+        return {"p0": lower, "p1": upper}
+
+    def _smooth_formulas(self, scores: Terms) -> Terms:
         assert self.smooth_ is not None
-        return self.smooth_.formula(x)
+        return self.smooth_.formulas(scores)
+
+
+def _starts_of(table: StepTable) -> FloatArray:
+    """Return where p0 or p1 may change, increasing."""
+    # p0 depends on how many calibration scores are <= s, p1 on how many are < s.
+    return np.unique(np.concatenate([table.zeros.ends, after(table.ones.ends)]))
 
 
 def _table_of(x: FloatArray, counts: CountArray) -> StepTable:

@@ -12,13 +12,13 @@ from scipy.special import expit
 from vennforest._blocks import in_blocks
 from vennforest._state import require, stored
 from vennforest._validation import FloatArray
-from vennforest.calibrators.core.fitted import as_tuple
-from vennforest.calibrators.core.formula import Term
+from vennforest.calibrators.core.formula import Terms
+from vennforest.calibrators.core.interface import as_tuple
 from vennforest.calibrators.core.label_counts import FARTHEST, FINEST
-from vennforest.calibrators.core.one_vs_rest import normalise
+from vennforest.calibrators.core.one_vs_rest import normalise, normalised_formula
 from vennforest.calibrators.maps.platt import PlattMap, fit_platt_to_counts
 from vennforest.calibrators.venn_abers import kernels
-from vennforest.calibrators.venn_abers.sums import Sums
+from vennforest.calibrators.venn_abers.step_table import Sums
 
 
 @stored("smooth-estimate")
@@ -51,10 +51,13 @@ class SmoothEstimate:
             each[j] = _read_map(one, scores[:, j])
         return normalise(each.T, scores)
 
-    def formula(self, x: Term) -> Term:
-        """Return the formula of the estimate of the second of two classes."""
-        one = self.maps[0]
-        return one.formula(x if one.interior is None else x.clip(0.0, 1.0))
+    def formulas(self, scores: Terms) -> Terms:
+        """Return the formulas of the estimates, of the second of two classes or of each of more."""
+        each = tuple(
+            one.formula(x if one.interior is None else x.clip(0.0, 1.0))
+            for one, x in zip(self.maps, scores, strict=True)
+        )
+        return each if len(each) == 1 else normalised_formula(each, scores)
 
     def read(self, scores: FloatArray) -> FloatArray:
         """Return the estimate (n,) of the second of two classes for scores (n,)."""

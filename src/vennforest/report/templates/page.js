@@ -21,10 +21,3 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   }
 }
-const closed = () => [...document.querySelectorAll("details:not([open])")];
-let opened = [];
-addEventListener("beforeprint", () => {
-  opened = closed();
-  for (const d of opened) d.open = true;
-});
-addEventListener("afterprint", () => { for (const d of opened) d.open = false; });

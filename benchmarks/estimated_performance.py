@@ -1,0 +1,140 @@
+"""Coverage of estimated performance over drawn problems, with and without covariate shift.
+
+    python benchmarks/estimated_performance.py run 200 [--seed SEED]   (goes on where it was)
+    python benchmarks/estimated_performance.py table
+
+A draw is a process (linear or with interactions, a share of .1 to .5), a learner, a number of
+training rows and of new ones, and whether new rows are drawn alike, from a part of the space
+("covariate"), or with another relation of labels to rows ("concept"). The seed of the first run is
+drawn and written beside the results; draw i has the seed (that seed, i).
+"""
+
+import argparse
+import json
+import secrets
+from pathlib import Path
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import (
+    accuracy_score,
+    brier_score_loss,
+    log_loss,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
+
+from vennforest import CalibratedClassifier, estimate_performance
+
+RESULTS = Path(__file__).parent / "results" / "estimated_performance.jsonl"
+METRICS = ("accuracy", "precision", "recall", "brier", "log_loss", "auc")
+SHIFTS = ("none", "covariate", "concept")
+
+
+def process(rng):
+    """Return a sampler of rows and labels: sample(n, shift)."""
+    d = 6
+    slope = rng.normal(size=d)
+    cross = rng.normal(size=(d, d)) * rng.choice([0.0, 0.7])
+    at = float(np.log(share := rng.uniform(0.1, 0.5)) - np.log1p(-share))
+    way = rng.normal(size=d)
+    way *= rng.uniform(0.5, 1.0) / np.linalg.norm(way)
+    turned = rng.normal(size=d)
+
+    def sample(n, shift):
+        X = rng.normal(size=(n, d))
+        if shift == "covariate":
+            X += way
+        of = slope if shift != "concept" else 0.7 * slope + 0.7 * turned
+        raw = X @ of + np.einsum("ni,ij,nj->n", X, cross, X)
+        y = rng.random(n) < 1 / (1 + np.exp(-(at + 1.2 * raw)))
+        return X, y.astype(int)
+
+    return sample
+
+
+def realised(p, y):
+    one = p[:, 1] > p[:, 0]
+    return {
+        "accuracy": accuracy_score(y, one),
+        "precision": precision_score(y, one, zero_division=np.nan),
+        "recall": recall_score(y, one, zero_division=np.nan),
+        "brier": brier_score_loss(y, p[:, 1]),
+        "log_loss": log_loss(y, p, labels=[0, 1]),
+        "auc": roc_auc_score(y, p[:, 1]) if 0 < y.mean() < 1 else np.nan,
+    }
+
+
+def draw(seed, number):
+    """Return one draw: what was estimated and what was."""
+    rng = np.random.default_rng([seed, number])
+    sample, n, m = process(rng), int(rng.choice([400, 1500])), int(rng.choice([200, 1500]))
+    name = str(rng.choice(["forest", "logistic"]))
+    estimator = (
+        RandomForestClassifier(150, random_state=0)
+        if name == "forest"
+        else LogisticRegression(max_iter=500)
+    )
+    X, y = sample(n, "none")
+    model = CalibratedClassifier(estimator, random_state=0).fit(X, y)
+    found = {"seed": seed, "number": number, "learner": name, "n": n, "m": m, "shifts": {}}
+    for shift in SHIFTS:
+        new, labels = sample(m, shift)
+        truth = realised(model.predict_proba(new), labels)
+        ways = {"plain": estimate_performance(model, new, METRICS)}
+        if shift == "covariate":
+            ways["covariate"] = estimate_performance(
+                model, new, METRICS, shift="covariate", reference=X
+            )
+        found["shifts"][shift] = {
+            "truth": truth,
+            **{way: {k: one[k] for k in METRICS} for way, one in ways.items()},
+        }
+    return found
+
+
+def run(number, seed):
+    done = [json.loads(line) for line in RESULTS.open()] if RESULTS.exists() else []
+    seed = seed or (done[0]["seed"] if done else secrets.randbelow(10**6))
+    for i in range(len(done), number):
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(draw(seed, i)) + "\n")
+
+
+def table():
+    done = [json.loads(line) for line in RESULTS.open()]
+    print(f"{len(done)} draws, seed {done[0]['seed']}: coverage (mean absolute error)")
+    print("| new rows | estimate | " + " | ".join(METRICS) + " | all |")
+    print("|---|---|" + "---|" * (len(METRICS) + 1))
+    for shift, way in [
+        ("none", "plain"),
+        ("covariate", "plain"),
+        ("covariate", "covariate"),
+        ("concept", "plain"),
+    ]:
+        inside, cells = [], []
+        for metric in METRICS:
+            held, off = [], []
+            for one in done:
+                part = one["shifts"][shift]
+                value, (estimate, low, up) = part["truth"][metric], part[way][metric]
+                if np.isfinite([value, low]).all():
+                    held.append(low - 1e-12 <= value <= up + 1e-12)
+                    off.append(abs(value - estimate))
+            inside += held
+            cells.append(f"{np.mean(held):.3f} ({np.mean(off):.3f})")
+        print(f"| {shift} | {way} | " + " | ".join(cells) + f" | {np.mean(inside):.3f} |")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["run", "table"])
+    parser.add_argument("number", type=int, nargs="?", default=200)
+    parser.add_argument("--seed", type=int, default=None)
+    given = parser.parse_args()
+    if given.what == "run":
+        run(given.number, given.seed)
+    else:
+        table()

@@ -1,0 +1,64 @@
+"""What a calibrator, a source or a kind of forest of another package is made of.
+
+`register_calibrator`, `register_source` and `register_forest` make one known by name to the
+classifier, the command line, reports and model files. A type that model files are to hold gets a
+short name with `stored`; what ``fit`` has learnt is a `Learnt`, an ``attrs.frozen`` class whose
+fields have the validators of this module, which `fit` and loading pass alike.
+"""
+
+from vennforest._state import (
+    array,
+    check_array,
+    check_increasing,
+    check_number,
+    labels,
+    number,
+    require,
+    stored,
+)
+from vennforest.calibrators.core.bounded import BoundedCalibrator
+from vennforest.calibrators.core.formula import Term, Terms
+from vennforest.calibrators.core.interface import Calibrator, Learnt
+from vennforest.calibrators.core.one_vs_rest import BinaryMap, OneVsRestCalibrator
+from vennforest.calibrators.registry import register_calibrator
+from vennforest.forest import Answers, Bag, ForestKind, forest_kinds, register_forest
+from vennforest.sources import (
+    Fold,
+    ModelScorer,
+    Source,
+    TrainingData,
+    model_scores,
+    named_sources,
+    register_source,
+)
+
+__all__ = [
+    "Answers",
+    "Bag",
+    "BinaryMap",
+    "BoundedCalibrator",
+    "Calibrator",
+    "Fold",
+    "ForestKind",
+    "Learnt",
+    "ModelScorer",
+    "OneVsRestCalibrator",
+    "Source",
+    "Term",
+    "Terms",
+    "TrainingData",
+    "array",
+    "check_array",
+    "check_increasing",
+    "check_number",
+    "forest_kinds",
+    "labels",
+    "model_scores",
+    "named_sources",
+    "number",
+    "register_calibrator",
+    "register_forest",
+    "register_source",
+    "require",
+    "stored",
+]

@@ -1,0 +1,5 @@
+"""How good a model's predictions are on rows without labels."""
+
+from vennforest.performance.estimate import PerformanceEstimate, estimate_performance
+
+__all__ = ["PerformanceEstimate", "estimate_performance"]

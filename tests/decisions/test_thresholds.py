@@ -1,0 +1,205 @@
+"""Promised thresholds: against the definitions, exact by enumeration, and what is refused."""
+
+import math
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.naive_bayes import GaussianNB
+
+from oracles.decisions import precise_threshold, quiet_threshold, recalling_threshold
+from vennforest import CalibratedClassifier
+from vennforest.decisions import threshold_for
+from vennforest.decisions.thresholds import limits
+
+X, Y = make_classification(900, 6, n_informative=4, flip_y=0.1, random_state=0)
+
+
+def drawn(rng):
+    """Scores and labels with ties, of one class now and then, tiny and huge."""
+    n = int(rng.integers(1, 40))
+    scores = rng.integers(0, int(rng.integers(1, 30)), n) / 7
+    y = (rng.random(n) < rng.choice([0.0, 0.3, 0.9, 1.0]) + scores / 9).astype(int)
+    return scores * rng.choice([1, 1e-300, 1e300, -1]), y
+
+
+def test_thresholds_against_the_definitions():
+    rng = np.random.default_rng()
+    some = 0
+    for _ in range(600):
+        scores, y = drawn(rng)
+        if len(set(y.tolist())) < 2:
+            continue
+        share, delta = rng.uniform(0.05, 0.95), rng.uniform(0.02, 0.6)
+        expected = precise_threshold(scores.tolist(), y.tolist(), share, delta)
+        assert threshold_for(scores, y, precision=share, delta=delta).threshold == expected
+        some += expected is not None
+        expected = recalling_threshold(scores.tolist(), y.tolist(), share, delta)
+        assert threshold_for(scores, y, recall=share, delta=delta).threshold == expected
+        expected = quiet_threshold(scores.tolist(), y.tolist(), share, delta)
+        found = threshold_for(scores, y, false_alarms=share, rows=1, delta=delta).threshold
+        assert found == expected
+    assert some > 50
+
+
+@pytest.mark.parametrize("share", [0.5, 0.7])
+def test_precision_is_exact_by_enumeration(share):
+    """Every sample of eight of three scores and two labels: the promise fails in delta at most."""
+    of_score = {0: (0.3, 0.2), 1: (0.3, 0.65), 2: (0.4, 0.8)}  # how often, and the class's share
+    cells = list(product(of_score, (0, 1)))
+    chance = [of_score[s][0] * (of_score[s][1] if y else 1 - of_score[s][1]) for s, y in cells]
+    true = {}
+    for t in of_score:
+        above = [of_score[s] for s in of_score if s >= t]
+        true[t] = sum(q * eta for q, eta in above) / sum(q for q, _ in above)
+    for delta in (0.1, 0.3, 0.5):
+        fails = found = 0.0
+        for bag in combinations_with_replacement(range(6), 8):
+            counts = np.bincount(bag, minlength=6)
+            p = math.factorial(8) * math.prod(
+                chance[i] ** int(c) / math.factorial(c) for i, c in enumerate(counts)
+            )
+            scores, y = zip(*(cells[i] for i in bag), strict=True)
+            if len(set(y)) < 2:
+                continue  # refused: there is no second class
+            t = threshold_for(scores, y, precision=share, delta=delta).threshold
+            found += p * (t is not None)
+            fails += p * (t is not None and true[t] < share)
+        assert fails <= delta
+        assert found > 0
+
+
+def test_limits_hold_for_all_thresholds_at_once():
+    rng = np.random.default_rng()
+    n, repetitions, delta = 60, 4000, 0.2
+    failed = 0
+    for _ in range(repetitions):
+        beyond = np.sort(rng.random(n))  # probability beyond each example
+        counts = np.arange(n + 1)  # just before the example of that rank
+        truth = np.append(beyond, 1.0)
+        failed += bool((limits(counts, n, delta) < truth).any())
+    assert failed / repetitions <= delta + 3 * math.sqrt(delta * (1 - delta) / repetitions)
+    assert failed > 0
+
+
+def test_cost_is_below_its_limit_and_impossible_below_that():
+    rng = np.random.default_rng(0)
+    scores = rng.random(2000)
+    y = rng.random(2000) < scores**2
+    found = threshold_for(scores, y, cost=0.45, costs=(1, 3))
+    alarms, misses = (scores >= found.threshold) & ~y, (scores < found.threshold) & y
+    assert found.observed == (alarms.sum() + 3 * misses.sum()) / 2000 < 0.45
+    none = threshold_for(scores, y, cost=0.2, costs=(1, 3))
+    assert none.threshold is None
+    assert "impossible with these data" in none.reason
+
+
+def test_abstention_has_two_promises():
+    rng = np.random.default_rng(1)
+    scores = rng.random(3000)
+    y = rng.random(3000) < np.clip(3 * scores - 1, 0, 1)
+    found = threshold_for(scores, y, precision=0.9, abstain=True)
+    assert found.lower < found.threshold
+    assert found.threshold == threshold_for(scores, y, precision=0.9, delta=0.025).threshold
+    decided = found.decide([found.lower, (found.lower + found.threshold) / 2, found.threshold])
+    assert decided.tolist() == [0, -1, 1]
+    assert found.undecided == np.mean((scores > found.lower) & (scores < found.threshold))
+    easy = threshold_for(scores, y, precision=0.55, abstain=True)
+    assert easy.undecided == 0
+    assert set(easy.decide(rng.random(100))) == {0, 1}
+    upside = threshold_for(scores, rng.random(3000) < 0.02, precision=0.9, abstain=True)
+    assert upside.threshold == np.inf
+    assert (upside.decide(scores) <= 0).all()
+
+
+def test_models_decide_as_their_scores_do():
+    for settings, exact in (
+        ({"calibrate_on": "holdout"}, True),
+        ({"calibrate_on": "oob"}, False),
+        ({"calibrate_on": "cv"}, False),
+    ):
+        forest = RandomForestClassifier(40, random_state=0)
+        model = CalibratedClassifier(forest, method="platt", random_state=0, **settings)
+        model.fit(X[:600], Y[:600])
+        found = threshold_for(model, precision=0.7, delta=0.3)
+        assert found.exact is exact
+        scores, y = model.calibration_scores_, model.calibration_y_
+        given = threshold_for(scores, y, precision=0.7, delta=0.3)
+        assert found.threshold == given.threshold
+        p = np.mean([m.predict_proba(X[600:])[:, 1] for m in model.estimators_], axis=0)
+        clear = np.abs(p - found.threshold) > 1e-9  # sums of trees in another order
+        decided = found.decide(X[600:])
+        assert (decided == (p >= found.threshold))[clear].all()
+        assert 0 < decided.mean() < 1
+
+
+def test_classes_by_name_and_more_than_two():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 900)
+    X = rng.normal(size=(900, 2)) + 3 * np.column_stack([y == 0, y == 1])
+    names = np.array(["a", "b", "c"])[y]
+    model = CalibratedClassifier(GaussianNB(), calibrate_on="holdout", random_state=0)
+    found = threshold_for(model.fit(X, names), precision=0.8, pos_label="b")
+    hits = names[found.decide(X) == 1] == "b"
+    assert hits.mean() > 0.75
+    with pytest.raises(ValueError, match=r"pos_label must be one of \['a', 'b', 'c'\]"):
+        threshold_for(model, precision=0.8)
+    two = model.fit(X[y < 2], names[y < 2])
+    first = threshold_for(two, precision=0.8, pos_label="a")
+    assert (names[y < 2][first.decide(X[y < 2]) == 1] == "a").mean() > 0.75
+
+
+def test_what_is_refused():
+    scores, y = np.linspace(0, 1, 50), np.arange(50) % 2
+    for wrong in (
+        {},
+        {"precision": 0.9, "recall": 0.9},
+        {"precision": 1},
+        {"precision": float("nan")},
+        {"precision": True},
+        {"recall": 0.0},
+        {"false_alarms": 3},
+        {"false_alarms": 3, "rows": 2},
+        {"false_alarms": 0, "rows": 2},
+        {"precision": 0.9, "rows": 2},
+        {"cost": 1},
+        {"cost": 1, "costs": (1,)},
+        {"cost": 1, "costs": (1, -1)},
+        {"cost": 1, "costs": (0, 0)},
+        {"cost": float("inf"), "costs": (1, 1)},
+        {"precision": 0.9, "delta": 0},
+        {"recall": 0.9, "abstain": True},
+    ):
+        with pytest.raises(ValueError, match="must"):
+            threshold_for(scores, y, **wrong)
+    with pytest.raises(ValueError, match="finite"):
+        threshold_for([0.1, np.nan], [0, 1], precision=0.9)
+    with pytest.raises(ValueError, match="inconsistent"):
+        threshold_for(scores, y[:3], precision=0.9)
+    with pytest.raises(ValueError, match="pos_label"):
+        threshold_for(scores, np.ones(50), precision=0.9)
+    with pytest.raises(ValueError, match="one column"):
+        threshold_for(np.ones((50, 2)), y, precision=0.9)
+    with pytest.raises(ValueError, match="fitted CalibratedClassifier"):
+        threshold_for(scores, precision=0.9)
+    with pytest.raises(NotFittedError):
+        threshold_for(CalibratedClassifier(), precision=0.9)
+    none = threshold_for(scores, y, precision=0.9)
+    assert none.threshold is None
+    with pytest.raises(ValueError, match="impossible with these data"):
+        none.decide(scores)
+
+
+@pytest.mark.parametrize("what", ["sample_weight", "groups", "with_prior", "training"])
+def test_models_without_independent_examples_are_refused(what):
+    source = "training" if what == "training" else "cv"
+    model = CalibratedClassifier(GaussianNB(), method="platt", calibrate_on=source)
+    given = {what: 1 + np.arange(300) // 2} if what in ("sample_weight", "groups") else {}
+    model.fit(X[:300], Y[:300], **given)
+    if what == "with_prior":
+        model = model.with_prior({0: 0.9})
+    with pytest.raises(ValueError, match=what):
+        threshold_for(model, precision=0.6)

@@ -1,0 +1,204 @@
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from vennforest import CalibratedClassifier, PlattScaling, VennAbers, estimate_performance
+from vennforest._errors import InputError
+
+
+def problem(n, seed, k=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    raw = (
+        X @ rng.normal(size=(3, k)) * 1.5 if k > 2 else np.column_stack([np.zeros(n), 2 * X[:, 0]])
+    )
+    p = np.exp(raw) / np.exp(raw).sum(axis=1, keepdims=True)
+    return X, (rng.random(n)[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return CalibratedClassifier(RandomForestClassifier(60, random_state=0), random_state=0).fit(
+        *problem(800, 0)
+    )
+
+
+SOURCES = [
+    {"calibrate_on": "oob"},
+    {"calibrate_on": "holdout"},
+    {"calibrate_on": "cv", "cv": 3},
+    {"calibrate_on": "cv", "cv": 3, "ensemble": False},
+    {"calibrate_on": "cv-forest", "cv": 2},
+    {"method": "platt"},
+    {"method": "none"},
+    {"method": "venn"},
+    {"by": lambda X: X[:, 1] > 0},
+]
+
+
+@pytest.mark.parametrize("settings", SOURCES, ids=str)
+@pytest.mark.parametrize("k", [2, 3])
+def test_every_source_gives_figures_near_what_happens(settings, k):
+    X, y = problem(2000, 1, k)
+    forest = RandomForestClassifier(30, random_state=0)
+    fitted = CalibratedClassifier(forest, random_state=0, **settings).fit(X[:800], y[:800])
+    found = estimate_performance(fitted, X[800:], ["accuracy", "auc"], level=0.999)
+    for metric in found.metrics:
+        estimate, lower, upper = found[metric]
+        assert lower <= estimate <= upper
+    assert found["accuracy"][1] <= fitted.score(X[800:], y[800:]) <= found["accuracy"][2]
+
+
+def test_a_better_informed_estimate_is_narrower(model):
+    X, _ = problem(3000, 2)
+    widths = []
+    for n in (100, 3000):
+        found = estimate_performance(model, X[:n], ["accuracy"])
+        widths.append(found.upper[0] - found.lower[0])
+    assert widths[1] < 0.7 * widths[0]
+    low = estimate_performance(model, X, ["accuracy"], level=0.5)
+    assert low.upper[0] - low.lower[0] < 0.5 * widths[1]
+
+
+def test_the_threshold_and_the_positive_class_decide(model):
+    X, _ = problem(500, 3)
+    strict = estimate_performance(model, X, ["precision", "recall"], threshold=0.9)
+    loose = estimate_performance(model, X, ["precision", "recall"], threshold=0.1)
+    assert strict["precision"][0] > loose["precision"][0]
+    assert strict["recall"][0] < loose["recall"][0]
+    other = estimate_performance(model, X, ["recall"], positive=0)
+    same = estimate_performance(model, X, ["recall"], positive=0, threshold=0.5)
+    assert other["recall"][0] == pytest.approx(same["recall"][0])
+    # what is not decided for the first class is decided for the second
+    second = estimate_performance(model, X, ["accuracy"], positive=0, threshold=0.2)
+    first = estimate_performance(model, X, ["accuracy"], threshold=0.8 + 1e-12)
+    assert second["accuracy"][0] == pytest.approx(first["accuracy"][0])
+
+
+def test_costs_are_those_of_decisions_of_least_expected_cost(model):
+    X, _ = problem(500, 3)
+    found = estimate_performance(model, X, ["cost", "accuracy"], costs=[[0, 1], [1, 0]])
+    assert found["cost"][0] == pytest.approx(1 - found["accuracy"][0])
+    dear = estimate_performance(model, X, ["cost"], costs=[[0, 1], [10, 0]])
+    rigid = estimate_performance(model, X, ["cost"], costs=[[0, 1], [10, 0]], threshold=0.5)
+    assert dear["cost"][0] < rigid["cost"][0]
+
+
+def test_other_shares_of_the_classes_come_with_the_prior(model):
+    X, y = problem(20000, 4)
+    rare = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:1000]]
+    moved = model.with_prior({1: 1000 / len(rare)})
+    found = estimate_performance(moved, X[rare], ["accuracy", "precision"], level=0.999)
+    for metric, value in {
+        "accuracy": (moved.predict(X[rare]) == y[rare]).mean(),
+        "precision": y[rare][moved.predict(X[rare]) == 1].mean(),
+    }.items():
+        assert found[metric][1] <= value <= found[metric][2]
+    wrong = estimate_performance(model, X[rare], ["precision"])["precision"][0]
+    truth = y[rare][model.predict(X[rare]) == 1].mean()
+    assert abs(wrong - truth) > 0.1  # without the prior
+
+
+def test_covariate_shift_is_seen_with_the_rows_that_were_fitted():
+    rng = np.random.default_rng(5)
+
+    def rows(n, shift):
+        X = rng.normal([0, shift], size=(n, 2))
+        # where the second column is high, the first says nothing, and the model cannot see that
+        p = 1 / (1 + np.exp(-3 * X[:, 0] * (X[:, 1] < 0.5)))
+        return X, (rng.random(n) < p).astype(int)
+
+    X, y = rows(3000, 0)
+    stump = LogisticRegression()
+    model = CalibratedClassifier(stump, random_state=0).fit(X, y)
+    new, labels = rows(3000, 1.0)
+    truth = model.score(new, labels)
+    plain = estimate_performance(model, new, ["accuracy"])["accuracy"][0]
+    # a classifier of the same kind tells the rows apart
+    found = estimate_performance(model, new, ["accuracy"], shift="covariate", reference=X)
+    assert abs(found["accuracy"][0] - truth) < 0.5 * abs(plain - truth)
+    assert found.n_examples < 3000
+    pair = estimate_performance(model, new, ["accuracy"], shift="covariate", reference=(X, y))
+    assert pair["accuracy"] == found["accuracy"]
+
+
+def test_any_classifier_is_judged_by_labelled_rows():
+    X, y = problem(3000, 6)
+    plain = RandomForestClassifier(50, random_state=0).fit(X[:500], y[:500])
+    found = estimate_performance(plain, X[1500:], reference=(X[500:1500], y[500:1500]), level=0.999)
+    assert found["accuracy"][1] <= plain.score(X[1500:], y[1500:]) <= found["accuracy"][2]
+
+
+def test_calibrators_take_scores():
+    rng = np.random.default_rng(7)
+    scores = rng.normal(size=3000)
+    y = (rng.random(3000) < 1 / (1 + np.exp(-2 * scores))).astype(int)
+    own = VennAbers().fit(scores[:1000], y[:1000])
+    again = VennAbers.from_json(own.to_json())
+    found = estimate_performance(own, scores[1000:], level=0.999)
+    truth = (own.predict(scores[1000:]) == y[1000:]).mean()
+    assert found["accuracy"][1] <= truth <= found["accuracy"][2]
+    assert np.array_equal(estimate_performance(again, scores[1000:]).estimate, found.estimate)
+    platt = PlattScaling().fit(scores[:1000], y[:1000])
+    with pytest.raises(InputError, match="reference"):
+        estimate_performance(platt, scores[1000:])
+    pair = estimate_performance(platt, scores[1000:], reference=(scores[:1000], y[:1000]))
+    assert pair["accuracy"][0] == pytest.approx(found["accuracy"][0], abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"X": 29}, "30 rows"),
+        ({"metrics": ["f1"]}, "metrics"),
+        ({"metrics": []}, "metrics"),
+        ({"metrics": ["cost"]}, "costs"),
+        ({"level": 1.0}, "level"),
+        ({"threshold": 1.5}, "threshold"),
+        ({"positive": "yes"}, "positive"),
+        ({"shift": "concept"}, "shift"),
+        ({"shift": "covariate"}, "reference"),
+        ({"reference": np.zeros((5, 3))}, "800 rows"),
+        ({"reference": (np.zeros((5, 3)), [0, 1, 0, 1, 0])}, "30 or more"),
+        ({"reference": (np.zeros((40, 3)), ["x"] * 40)}, "reference"),
+    ],
+)
+def test_what_cannot_be_estimated_is_refused(model, change, named):
+    given = {"X": 100, **change}
+    X = problem(given.pop("X"), 8)[0]
+    with pytest.raises(InputError, match=named):
+        estimate_performance(model, X, **given)
+
+
+def test_rows_that_lack_columns_and_training_scores_are_refused(model):
+    X, y = problem(300, 9)
+    with pytest.raises(ValueError, match="feature"):
+        estimate_performance(model, X[:, :2])
+    own = CalibratedClassifier(LogisticRegression(), calibrate_on="training").fit(X, y)
+    with pytest.raises(InputError, match="training"):
+        estimate_performance(own, X)
+    with pytest.raises(InputError, match="model"):
+        estimate_performance("model", X)
+
+
+def test_what_is_not_defined_gets_a_sentence_and_no_figure():
+    rng = np.random.default_rng(10)
+    scores = np.r_[rng.random(500) * 0.1, 0.9 + 0.1 * rng.random(500)]
+    y = (scores > 0.5).astype(int)
+    found = estimate_performance(VennAbers().fit(scores, y), scores[:40])
+    assert np.isnan(found["auc"][0])
+    assert "AUC" in found.reasons["auc"]
+    assert np.isnan(found["precision"][0])
+    assert "precision" in found.reasons["precision"]
+    assert np.isfinite(found["accuracy"]).all()
+    assert set(found.reasons) >= {"auc", "precision"}
+
+
+def test_the_table_has_a_row_a_measure(model):
+    found = estimate_performance(model, problem(100, 11)[0])
+    table = found.table()
+    assert list(table.columns) == ["estimate", "lower", "upper"]
+    assert list(table.index) == ["accuracy", "precision", "recall", "brier", "log_loss", "auc"]
+    again = estimate_performance(model, problem(100, 11)[0])
+    assert table.equals(again.table())
