@@ -28,8 +28,8 @@ class MixedForestClassifier(RandomForestClassifier):
     extra trees draw it (Geurts et al. 2006). Here each tree draws which of the two it does, and
     which of several leaf sizes and numbers of features it has, if several are given: the trees
     stay independent and identically distributed given the data, and each is grown on a bootstrap
-    sample, so that every row is out of bag for a third of them. ``docs/results/mixtures.md`` has the
-    measurements.
+    sample, so every row is out of bag for a third of them. Measured in
+    ``docs/results/mixtures.md``.
 
     Parameters
     ----------
