@@ -170,7 +170,7 @@ docs: $(VENV)/.docs  ## run the notebook, build the site, which needs no network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	$(BIN)/python scripts/check_site.py site
 
-EXAMPLES = own_table boosting many_classes hospital credit drift
+EXAMPLES = own_table boosting many_classes hospital credit drift promises explanation
 
 pictures: $(VENV)/.dev  ## draw the pictures of the site anew
 	MATPLOTLIBRC=docs/pictures $(BIN)/python docs/make_pictures.py

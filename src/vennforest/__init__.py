@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vennforest.classifier import CalibratedClassifier
     from vennforest.counts import ScoreCounts, ScoreGrid
     from vennforest.cross_validation import cross_val_multiprobability
+    from vennforest.explanation import explain
     from vennforest.forest import ForestKind, MixedForestClassifier, register_forest
     from vennforest.monitoring import Monitor, ProtectedClassifier
     from vennforest.multiprobability import Multiprobability
@@ -59,6 +60,7 @@ __all__ = [
     "__version__",
     "cross_val_multiprobability",
     "estimate_performance",
+    "explain",
     "load",
     "register_calibrator",
     "register_forest",
@@ -78,6 +80,7 @@ _ELSEWHERE = {
     "TransductiveClassifier": "transductive",
     "cross_val_multiprobability": "cross_validation",
     "estimate_performance": "performance",
+    "explain": "explanation",
     "load": "persistence",
     "register_forest": "forest",
     "register_source": "sources",

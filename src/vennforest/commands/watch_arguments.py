@@ -17,7 +17,8 @@ def watch(
         typer.Argument(
             metavar="MODEL",
             show_default=False,
-            help="A model file written by fit, or a monitor saved with --keep.",
+            help="A model file written by fit, a calibrator written by calibrate, or a monitor "
+            "saved with --keep.",
         ),
     ],
     data: Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)],
@@ -28,7 +29,7 @@ def watch(
             "-t",
             metavar="COLUMN",
             help="The column of labels that have become known.",
-            show_default="watch objects alone",
+            show_default="watch objects alone, and estimate the performance",
         ),
     ] = None,
     time: Annotated[
@@ -37,6 +38,16 @@ def watch(
             metavar="COLUMN",
             help="When each label became known: numbers or dates.",
             show_default="the order of DATA",
+        ),
+    ] = None,
+    scores: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--score",
+            "-s",
+            metavar="COLUMN",
+            help="With a calibrator, the scores.",
+            show_default="the column that it was calibrated on",
         ),
     ] = None,
     output: Annotated[
@@ -75,10 +86,11 @@ def watch(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Test whether labelled rows still look like those the model was calibrated on.
+    """Test whether rows still look like those the model was calibrated on.
 
-    Prints a verdict, and writes a page: evidence over time, when a change began, which classes and
-    columns moved. The chance of a false alarm, however many rows there are, is at most --alpha.
+    Prints a verdict, and writes a page: when a change began, what moved and what it costs. Without
+    --target the page has the performance that is expected of the rows, by week or month with
+    --time. The chance of a false alarm, however many rows there are, is at most --alpha.
     """
     from vennforest.commands.watch import run
 
@@ -92,5 +104,6 @@ def watch(
         keep=keep,
         trusted=trusted or [],
         seed=seed,
+        scores=scores or [],
         options={"alpha": alpha, "form": form, "run_length": run_length},
     )

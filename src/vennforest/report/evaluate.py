@@ -23,6 +23,8 @@ from vennforest.report.learners import FOREST, learner_of, raw_title
 from vennforest.report.predictions import RAW
 from vennforest.report.splits import members_of, times
 from vennforest.sources import Subforest
+from vennforest.tables.columns import as_pandas
+from vennforest.tables.screening import leaks
 
 
 def evaluate(
@@ -148,6 +150,7 @@ def evaluate(
         markers=None if missing is None else list(missing),
     )
     origin: Origin = "test" if test is not None else "folds" if time is None else "time"
+    suspicious = leaks(as_pandas(X), np.asarray(y).ravel()) if is_frame(X) else []
     return assemble(
         folds,
         X=X,
@@ -171,6 +174,7 @@ def evaluate(
         names={RAW: raw_title(learner)},
         origin=origin,
         remarks=remarks,
+        suspects=dict.fromkeys(suspicious, "leak"),
         n_rows=n,
         started=started,
         **about,

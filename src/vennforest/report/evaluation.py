@@ -313,6 +313,7 @@ def assemble(
     target: str = "label",
     notes: Sequence[str] = (),
     remarks: Sequence[str] = (),
+    suspects: Mapping[str, str] | None = None,
     names: Mapping[str, str] | None = None,
     n_rows: int | None = None,
     started: float | None = None,
@@ -329,6 +330,8 @@ def assemble(
         As in `Evaluation` and ``report``; ``by`` of all rows of X.
     remarks : sequence of str
         Notes that come after the given ones.
+    suspects : mapping of str to str, optional
+        Columns to check first.
     names : mapping of str to str, optional
         What a reader calls methods.
     n_rows : int, optional
@@ -390,6 +393,7 @@ def assemble(
         by={key: of_rows[folds.rows] for key, of_rows in values.items()},
         positive_reason=why,
         tolerance=tolerance,
+        suspects=dict(suspects or {}),
         notes=[*notes, *remarks, *folds.notes],
         seconds=0.0 if started is None else time.perf_counter() - started,
     )

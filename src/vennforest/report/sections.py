@@ -155,7 +155,9 @@ def caption(evaluation: Evaluation) -> str:
     if method != RAW and RAW in evaluation.measures:
         raw = number_of_points(evaluation.measures[RAW].calibration_error)
         text += f", the {evaluation.names[RAW].replace('Raw', 'raw', 1)} (orange) {raw}"
-    below = "" if is_rare(evaluation) else " Below: how many rows have such a probability."
+    below = (
+        "" if is_rare(evaluation) else " Under the diagram: how many rows have such a probability."
+    )
     return (
         f"{text}. On the diagonal, what is predicted happens as often. Grey: where the blue line "
         f"would lie in 90% of cases if its probabilities were right.{below}"
