@@ -208,14 +208,15 @@ class MixedForestClassifier(RandomForestClassifier):
         for one in forests:
             require(type(one) is RandomForestClassifier, "forests must be random forests")
             same = ("classes_", "n_features_in_", "n_outputs_", "_n_samples")
-            first = [getattr(forests[0], name, None) for name in same]
-            found = [getattr(one, name, None) for name in same]
-            require(all(map(np.array_equal, first, found)), "forests must be of the same data")
+            first: list[Any] = [getattr(forests[0], name, None) for name in same]
+            found: list[Any] = [getattr(one, name, None) for name in same]
+            same_data = all(np.array_equal(a, b) for a, b in zip(first, found, strict=True))
+            require(same_data, "forests must be of the same data")
         check_array(places, "places", (None,), "i", 0, len(forests) - 1)
         counts = np.bincount(places, minlength=len(forests)).tolist()
         require(counts == [len(one.estimators_) for one in forests], "places must be of every tree")
         members = [iter(one.estimators_) for one in forests]
-        vars(forest).update(
+        forest.__dict__.update(
             {n: v for n, v in vars(forests[0]).items() if n not in parameters},
             estimators_=[next(members[place]) for place in places.tolist()],
         )
