@@ -24,8 +24,10 @@ from vennforest.classifier.prediction import predict_together  # noqa: E402
 from vennforest.metrics import calibration_error  # noqa: E402
 from vennforest.report import (  # noqa: E402
     CostMatrix,
+    answers,
     evaluate,
     numbers,
+    report,
 )
 from vennforest.report.evaluation import compared_methods  # noqa: E402
 from vennforest.report.event import confidence_of, event_of  # noqa: E402
@@ -536,6 +538,21 @@ def test_a_column_that_reveals_the_outcome_is_to_be_checked_first():
     advice = evaluate(X, y, **options).advice()
     assert advice.action == "check" and "“repair”" in advice.sentence
     assert evaluate(X[["heat"]], y, **options).suspects == {}
+
+
+def test_rows_of_the_same_probability_that_differ_are_named_only_where_shown():
+    rng = np.random.default_rng(3)
+    side = rng.integers(0, 2, 2000)
+    X = pd.DataFrame({"side": side, "word": "w", "noise": rng.normal(size=2000)})
+    y = np.where(rng.random(2000) < np.where(side == 1, 0.45, 0.15), "yes", "no")
+    p = np.full(2000, 0.3) + rng.normal(0, 1e-3, 2000)
+    ((_, text),) = answers.hidden_differences(report(y, p, X=X))
+    assert (
+        9 < float(re.search(r"by ([\d.]+) points", text)[1]) < 18
+    )  # .15, of which a forest finds some
+    honest = np.where(side == 1, 0.45, 0.15) + rng.normal(0, 1e-3, 2000)
+    assert answers.hidden_differences(report(y, honest, X=X)) == []
+    assert answers.hidden_differences(report(y, p)) == []
 
 
 def test_percentages_never_round_to_certainty():

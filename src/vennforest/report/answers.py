@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, is_frame
+from vennforest.metrics import grouping_loss
 from vennforest.metrics._inputs import EventEstimates
 from vennforest.metrics.corp import recalibrate
 from vennforest.report.event import (
@@ -31,6 +32,7 @@ from vennforest.report.numbers import (
     with_margin,
 )
 from vennforest.report.predictions import RAW
+from vennforest.tables.columns import as_pandas
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
@@ -45,6 +47,9 @@ POWER = (1.96 + 0.84) / 1.96
 WEAK = 0.1
 """Above 0.5, the area under the ROC curve of a weak ranking, which a table should be able to show.
 """
+
+FEWEST_COMPARED, MOST_COMPARED = 200, 5_000
+"""Rows from which, and up to which, rows of the same probability are compared."""
 
 DOUBTFUL = 0.1
 """Of the tests of calibration: from here on an error above the tolerance is taken for chance."""
@@ -660,6 +665,34 @@ def precision(evaluation: Evaluation, method: str) -> str:
     if forest is not None and method != RAW:
         sentences.append(forest.sentence())
     return " ".join(sentences)
+
+
+def hidden_differences(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Say how much rows of the same probability differ, where that is shown at the level .99.
+
+    By the numeric columns, of up to 5,000 rows; with two classes only.
+    """
+    X, folds = evaluation.X, evaluation.folds
+    if evaluation.positive is None or len(folds.rows) < FEWEST_COMPARED:
+        return []
+    if is_frame(X):
+        X = as_pandas(X).select_dtypes("number").to_numpy(dtype=np.float64, na_value=np.nan)
+    elif not (isinstance(X, np.ndarray) and X.dtype.kind in "fiu"):
+        return []
+    some = np.random.default_rng(0).permutation(len(folds.rows))[:MOST_COMPARED]
+    columns = np.where(np.isfinite(X), X, np.nan)[folds.rows[some]]
+    if not columns.shape[1]:
+        return []
+    p, outcome, *_ = event_of(evaluation, folds.estimates[evaluation.verdict.method])
+    found = grouping_loss(columns, outcome[some], p[some].clip(0, 1), level=0.99)
+    if found.lower <= 0:
+        return []
+    text = (
+        f"Rows with the same probability differ: by {number_of_points(found.spread)} points or "
+        "more (root mean square), which other columns tell apart. Calibration cannot see that; "
+        "another kind of model may."
+    )
+    return [("What calibration cannot see", text)]
 
 
 def bounds_meaning(evaluation: Evaluation, method: str) -> str:

@@ -332,7 +332,7 @@ def _verdict(evaluation: Evaluation) -> dict[str, Any]:
     bounded = evaluation.bounded
     return {
         "advice": evaluation.advice(),
-        "reasons": answers.reasons(evaluation),
+        "reasons": answers.reasons(evaluation) + answers.hidden_differences(evaluation),
         "figures": answers.key_figures(evaluation),
         "data": sections.data(evaluation),
         "how": sections.how(evaluation),
