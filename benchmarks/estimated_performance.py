@@ -2,6 +2,8 @@
 
     python benchmarks/estimated_performance.py run 200 [--seed SEED]   (goes on where it was)
     python benchmarks/estimated_performance.py table
+    python benchmarks/estimated_performance.py real        (needs VENNFOREST_DATA)
+    python benchmarks/estimated_performance.py picture
 
 A draw is a process (linear or with interactions, a share of .1 to .5), a learner, a number of
 training rows and of new ones, and whether new rows are drawn alike, from a part of the space
@@ -11,10 +13,12 @@ drawn and written beside the results; draw i has the seed (that seed, i).
 
 import argparse
 import json
+import os
 import secrets
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
@@ -128,13 +132,91 @@ def table():
         print(f"| {shift} | {way} | " + " | ".join(cells) + f" | {np.mean(inside):.3f} |")
 
 
+def places():
+    """Yield tables split by place: name, rows and labels there, rows and labels elsewhere."""
+    folder = Path(os.environ["VENNFOREST_DATA"])
+
+    def read(name):
+        found = pd.read_csv(folder / f"{name}.csv.gz")
+        return found.drop(columns="target"), pd.factorize(found["target"], sort=True)[0]
+
+    def numbers(X):
+        made = X.copy()
+        for name in made.select_dtypes(exclude="number"):
+            made[name] = pd.factorize(made[name], sort=True)[0]
+        return made.to_numpy(np.float64)
+
+    X, y = read("adult")
+    here = (X["native-country"] == "United-States").to_numpy()
+    X = numbers(X.drop(columns="native-country"))
+    yield (
+        "adult: United States, other countries",
+        X[here][:5000],
+        y[here][:5000],
+        X[~here],
+        y[~here],
+    )
+    X, y = read("covtype_30k")
+    area = X[[f"Wilderness_Area{i}" for i in range(1, 5)]].to_numpy().argmax(axis=1)
+    X, y = numbers(X.loc[:, :"Horizontal_Distance_To_Fire_Points"]), (y == 1).astype(int)
+    old, new = area == 0, area == 2
+    yield "covtype: one wilderness area, another", X[old][:5000], y[old][:5000], X[new], y[new]
+    (X, y), (new, labels) = read("heart_c"), read("heart_h")
+    both = numbers(pd.concat([X, new.set_axis(X.columns, axis=1)], ignore_index=True))
+    yield "heart: Cleveland, Budapest", both[: len(y)], y, both[len(y) :], labels
+
+
+def real():
+    print("| set | estimate | " + " | ".join(METRICS) + " |")
+    print("|---|---|" + "---|" * len(METRICS))
+    for name, X, y, new, labels in places():
+        model = CalibratedClassifier(RandomForestClassifier(150, random_state=0), random_state=0)
+        model.fit(X, y)
+        truth = realised(model.predict_proba(new), labels)
+        print(f"| {name} | observed | " + " | ".join(f"{truth[k]:.3f}" for k in METRICS) + " |")
+        for shift in (None, "covariate"):
+            found = estimate_performance(model, new, METRICS, shift=shift, reference=X)
+            cells = [
+                f"{found[k][0]:.3f} ({found[k][1]:.3f}–{found[k][2]:.3f})"
+                + ("" if found[k][1] <= truth[k] <= found[k][2] else " ✗")
+                for k in METRICS
+            ]
+            print(f"| | {shift or 'plain'} | " + " | ".join(cells) + " |")
+
+
+def picture(path):
+    import matplotlib.pyplot as plt
+
+    done = [json.loads(line) for line in RESULTS.open()]
+    figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), sharex=True, sharey=True)
+    ways = [("none", "plain"), ("covariate", "covariate"), ("concept", "plain")]
+    titles = ["no shift", "covariate shift", "concept shift: not seen"]
+    for ax, (shift, way), title in zip(axes, ways, titles, strict=True):
+        truth = np.array([one["shifts"][shift]["truth"]["accuracy"] for one in done])
+        middle, low, high = np.array([one["shifts"][shift][way]["accuracy"] for one in done]).T
+        inside = (low <= truth) & (truth <= high)
+        for some, color in ((inside, "C0"), (~inside, "C3")):
+            ends = [(middle - low)[some], (high - middle)[some]]
+            ax.errorbar(truth[some], middle[some], ends, fmt=".", color=color, lw=0.7, ms=4)
+        ax.plot([0.4, 1], [0.4, 1], color="0.5", lw=0.8)
+        ax.set_title(f"{title} ({inside.mean():.0%} inside)", fontsize=9)
+        ax.set_xlabel("observed accuracy")
+    axes[0].set_ylabel("estimated accuracy")
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["run", "table"])
+    parser.add_argument("what", choices=["run", "table", "real", "picture"])
     parser.add_argument("number", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=None)
     given = parser.parse_args()
     if given.what == "run":
         run(given.number, given.seed)
     else:
-        table()
+        {
+            "table": table,
+            "real": real,
+            "picture": lambda: picture("docs/pictures/estimated-performance.svg"),
+        }[given.what]()

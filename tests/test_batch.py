@@ -265,3 +265,25 @@ def test_scores_where_high_is_safer():
     table = pa.table({"s": s})
     got = together(BatchPredictor(model, table.schema, columns="s"), table.to_batches())
     assert np.array_equal(got["p(1)"], model.predict_proba(s)[:, 1])
+
+
+@pytest.mark.parametrize("name", ["oob", "folds", "no bounds"])
+def test_confidence_intervals_are_written_where_asked_for(name):
+    X, y = frame()
+    model = CalibratedClassifier(**MODELS[name], random_state=3).fit(X, y)
+    schema, batches = batches_of(X, 40)
+    every = BatchPredictor(model, schema, answers=None)
+    table = together(every, batches)
+    bounds = None if name == "no bounds" else model.predict_multiprobability(X)
+    check_same(table, model, model.predict_proba(X), bounds)
+    known = model.predict_confidence(X)
+    for j, c in enumerate(model.classes_):
+        assert np.array_equal(table[f"low95({c})"].to_numpy(), known.lower[:, j])
+        assert np.array_equal(table[f"high95({c})"].to_numpy(), known.upper[:, j])
+    some = BatchPredictor(model, schema, answers="confidence").schema.names
+    assert some == [
+        "label",
+        *(f"{end}({c})" for c in model.classes_ for end in ("low95", "high95")),
+    ]
+    with pytest.raises(InputError, match="answers must be some of p,bounds,confidence, got 'q'"):
+        BatchPredictor(model, schema, answers="p,q")

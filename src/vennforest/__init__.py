@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from vennforest.classifier import CalibratedClassifier
     from vennforest.counts import ScoreCounts, ScoreGrid
     from vennforest.cross_validation import cross_val_multiprobability
-    from vennforest.forest import ForestKind, register_forest
+    from vennforest.explanation import explain
+    from vennforest.forest import ForestKind, MixedForestClassifier, register_forest
     from vennforest.monitoring import Monitor, ProtectedClassifier
     from vennforest.multiprobability import Multiprobability
     from vennforest.performance import estimate_performance
@@ -42,6 +43,7 @@ __all__ = [
     "ForestKind",
     "IsotonicCalibration",
     "MatrixScaling",
+    "MixedForestClassifier",
     "Monitor",
     "Multiprobability",
     "PlattScaling",
@@ -58,6 +60,7 @@ __all__ = [
     "__version__",
     "cross_val_multiprobability",
     "estimate_performance",
+    "explain",
     "load",
     "register_calibrator",
     "register_forest",
@@ -68,6 +71,7 @@ __all__ = [
 _ELSEWHERE = {
     "CalibratedClassifier": "classifier",
     "ForestKind": "forest",
+    "MixedForestClassifier": "forest",
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
     "ProtectedClassifier": "monitoring",
@@ -76,6 +80,7 @@ _ELSEWHERE = {
     "TransductiveClassifier": "transductive",
     "cross_val_multiprobability": "cross_validation",
     "estimate_performance": "performance",
+    "explain": "explanation",
     "load": "persistence",
     "register_forest": "forest",
     "register_source": "sources",

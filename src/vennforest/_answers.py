@@ -2,53 +2,116 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._shown import columns_of
-from vennforest._validation import FloatArray
+from vennforest._shown import KINDS, columns_of
+from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.bounded import has_bounds, merged
-from vennforest.classifier.prediction import Prediction
-from vennforest.multiprobability import Multiprobability
+from vennforest.classifier.confidence import Known, predict_known
+from vennforest.classifier.prediction import Prediction, predict_once
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 class Answers:
-    """Columns of predictions: ``label``, and of each class ``p(c)``, ``lower(c)``, ``upper(c)``.
+    """Columns of predictions: ``label``, and of each class what is wanted of it.
 
     Parameters
     ----------
     model : classifier or calibrator
         Fitted.
+    kinds : str, sequence of str or None
+        Of ``"p"`` (column ``p(c)`` of class c), ``"bounds"`` (``lower(c)``, ``upper(c)``; left out
+        where there are none) and ``"confidence"`` (``low95(c)``, ``high95(c)``); as one string
+        they are separated by commas. None: all that the model gives.
+    name : str
+        What an error message calls ``kinds``.
 
     Attributes
     ----------
+    kinds : list of str
+        Those that are written, in this order.
     fields : list of pyarrow.Field
+
+    Raises
+    ------
+    InputError
+        If there is no such kind, or the model gives none of these, or no confidence intervals.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(
+        self, model: Any, kinds: str | Sequence[str] | None = None, name: str = "answers"
+    ) -> None:
         pa = need_pyarrow()
+        self._model = model
         self._labels, kind = label_column(model.classes_)
-        of_each = 3 if has_bounds(model) else 1
-        classes = model.classes_.tolist()
-        names = [name for label in classes for name in columns_of(label)[:of_each]]
+        self.kinds = kinds_of(model, kinds, name)
+        names = [one for label in model.classes_.tolist() for one in columns_of(label, self.kinds)]
         self.fields: list[Any] = [
             pa.field("label", kind),
             *(pa.field(name, pa.float64()) for name in names),
         ]
 
-    def arrays(self, bounds: Multiprobability | None, p: FloatArray) -> list[pa.Array]:
-        """Return the columns of some rows: bounds and probabilities (n, k)."""
+    def predict(self, rows: Any) -> Known:
+        """Return what the model predicts of rows, or a calibrator of scores (n,) or (n, k)."""
+        wanted = "confidence" in self.kinds
+        if isinstance(self._model, Calibrator):
+            known = self._model.predict_confidence(rows) if wanted else None
+            return of_calibrator(self._model, rows), known
+        return (
+            predict_known(self._model, rows) if wanted else (predict_once(self._model, rows), None)
+        )
+
+    def parts(self, known: Known) -> list[FloatArray]:
+        """Return what is written of each class: tables (n, k)."""
+        (bounds, p), confidence = known
+        of_kind: dict[str, list[FloatArray]] = {"p": [p]}
+        for kind, ends in (("bounds", bounds), ("confidence", confidence)):
+            if ends is not None:
+                of_kind[kind] = [ends.lower, ends.upper]
+        return [table for kind in self.kinds for table in of_kind[kind]]
+
+    def label(self, p: FloatArray) -> pa.Array:
+        """Return the most probable labels for probabilities (n, k)."""
         import pyarrow as pa
 
-        parts = [p] if bounds is None else [p, bounds.lower, bounds.upper]
-        label = pa.array(self._labels[p.argmax(axis=1)], self.fields[0].type)
-        return [label, *(pa.array(part[:, j]) for j in range(p.shape[1]) for part in parts)]
+        return pa.array(self._labels[p.argmax(axis=1)], self.fields[0].type)
+
+    def arrays(self, known: Known) -> list[pa.Array]:
+        """Return the columns of some rows."""
+        import pyarrow as pa
+
+        parts, p = self.parts(known), known[0][1]
+        every = [pa.array(part[:, j]) for j in range(p.shape[1]) for part in parts]
+        return [self.label(p), *every]
+
+
+def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str) -> list[str]:
+    """Return which kinds of columns are written of a model."""
+    given = {"p", *(["bounds"] if has_bounds(model) else [])}
+    if callable(getattr(model, "predict_confidence", None)):
+        given.add("confidence")
+    if kinds is None:
+        return [kind for kind in KINDS if kind in given]
+    asked = kinds.split(",") if isinstance(kinds, str) else list(kinds)
+    wanted = [kind.strip() for kind in asked]
+    for kind in wanted:
+        if kind not in KINDS:
+            raise InputError(f"{name} must be some of {','.join(KINDS)}, got {kind!r}")
+    if "confidence" in wanted and "confidence" not in given:
+        raise InputError(
+            f"{name} cannot have confidence: a {type(model).__name__} gives no confidence intervals"
+        )
+    found = [kind for kind in KINDS if kind in wanted and kind in given]
+    if not found:
+        raise InputError(f"{name} must have p: the {type(model).__name__} gives no bounds")
+    return found
 
 
 def label_column(classes: NDArray[Any]) -> tuple[NDArray[Any], pa.DataType]:

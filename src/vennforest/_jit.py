@@ -20,3 +20,12 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return numba.njit(cache=CACHE, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # neither the package's folder nor the user's cache can be written
         return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+def step(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a step of a kernel into each kernel that calls it, as if it were written there.
+
+    A long loop can so be cut into steps with names and pay for no call: numba counts references
+    to every array that is passed to a function.
+    """
+    return numba.njit(inline="always", nogil=True, error_model="numpy")(function)

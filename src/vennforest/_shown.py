@@ -18,9 +18,14 @@ ROWS, CLASSES = 10, 8
 """How much of a table notebooks show."""
 
 
-def columns_of(label: object) -> tuple[str, str, str]:
-    """Return what the columns of a class's probability and bounds are called."""
-    return f"p({label})", f"lower({label})", f"upper({label})"
+KINDS = {"p": ("p",), "bounds": ("lower", "upper"), "confidence": ("low95", "high95")}
+"""What may be written of each class, and what its columns are called: the probability, the
+Venn–Abers bounds, and the ends of the confidence interval of level .95."""
+
+
+def columns_of(label: object, kinds: Sequence[str] = ("p", "bounds")) -> list[str]:
+    """Return what the columns of a class are called."""
+    return [f"{name}({label})" for kind in kinds for name in KINDS[kind]]
 
 
 def bounds_frame(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._answers import Answers, first_refused, need_pyarrow, of_calibrator
+from vennforest._answers import Answers, first_refused, need_pyarrow
 from vennforest._files import one_line
 from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
-from vennforest.classifier.prediction import Prediction, predict_once
+from vennforest.classifier.confidence import Known
 from vennforest.forest import kind_of
 from vennforest.tables.refusals import bad_score, row_of
 
@@ -31,11 +31,12 @@ class BatchPredictor:
 
     What comes out are record batches of as many rows in the same order, with the columns that
     ``schema`` tells: those carried along, ``label`` (the most probable one), and for each class c
-    ``p(c)`` and, where the method has bounds, ``lower(c)`` and ``upper(c)``. They are what
-    ``predict_proba`` and ``predict_multiprobability`` return, however the rows are cut into
-    batches: to the last bit for calibrators and forests, and for other models as far as their own
-    scores do not depend on which rows come together, as those of matrix products do in the last
-    bits. Memory is bounded by ``rows_at_once`` rows.
+    ``p(c)``, where the method has bounds ``lower(c)`` and ``upper(c)``, and if asked for
+    ``low95(c)`` and ``high95(c)``, the ends of the confidence interval. They are what
+    ``predict_proba``, ``predict_multiprobability`` and ``predict_confidence`` return, however the
+    rows are cut into batches: to the last bit for calibrators and forests, and for other models as
+    far as their own scores do not depend on which rows come together, as those of matrix products
+    do in the last bits. Memory is bounded by ``rows_at_once`` rows.
 
     Numbers go from Arrow to the model as one array. Pipelines and models of other packages that
     were fitted to a data frame are given one, made of the rows at hand.
@@ -51,6 +52,9 @@ class BatchPredictor:
         of two classes, or one a class. None: those that the model was fitted to, by name.
     carried : sequence of str
         Columns that the output begins with.
+    answers : str, sequence of str or None, default="p,bounds"
+        What is written of each class, of ``"p"``, ``"bounds"`` and ``"confidence"``; None: all that
+        the model gives.
     rows_at_once : int
         Above zero; makes no difference to the output.
 
@@ -75,11 +79,13 @@ class BatchPredictor:
     >>> from vennforest import VennAbers
     >>> calibrator = VennAbers().fit([0.1, 0.4, 0.6, 0.9], ["no", "no", "yes", "yes"])
     >>> scores = pa.record_batch({"id": [1, 2], "s": [0.2, 0.8]})
-    >>> predictor = BatchPredictor(calibrator, scores.schema, columns="s", carried=["id"])
+    >>> predictor = BatchPredictor(
+    ...     calibrator, scores.schema, columns="s", carried=["id"], answers=None
+    ... )
     >>> predictor.predict(scores).to_pydict()["label"]
     ['no', 'yes']
-    >>> predictor.schema.names
-    ['id', 'label', 'p(no)', 'lower(no)', 'upper(no)', 'p(yes)', 'lower(yes)', 'upper(yes)']
+    >>> predictor.schema.names[:7]
+    ['id', 'label', 'p(no)', 'lower(no)', 'upper(no)', 'low95(no)', 'high95(no)']
     """
 
     def __init__(
@@ -89,6 +95,7 @@ class BatchPredictor:
         *,
         columns: str | Sequence[str] | None = None,
         carried: Sequence[str] = (),
+        answers: str | Sequence[str] | None = "p,bounds",
         rows_at_once: int = ROWS_AT_ONCE,
     ) -> None:
         pa = need_pyarrow()
@@ -103,7 +110,7 @@ class BatchPredictor:
             for name in self.columns:
                 check_number(name, schema.field(name).type)
         self._types = {name: schema.field(name).type for name in [*self.columns, *self.carried]}
-        self._answers = Answers(model)
+        self._answers = Answers(model, answers)
         names = {field.name for field in self._answers.fields}
         for name in self.carried:
             if name in names or self.carried.count(name) > 1:
@@ -165,7 +172,7 @@ class BatchPredictor:
             some = batch.slice(start, self.rows_at_once)
             read = {name: self._column(some, name, where) for name in self._types}
             answers = self._answers.arrays(
-                *self._predict({name: read[name] for name in self.columns}, where, done + start)
+                self._predict({name: read[name] for name in self.columns}, where, done + start)
             )
             carried = [read[name] for name in self.carried]
             yield pa.RecordBatch.from_arrays([*carried, *answers], schema=self.schema)
@@ -184,21 +191,21 @@ class BatchPredictor:
                 f"({one_line(error)})"
             ) from error
 
-    def _predict(self, read: dict[str, pa.Array], where: str, first: int) -> Prediction:
+    def _predict(self, read: dict[str, pa.Array], where: str, first: int) -> Known:
         n = len(next(iter(read.values())))
         if isinstance(self.model, Calibrator):
             scores = matrix_of(read)
             _check_finite(scores, read, where, first)
             given = scores[:, 0] if len(read) == 1 else scores
             try:
-                return of_calibrator(self.model, given)
+                return self._answers.predict(given)
             except ValueError as error:  # scores of another kind than it was fitted to
                 row = first + first_refused(self.model, given) + 1
                 raise InputError(
                     f"{' and '.join(map(repr, read))} in row {row:,} of {where}: {one_line(error)}"
                 ) from error
         try:
-            return predict_once(self.model, self._rows(read))
+            return self._answers.predict(self._rows(read))
         except InputError as error:
             raise InputError(f"{one_line(error)} (in {where})") from error
         except ValueError as error:  # what the model's own checks say of the rows

@@ -56,9 +56,9 @@ def test_change_is_told(folder, watch, tmp_path):
         folder / "model.skops", folder / "later.csv", "-t", "sold", "--time", "day"
     )
     assert code == 0 and not err
-    assert out.startswith("The data has changed: the evidence passed 20 at labelled row ")
+    assert out.startswith("The data has changed: the chance of this if nothing had changed is less")
     assert "of 696 labelled rows" in out
-    assert "at most 1 in 20" in out and "Columns that moved then: 'town'." in out
+    assert "What to do: " in out and "Columns that moved then: 'town'." in out
     page = (tmp_path / "w.html").read_text("utf-8")
     assert "Columns before and after" in page and "Classes before and after" in page
     assert "<b>Oslo" not in page and "&lt;b&gt;Oslo" in page
@@ -130,7 +130,7 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
             "'perhaps', a label that the model has never",
         ),
         ((model, tmp_path / "strange.csv", "-t", "sold", "--time", "day"), "row 6 has none"),
-        ((model, later, "-t", "sold", "--time", "town"), "must hold numbers, or dates as"),
+        ((model, later, "-t", "sold", "--time", "town"), "must be numbers or dates in one format"),
         ((model, tmp_path / "narrow.csv"), "the table lacks the column 'town'"),
         ((model, later, "-t", "sould"), "did you mean 'sold'?"),
         ((model, later, "-t", "sold", "--alpha", "2"), "alpha must be a number between 0 and 1"),
@@ -163,3 +163,123 @@ def test_protected_model_predicts_tables(folder, tmp_path):
     expected = protected.predict_proba(pd.read_csv(folder / "first.csv")[["size", "town"]])
     np.testing.assert_allclose(found[["p(no)", "p(yes)"]].to_numpy(), expected)
     assert main(["watch", kept, data, "-o", str(tmp_path / "w.html")]) == 0
+
+
+def test_without_labels_the_performance_is_estimated_by_month(folder, watch, tmp_path):
+    rng = np.random.default_rng(8)
+    same = table(rng, 900)
+    days = pd.date_range("2024-01-01", periods=900, freq="3h").strftime("%d.%m.%Y")
+    path = tmp_path / "unlabelled.csv"
+    same.drop(columns="sold").assign(day=days).to_csv(path, index=False)
+    code, out, _ = watch(folder / "model.skops", path, "--time", "day", "--json")
+    found = json.loads(out)
+    assert code == 0 and not found["alarm"]
+    truth = same["sold"].to_numpy()
+    model = vennforest.load(folder / "model.skops")
+    accuracy = (model.predict(same[["size", "town"]]) == truth).mean()
+    estimate, lower, upper = found["expected"]["accuracy"]
+    # twelve trees: out-of-bag scores are by four, and worse than those of new rows
+    assert lower - 0.02 <= accuracy <= upper + 0.02 and lower < estimate < upper
+    # eight rows a day: a week has 56
+    assert found["period"] == "week" and sum(one["rows"] for one in found["over_time"]) == 900
+    assert found["over_time"][1]["rows"] == 56
+    assert all(one["accuracy"][0] for one in found["over_time"][:-1])
+    page = (tmp_path / "w.html").read_text()
+    assert "Expected performance" in page and "2024-01-01" in page
+    code, out, _ = watch(folder / "model.skops", path)
+    assert "Expected accuracy of these rows" in out
+
+
+def test_a_window_with_few_rows_gets_a_sentence_and_no_figure(folder, watch, tmp_path):
+    rng = np.random.default_rng(9)
+    path = tmp_path / "few.csv"
+    days = [*["2024-01-02"] * 60, *["2024-02-02"] * 60, *["2024-03-02"] * 5]
+    table(rng, 125).drop(columns="sold").assign(day=days).to_csv(path, index=False)
+    _, out, _ = watch(folder / "model.skops", path, "--time", "day", "--json")
+    last = json.loads(out)["over_time"][-1]
+    assert "30 rows" in last["reason"] and "accuracy" not in last
+
+
+def scores_of_another_system(rng, n, start, moved=0.0, form="credit"):
+    raw = rng.normal(size=n) - moved
+    p = 1 / (1 + np.exp(2 * raw + 1))
+    written = {
+        "credit": (600 + 80 * raw).round().clip(300, 850).astype(int),
+        "percent": (100 * p).round(1),
+        "p(bad)": p.round(4),
+    }
+    return pd.DataFrame(
+        {
+            form: written[form],
+            "region": rng.choice(["n", "s"], n),
+            "day": pd.date_range(start, periods=n, freq="h").strftime("%Y-%m-%d"),
+            "outcome": np.where(rng.random(n) < p, "bad", "good"),
+        }
+    )
+
+
+@pytest.mark.parametrize("form", ["credit", "percent", "p(bad)"])
+@pytest.mark.parametrize("method", ["venn-abers", "platt"])
+def test_scores_of_another_system_are_watched(watch, tmp_path, capsys, form, method):
+    rng = np.random.default_rng(10)
+    old, later = tmp_path / "old.csv", tmp_path / "later.csv"
+    scores_of_another_system(rng, 1500, "2024-01-01", form=form).to_csv(old, index=False)
+    parts = [
+        scores_of_another_system(rng, 1000, "2024-06-01", form=form),
+        scores_of_another_system(rng, 1000, "2024-07-12 16:00", 0.7, form=form),
+    ]
+    pd.concat(parts).to_csv(later, index=False)
+    calibrator = tmp_path / "c.json"
+    made = ["-s", form, "-t", "outcome", "--method", method, "--higher-is", "auto"]
+    assert main(["calibrate", str(old), *made, "-o", str(calibrator)]) == 0
+    capsys.readouterr()
+    code, out, _ = watch(calibrator, later, "-t", "outcome", "--time", "day", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["alarm"] and 1000 <= found["alarm_row"] < 1400
+    assert "scores" in found["kinds"] and found["chance"] < 0.05
+    assert any("Observed before and after" in one for one in found["verdict"])
+    # the same scores under the same name in the command, and without labels
+    code, out, _ = watch(calibrator, later, "--score", form, "--time", "day", "--json")
+    found = json.loads(out)
+    labels = pd.concat(parts)["outcome"].to_numpy()
+    assert found["alarm"] and found["expected"]["accuracy"][1] < found["expected"]["accuracy"][2]
+    assert any("Expected accuracy before and after" in one for one in found["verdict"])
+    kept = (
+        vennforest.VennAbers.from_json
+        if method == "venn-abers"
+        else vennforest.PlattScaling.from_json
+    )
+    own = kept(calibrator.read_text())
+    truth = (own.predict(pd.concat(parts)[form].to_numpy(float)) == labels).mean()
+    assert (
+        found["expected"]["accuracy"][1] - 0.01 <= truth <= found["expected"]["accuracy"][2] + 0.01
+    )
+    code, _, err = watch(calibrator, later, "--keep", tmp_path / "kept.skops")
+    assert code == 2 and "--keep" in err
+
+
+def test_a_calibrator_without_scores_to_compare_with_is_refused(watch, tmp_path):
+    rng = np.random.default_rng(11)
+    scores = rng.random(200)
+    made = vennforest.PlattScaling().fit(scores, rng.random(200) < scores)
+    (tmp_path / "c.json").write_text(made.to_json())
+    pd.DataFrame({"s": scores}).to_csv(tmp_path / "s.csv", index=False)
+    code, _, err = watch(tmp_path / "c.json", tmp_path / "s.csv", "--score", "s")
+    assert code == 2 and "keeps no scores" in err
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (1.0, "1"),
+        (19.999999999, "20"),
+        (20, "20"),
+        (49, "20"),
+        (1234, "1,000"),
+        (1e300, "1,000,000"),
+    ],
+)
+def test_chances_are_rounded_to_the_cautious_side(value, words):
+    from vennforest.report.watched import rounded_down
+
+    assert rounded_down(value) == words

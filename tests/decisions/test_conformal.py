@@ -13,6 +13,7 @@ from oracles.decisions import p_values
 from support.cases import draw_scores
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.decisions import conformal_p_values, prediction_sets
+from vennforest.decisions.conformal import combined
 
 SCORES = (0.2, 0.5, 0.8)
 
@@ -159,3 +160,46 @@ def test_refused():
         conformal_p_values([0.1, 0.2, 0.3], [0, 1, 2], [0.1])
     with pytest.raises(ValueError, match="two classes"):
         conformal_p_values([0.1, 0.2], [1, 1], [0.1])
+
+
+def test_proven_sets_combine_the_p_values_of_folds():
+    X, y = make_classification(400, 6, n_informative=4, flip_y=0.2, random_state=1)
+    model = CalibratedClassifier(RandomForestClassifier(20, random_state=0), calibrate_on="cv")
+    model.fit(X[:300], y[:300])
+    sets = prediction_sets(model, X[300:], 0.2, proven=True)
+    each = [
+        conformal_p_values(f.scores, f.codes, f.estimator.predict_proba(X[300:])[:, 1])
+        for f in model._fitted.folds
+    ]
+    expected = [
+        [min(1, sorted(q)[2] * 5 / 3) for q in zip(*row, strict=True)]
+        for row in zip(*each, strict=True)
+    ]
+    np.testing.assert_allclose(sets.p_values, expected, rtol=1e-12)
+    assert (prediction_sets(model, X[300:], 0.2).size <= sets.size).mean() > 0.9
+
+
+def test_combined_p_values_are_valid_whatever_the_dependence():
+    """All folds agree, are independent, or just three reject wherever any does."""
+    rng = np.random.default_rng()
+    n, e = 40_000, 0.1
+    same = np.tile(rng.random(n), (5, 1))
+    worst = rng.uniform(0.6 * e, 1, (5, n))
+    hit = np.flatnonzero(rng.random(n) < e)  # each fold is below 0.6 e in 0.6 of these
+    for column in hit:
+        worst[rng.permutation(5)[:3], column] = rng.uniform(0, 0.6 * e, 3)
+    for p in (same, rng.random((5, n)), worst):
+        assert (combined(p) <= e).mean() <= e + 4 * np.sqrt(e * (1 - e) / n)
+    assert (combined(worst) <= e).mean() > 0.9 * e  # nothing is given away
+
+
+def test_proven_is_refused_where_nothing_is():
+    X, y = make_classification(200, 6, random_state=1)
+    forest = RandomForestClassifier(20, random_state=0)
+    for settings in ({"calibrate_on": "oob"}, {"calibrate_on": "cv", "ensemble": False}):
+        model = CalibratedClassifier(forest, method="platt", **settings).fit(X, y)
+        with pytest.raises(ValueError, match="proven must be False"):
+            prediction_sets(model, X, proven=True)
+    held = CalibratedClassifier(forest, method="platt", calibrate_on="holdout").fit(X, y)
+    one, other = prediction_sets(held, X), prediction_sets(held, X, proven=True)
+    assert (one.p_values == other.p_values).all()

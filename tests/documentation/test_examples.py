@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # Without a number a script takes the name of its picture.
 SMALL = {"million_rows": ["4000", "10"], "first_steps": []}
-NEEDS = {"own_table": ["skrub", "skops", "matplotlib"]}
+NEEDS = {"explanation": ["shap", "matplotlib"], "own_table": ["skrub", "skops", "matplotlib"]}
 
 
 def run(path, arguments, folder):

@@ -24,6 +24,10 @@ def model():
     )
 
 
+def second_column(X):
+    return X[:, 1] > 0
+
+
 SOURCES = [
     {"calibrate_on": "oob"},
     {"calibrate_on": "holdout"},
@@ -33,11 +37,11 @@ SOURCES = [
     {"method": "platt"},
     {"method": "none"},
     {"method": "venn"},
-    {"by": lambda X: X[:, 1] > 0},
+    {"by": second_column},
 ]
 
 
-@pytest.mark.parametrize("settings", SOURCES, ids=str)
+@pytest.mark.parametrize("settings", SOURCES, ids=lambda s: "-".join(map(str, s)))
 @pytest.mark.parametrize("k", [2, 3])
 def test_every_source_gives_figures_near_what_happens(settings, k):
     X, y = problem(2000, 1, k)
@@ -202,3 +206,13 @@ def test_the_table_has_a_row_a_measure(model):
     assert list(table.index) == ["accuracy", "precision", "recall", "brier", "log_loss", "auc"]
     again = estimate_performance(model, problem(100, 11)[0])
     assert table.equals(again.table())
+
+
+def test_rows_of_kinds_that_were_never_seen_are_refused_or_warned_of(model):
+    X, _ = problem(800, 0)
+    with pytest.raises(InputError, match="label some"):
+        estimate_performance(model, X + 50, shift="covariate", reference=X)
+    rng = np.random.default_rng(12)
+    some = np.where(rng.random(800)[:, None] < 0.6, X, X + 2.5)
+    with pytest.warns(UserWarning, match="of the new rows"):
+        estimate_performance(model, some, shift="covariate", reference=X)

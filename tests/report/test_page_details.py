@@ -19,7 +19,7 @@ from vennforest import Multiprobability  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands.report_arguments import report as report_command  # noqa: E402
 from vennforest.commands.report_table import DEFAULTS  # noqa: E402
-from vennforest.report import answers, evaluate, figures, report, sections  # noqa: E402
+from vennforest.report import answers, evaluate, report, sections  # noqa: E402
 from vennforest.report.event import event_of, levels  # noqa: E402
 from vennforest.report.page import render  # noqa: E402
 from vennforest.report.subsets import uncertain_rows  # noqa: E402
@@ -75,15 +75,6 @@ def test_tables_in_print(tmp_path):
         assert len(listed) in (0, 13)
 
 
-def test_shares_on_axes_are_not_rounded_to_others():
-    y, predictions = with_bounds()
-    found = report(y, {"m": predictions})
-    picture = figures.widths(found, "m")
-    shown = [float(text) for text in re.findall(r">([\d.]+)%<", picture)]
-    assert len(shown) > 3
-    np.testing.assert_allclose(np.diff(shown), np.diff(shown)[0])
-
-
 def test_levels_are_of_all_rows():
     y, predictions = with_bounds()
     found = report(y, {"m": predictions})
@@ -112,13 +103,6 @@ def test_columns_that_are_never_split_on_are_not_shown_as_the_most_split_on():
     found = evaluate(X, y, n_folds=2, n_trees=10, methods=["venn-abers"])
     assert [name for name, _ in sections.data(found)["important"]] == ["size"]
     assert uncertain_rows(found)["names"] == ["size"]
-
-
-def test_rows_that_count_in_part_are_explained():
-    y, predictions = with_bounds(n=800)
-    assert "count in part" not in render(report(y, {"m": predictions}))
-    tied = report(y, {"m": np.round(predictions[0][:, 1], 1)})
-    assert "rows that tie at its edge count in part" in render(tied)
 
 
 def test_a_missing_slope_is_explained_in_print_too():

@@ -24,8 +24,10 @@ from vennforest.classifier.prediction import predict_together  # noqa: E402
 from vennforest.metrics import calibration_error  # noqa: E402
 from vennforest.report import (  # noqa: E402
     CostMatrix,
+    answers,
     evaluate,
     numbers,
+    report,
 )
 from vennforest.report.evaluation import compared_methods  # noqa: E402
 from vennforest.report.event import confidence_of, event_of  # noqa: E402
@@ -462,7 +464,7 @@ BASE = Measures(
         ({}, "use"),
         ({"pvalue": 0.001}, "use"),  # small, though more than chance
         ({"pvalue": 0.001, "calibration_error": 0.1}, "recalibrate"),
-        ({"calibration_error": 0.1}, "collect"),
+        ({"pvalue": 0.05, "calibration_error": 0.1}, "collect"),
         ({"impossible": 2, "log_loss": np.inf}, "recalibrate"),
         ({"chance_limit": 0.2}, "collect"),
     ],
@@ -526,6 +528,31 @@ def test_how_often_probabilities_are_called_miscalibrated(grouped):
             own = {"groups": group} if grouped else {}
             said[off] += measure(estimates, codes, np.array([0, 1]), 1, **own).exceeds(0.02)
     assert said[0.0] <= 3 and said[0.04] >= 18
+
+
+def test_a_column_that_reveals_the_outcome_is_to_be_checked_first():
+    rng = np.random.default_rng(2)
+    y = np.where(rng.random(200) < 0.4, "failed", "ok")
+    X = pd.DataFrame({"heat": rng.normal(size=200), "repair": np.where(y == "failed", 3.0, 0.0)})
+    options = {"n_folds": 2, "n_trees": 10, "methods": ["platt"]}
+    advice = evaluate(X, y, **options).advice()
+    assert advice.action == "check" and "“repair”" in advice.sentence
+    assert evaluate(X[["heat"]], y, **options).suspects == {}
+
+
+def test_rows_of_the_same_probability_that_differ_are_named_only_where_shown():
+    rng = np.random.default_rng(3)
+    side = rng.integers(0, 2, 2000)
+    X = pd.DataFrame({"side": side, "word": "w", "noise": rng.normal(size=2000)})
+    y = np.where(rng.random(2000) < np.where(side == 1, 0.45, 0.15), "yes", "no")
+    p = np.full(2000, 0.3) + rng.normal(0, 1e-3, 2000)
+    ((_, text),) = answers.hidden_differences(report(y, p, X=X))
+    assert (
+        9 < float(re.search(r"by ([\d.]+) points", text)[1]) < 18
+    )  # .15, of which a forest finds some
+    honest = np.where(side == 1, 0.45, 0.15) + rng.normal(0, 1e-3, 2000)
+    assert answers.hidden_differences(report(y, honest, X=X)) == []
+    assert answers.hidden_differences(report(y, p)) == []
 
 
 def test_percentages_never_round_to_certainty():
@@ -604,10 +631,12 @@ def test_in_a_browser(cancer_html, nasty, tmp_path):
     down = [float(cell.replace("∞", "inf")) for cell in found["down"]]
     assert down == sorted(number, reverse=True)
     assert found["width"] <= 500  # tables scroll, the page does not
+    assert min(found["pictures"]) > 0.85 * found["width"]
     assert found["details"] > 3 and found["before"] == 0 == found["printing"]
     dark, ink = found["paper"], found["ink"]
     page.write_text(cancer_html, "utf-8")
     found = driven(tmp_path, page, "--window-size=1200,900")
+    assert min(found["pictures"]) >= 480
     assert found["cut"] == []  # at this width every column of every table is seen
     light, pen = found["paper"], found["ink"]
     assert sum(dark) < 150 < 600 < sum(light) and sum(pen) < 200 < 500 < sum(ink)
@@ -629,7 +658,8 @@ def driven(tmp_path, page, *options):
       heads[1].querySelector("button").click();
       const found = {up, down: column(1), width: document.documentElement.scrollWidth,
         details: all.length, before: open(), paper: colour("backgroundColor").slice(0, 3),
-        ink: colour("color").slice(0, 3)};
+        ink: colour("color").slice(0, 3), pictures: [...document.querySelectorAll("figure svg")]
+          .map((one) => one.getBoundingClientRect().width).filter((width) => width > 0)};
       dispatchEvent(new Event("beforeprint"));
       found.printing = open();
       for (const one of all) one.open = true;

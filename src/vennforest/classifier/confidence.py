@@ -78,10 +78,14 @@ def predict_all(
     return prediction, found.widen(prediction[1])
 
 
-def predict_known(model: Any, X: Any) -> tuple[Prediction, ConfidenceIntervals | None]:
+Known = tuple[Prediction, ConfidenceIntervals | None]
+"""Bounds and probabilities, and confidence intervals where they are wanted and known."""
+
+
+def predict_known(model: Any, X: Any) -> Known:
     """Return what any fitted classifier predicts, and its confidence intervals if it gives any."""
     if hasattr(model, "_predict_all"):
-        answer: tuple[Prediction, ConfidenceIntervals] = model._predict_all(X)
+        answer: Known = model._predict_all(X)
         return answer
     return predict_once(model, X), None
 

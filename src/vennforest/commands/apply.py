@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -12,12 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from vennforest._answers import Answers, first_refused, of_calibrator
+from vennforest._answers import Answers, first_refused
 from vennforest._files import check_output, one_line
 from vennforest._remote import sent_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.core.interface import Calibrator
-from vennforest.classifier.prediction import Prediction
+from vennforest.classifier.confidence import Known
+from vennforest.commands.calibrator_file import read_calibrator
 from vennforest.commands.streams import STREAM, format_of, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.tables.scores import check_names, read_scores
@@ -124,38 +124,13 @@ def apply_file(
     how = format_of(output, no_formulas)
     if output != STREAM:
         check_output(output, {"calibrator": path, "table of scores": data})
-    if not path.is_file():
-        raise InputError(f"there is no calibrator {path}")
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {one_line(error)}") from error
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        raise InputError(
-            f"{path} holds no calibrator, which vennforest calibrate writes as JSON"
-        ) from None
-    try:
-        calibrator = Calibrator.from_json(text)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-    k = len(calibrator.classes_)
-    named = list(scores) or json.loads(text).get("about", {}).get("scores", [])
-    if not named:
-        raise InputError(f"--score must be given, since {path} names no column")
-    if len(named) != (1 if k == 2 else k):
-        raise InputError(
-            f"--score must name {1 if k == 2 else k} columns, one a class of "
-            f"{', '.join(map(repr, map(str, calibrator.classes_)))}, got {len(named)}"
-            if k > 2
-            else f"--score must name one column, got {len(named)}"
-        )
+    read = read_calibrator(path, scores)
+    calibrator, named = read.calibrator, read.scores
     table = TableFile(data)
     check_names(table, named)
     check_names(table, carried)
     carried = list(carried) or table.names
-    answers = Answers(calibrator)
+    answers = Answers(calibrator, "p,bounds")
     added = [field.name for field in answers.fields]
     taken = [name for name in added if name in carried]
     if taken:
@@ -173,7 +148,7 @@ def apply_file(
             n = len(batch.rows)
             if n:
                 columns = [read_scores(batch.rows[name], name, table.place) for name in named]
-                arrays = answers.arrays(*_predict(calibrator, columns, done, named, table))
+                arrays = answers.arrays(_predict(calibrator, answers, columns, done, named, table))
                 sums += [array.to_numpy().sum() for array in arrays[1:]]
                 rows = pa.Table.from_arrays([*batch.carried, *arrays], schema=schema)
                 writer.write_table(safe(rows))
@@ -186,14 +161,15 @@ def apply_file(
 
 def _predict(
     calibrator: Calibrator,
+    answers: Answers,
     columns: list[FloatArray],
     done: int,
     names: Sequence[str],
     table: TableFile,
-) -> Prediction:
+) -> Known:
     scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
     try:
-        return of_calibrator(calibrator, scores)
+        return answers.predict(scores)
     except ValueError as error:  # scores of another kind than it was fitted to
         row = table.place(done + first_refused(calibrator, scores))
         raise InputError(f"{' and '.join(map(repr, names))} in {row}: {one_line(error)}") from error

@@ -17,6 +17,7 @@ from vennforest.calibrators.core.direction import HigherIs, ranking
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.core.one_vs_rest import OneVsRestCalibrator
 from vennforest.calibrators.registry import check_method
+from vennforest.commands.calibrator_file import kept_examples
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.counts import ScoreCounts, ScoreGrid
@@ -188,7 +189,13 @@ def calibrate_file(
     if calibrator._fitted.reversed_at is not None:
         note(f"High scores mean that {str(classes[1])!r} is less likely: they are reversed.")
     positive = str(classes[1]) if len(classes) == 2 else None
-    about = {"scores": found.scores, "target": target, "rows": found.n_rows, "data": data.name}
+    about = {
+        "scores": found.scores,
+        "target": target,
+        "rows": found.n_rows,
+        "data": data.name,
+        **kept_examples(counts, calibrator),
+    }
     # A million scores are written once, and not read and written again.
     document = calibrator.to_json().removesuffix("}")
     document += f', "about": {json.dumps(about, ensure_ascii=False)}}}'

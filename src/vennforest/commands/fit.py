@@ -19,6 +19,7 @@ from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators.registry import check_method
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.confidence import forest_spread
 from vennforest.classifier.settings import ClassifierMerge
 from vennforest.commands.measures import measures_sentence
 from vennforest.commands.streams import check_suffix
@@ -54,6 +55,8 @@ class Fitted:
         and the same of always predicting the class frequencies; empty where the model has
         seen every row.
     seconds : float
+    other_forests : str
+        How far another forest of this size would move a probability; empty where it is not known.
     """
 
     n_rows: int
@@ -61,6 +64,7 @@ class Fitted:
     kinds: dict[str, int]
     measures: dict[str, float]
     seconds: float
+    other_forests: str = ""
 
 
 def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any) -> None:
@@ -95,6 +99,8 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
     say(f"Classes of {target!r}: {shown}{more}.")
     if done.measures:
         say(measures_sentence(done.measures))
+    if done.other_forests:
+        say(done.other_forests)
     say(f"Wrote {output} ({done.seconds:.0f} s)")
 
 
@@ -219,7 +225,9 @@ def fit_file(
         },
     )
     kinds = dict(Counter(PLURAL[kind] for kind in columns.kinds_))
-    return Fitted(len(table.y), classes, kinds, measures, time.perf_counter() - start)
+    spread = forest_spread(model._state)
+    said = "" if spread is None else spread.sentence()
+    return Fitted(len(table.y), classes, kinds, measures, time.perf_counter() - start, said)
 
 
 def _check_options(

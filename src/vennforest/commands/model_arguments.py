@@ -46,7 +46,9 @@ def fit(
     trees: Trees = 300,
     calibrate_on: Annotated[
         str,
-        typer.Option(help="Where calibration scores come from: SOURCES; auto: oob where honest."),
+        typer.Option(
+            help="Where calibration scores come from: SOURCES; auto: oob where that is valid."
+        ),
     ] = "auto",
     merge: Annotated[
         str,
@@ -63,7 +65,7 @@ def fit(
             "--by",
             metavar="COLUMN",
             show_default=False,
-            help="Calibrate within the groups that this column names, so that bounds hold in each.",
+            help="Calibrate within the groups of this column: bounds are then valid in each.",
         ),
     ] = None,
     groups: Groups = None,
@@ -146,13 +148,15 @@ def predict(
             "and confidence (low95 and high95, the ends of the 95% confidence interval).",
         ),
     ] = "p,bounds",
-    keep: Annotated[bool, typer.Option("--keep", help="Carry all columns of DATA along.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Copy all columns of DATA to the output.")
+    ] = False,
     carried: Annotated[
         list[str] | None,
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help="Carry this column of DATA along; may be given several times.",
+            help="Copy this column of DATA to the output; may be given several times.",
         ),
     ] = None,
     sheet: Sheet = None,
@@ -213,9 +217,9 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Say what a model file holds: what was trained when and on what, how it is calibrated.
+    """Show what a model file contains: what was trained, when, on what, and its calibration.
 
-    Reads what the file says of itself, which only predict and vennforest.load check.
+    This is the file's own description; predict and vennforest.load verify it.
     """
     from vennforest.commands.show import run
 

@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from vennforest import persistence
-from vennforest._answers import label_column
+from vennforest._answers import kinds_of, label_column
 from vennforest._files import check_output, one_line
 from vennforest._remote import sent_whole
-from vennforest._shown import columns_of
-from vennforest._validation import FloatArray, InputError
+from vennforest._shown import KINDS, columns_of
+from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
+from vennforest.classifier.confidence import Known, predict_known
 from vennforest.classifier.prediction import predict_once
 from vennforest.commands.model_rows import read_model, rows_of
 from vennforest.commands.streams import STREAM, format_of, input_file, output_file
@@ -31,13 +32,6 @@ ROWS_AT_ONCE = 20_000
 """Rows that are predicted together; the predictions do not depend on it."""
 
 Progress = Callable[[int, int | None], None]
-
-
-KINDS = ("p", "bounds", "confidence")
-"""What may be written of each class."""
-
-CONFIDENCE = ("low95", "high95")
-"""What the ends of the confidence interval are called."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +177,7 @@ def predict_file(
         model_path,
         list(zip(carried, table.types(carried), strict=True)),
         positive,
-        _kinds(columns),
+        columns,
     )
     done, safe = 0, all_as_text if no_formulas else (lambda table: table)
     schema = safe(answers.schema.empty_table()).schema
@@ -198,21 +192,6 @@ def predict_file(
     counts = dict(zip(answers.labels, answers.counts.tolist(), strict=True))
     seconds = time.perf_counter() - start
     return Predicted(done, counts, list(schema.names), ignored, width, seconds)
-
-
-def _kinds(columns: str) -> set[str]:
-    """Return which kinds of columns are wanted.
-
-    Raises
-    ------
-    InputError
-        If there is no such kind, or none is wanted.
-    """
-    kinds = {kind.strip() for kind in columns.split(",")}
-    if not kinds <= set(KINDS):
-        wrong = sorted(kinds - set(KINDS))[0]
-        raise InputError(f"--columns must be some of {','.join(KINDS)}, got {wrong!r}")
-    return kinds
 
 
 class _Answers:
@@ -230,18 +209,11 @@ class _Answers:
         path: Path,
         carried: list[tuple[str, pa.DataType]],
         positive: str | None,
-        kinds: set[str],
+        kinds: str | None,
     ) -> None:
         self.model, self.path = model, path
         self.bounded = hasattr(model, "predict_multiprobability")
-        self.kinds = kinds if self.bounded else kinds - {"bounds"}
-        if "confidence" in kinds and not hasattr(model, "predict_confidence"):
-            raise InputError(
-                f"--columns cannot have confidence: a {type(model).__name__} gives no confidence "
-                "intervals"
-            )
-        if not self.kinds:
-            raise InputError(f"--columns must have p: the model in {path} gives no bounds")
+        self.kinds = kinds_of(model, kinds, "--columns")
         self.labels = [str(label) for label in model.classes_.tolist()]
         self.counts = np.zeros(len(self.labels), np.int64)
         self.width = 0.0
@@ -254,11 +226,10 @@ class _Answers:
             self.shown = [self.labels.index(positive)]
         self.of_label = positive is None
         self.classes, label = label_column(model.classes_)
-        numbers = self._wanted(["probability", "lower", "upper", *CONFIDENCE])
+        numbers = self._wanted(["probability", *KINDS["bounds"], *KINDS["confidence"]])
         numbers = numbers if self.of_label else []
         for j in self.shown:
-            ends = [f"{end}({self.labels[j]})" for end in CONFIDENCE]
-            numbers += self._wanted([*columns_of(self.labels[j]), *ends])
+            numbers += columns_of(self.labels[j], self.kinds)
         for name, _ in carried:
             if name in ("label", *numbers):
                 raise InputError(
@@ -271,13 +242,14 @@ class _Answers:
 
     def of(self, X: Any, batch: Batch) -> pa.Table:
         """Return the predictions for some rows."""
-        lower, upper, p = self._predict(X)
+        (bounds, p), known = self._predict(X)
         best = p.argmax(axis=1)
         rows = np.arange(len(p))
         self.counts += np.bincount(best, minlength=len(self.counts))
-        if lower is not None and upper is not None:
-            self.width += float((upper[rows, best] - lower[rows, best]).sum())
-        parts = self._wanted([p, lower, upper, *self._confidence(X)])
+        if bounds is not None:
+            self.width += float(bounds.width[rows, best].sum())
+        ends = [None if one is None else (one.lower, one.upper) for one in (bounds, known)]
+        parts = self._wanted([p, *(ends[0] or (None, None)), *(ends[1] or (None, None))])
         columns = [part[rows, best] for part in parts]
         columns = columns if self.of_label else []
         columns += [part[:, j] for j in self.shown for part in parts]
@@ -290,17 +262,13 @@ class _Answers:
         kind = ("p", "bounds", "bounds", "confidence", "confidence")
         return [one for one, of in zip(five, kind, strict=True) if of in self.kinds]
 
-    def _confidence(self, X: Any) -> tuple[FloatArray | None, FloatArray | None]:
-        if "confidence" not in self.kinds:
-            return None, None
-        found = self.model.predict_confidence(X)
-        return found.lower, found.upper
-
-    def _predict(self, X: Any) -> tuple[FloatArray | None, FloatArray | None, FloatArray]:
+    def _predict(self, X: Any) -> Known:
         try:
             if isinstance(self.model, ProtectedClassifier):
-                return None, None, self.model.predict_proba(X)
-            bounds, p = predict_once(self.model, X)
+                return (None, self.model.predict_proba(X)), None
+            if "confidence" in self.kinds:
+                return predict_known(self.model, X)
+            return predict_once(self.model, X), None
         except (InputError, MemoryError):
             raise
         except ValueError as error:  # what the model's own checks say of the rows
@@ -310,7 +278,6 @@ class _Answers:
                 f"the model in {self.path} fails on this table, with {type(error).__name__}: "
                 f"{one_line(error)}; with --debug it shows where"
             ) from error
-        return (None, None, p) if bounds is None else (bounds.lower, bounds.upper, p)
 
 
 def _listed(labels: list[str]) -> str:

@@ -92,6 +92,8 @@ def run(
         files["model"] = str(judged.model)
     evaluation.settings["files"] = {**files, "probability": list(judged.probability)}
     evaluation.suspects.update(table.labelled.suspects)
+    for name in columns.keep:  # known to be no leak
+        evaluation.suspects.pop(name, None)
     for note in evaluation.notes:
         if note not in table.labelled.notes:
             say(f"Note: {note}")

@@ -64,7 +64,7 @@ def calibrate(
         typer.Option(
             "--higher-is",
             show_default="likelier, and refused where the rows show the opposite",
-            help="What a higher score says of the second class: likelier, safer (such as credit "
+            help="What a higher score means for the second class: likelier, safer (such as credit "
             "scores), or auto: what the rows show.",
         ),
     ] = None,
@@ -130,7 +130,7 @@ def apply(
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help="Carry this column of SCORES along; may be given several times.",
+            help="Copy this column of SCORES to the output; may be given several times.",
             show_default="all",
         ),
     ] = None,

@@ -16,15 +16,22 @@ from vennforest import persistence
 from vennforest._files import check_output, one_line
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
+from vennforest.commands.calibrator_file import (
+    CalibratorFile,
+    is_calibrator_file,
+    read_calibrator,
+)
 from vennforest.commands.model_rows import inner_model, read_model, rows_of, table_columns
 from vennforest.commands.terminal import busy, print_json, say
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
 from vennforest.persistence.model_file import write_model
+from vennforest.report.splits import moments
 from vennforest.report.watched import Watched, watched, write_page
 from vennforest.tables.cells import Column
 from vennforest.tables.known_rows import share_known
 from vennforest.tables.read import find_column, read_table
+from vennforest.tables.scores import read_scores
 from vennforest.tables.stream import TableFile
 
 ABOUT = ("target", "columns", "n_rows", "known_rows")
@@ -48,12 +55,13 @@ def run(
     trusted: Sequence[str],
     seed: int,
     options: Mapping[str, Any],
+    scores: Sequence[str] = (),
 ) -> None:
     """Watch, print the verdict, and write the page and the monitor.
 
     Parameters
     ----------
-    model_path, data, target, output, time, keep, trusted, seed
+    model_path, data, target, output, time, keep, trusted, seed, scores
         See ``vennforest watch --help``.
     as_json : bool
         Print a summary in place of the verdict.
@@ -71,9 +79,21 @@ def run(
         if keep.resolve() == output.resolve():
             raise InputError(f"the monitor must not be kept where the page is, got {keep} for both")
     notes: list[str] = []
+    about: dict[str, Any] = {}
     with busy("Watching"):
-        monitor, about = _monitor(model_path, target, trusted, seed, options)
-        found = _watched(monitor, about, data, target, time, notes)
+        if is_calibrator_file(model_path):
+            if keep is not None:
+                raise InputError(
+                    "--keep is for models: a calibrator is watched over a whole table of scores"
+                )
+            read = read_calibrator(model_path, scores)
+            monitor = _monitor_of_scores(read, model_path, target, seed, options)
+            found = _watched_scores(monitor, read, data, target, time, notes)
+        else:
+            if scores:
+                raise InputError("--score is for a calibrator: a model reads its own columns")
+            monitor, about = _monitor(model_path, target, trusted, seed, options)
+            found = _watched(monitor, about, data, target, time, notes)
         write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
     if keep is not None:
         write_model(monitor, keep, about)
@@ -121,6 +141,61 @@ def _monitor(
     return monitor.fit(), about
 
 
+def _monitor_of_scores(
+    read: CalibratorFile, path: Path, target: str | None, seed: int, options: Mapping[str, Any]
+) -> Monitor:
+    """Return a monitor that compares scores with those that a calibrator was fitted to."""
+    examples = read.examples()
+    if examples is None:
+        raise InputError(
+            f"{path} keeps no scores to compare with: calibrate scores of two classes again with "
+            "this version, or watch them in Python (vennforest.Monitor.fit_scores)"
+        )
+    given = {name: value for name, value in options.items() if value is not None}
+    watch: Any = "objects" if target is None else "labels"
+    monitor = Monitor(watch=watch, random_state=seed, **given)
+    classes = read.calibrator.classes_
+    return monitor.fit_scores(read.oriented(examples[0])[:, 0], examples[1], classes=classes)
+
+
+def _watched_scores(
+    monitor: Monitor,
+    read: CalibratorFile,
+    data: Path,
+    target: str | None,
+    time: str | None,
+    notes: list[str],
+) -> Watched:
+    """Return what is found in scores of another system."""
+    table = read_table(data)
+    times: NDArray[Any] | None = None
+    if time is not None:
+        table, times = _in_order(table, find_column(table, time), notes)
+    labels = None if target is None else _labels(table, find_column(table, target), monitor)
+    names = [find_column(table, name) for name in read.scores]
+    file = TableFile(data)
+    columns = [read_scores(table[name], name, file.place) for name in names]
+    scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
+    others = [name for name in table.columns if name not in (time, target)]
+    try:
+        return watched(
+            monitor,
+            X=read.oriented(scores),
+            columns={name: _plain(table[name]) for name in others},
+            y=labels,
+            times=times,
+            probabilities=read.calibrator.predict_proba(scores),
+            judged=(read.calibrator, scores, {"reference": read.examples()}),
+            name=data.name,
+            target=target or "",
+            notes=notes,
+        )
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"the calibrator refuses the table: {one_line(error)}") from error
+
+
 def _watched(
     monitor: Monitor,
     about: Mapping[str, Any],
@@ -147,6 +222,7 @@ def _watched(
             y=labels,
             times=times,
             probabilities=p,
+            judged=(monitor.model, X, {}),
             name=data.name,
             target=target or "",
             notes=notes,
@@ -161,36 +237,21 @@ def _in_order(
     table: pd.DataFrame, name: str, notes: list[str]
 ) -> tuple[pd.DataFrame, NDArray[Any]]:
     """Return the rows in the order of a column of times, and these."""
-    given = table[name]
-    if given.isna().any():
-        row = int(given.isna().to_numpy().argmax()) + 1
+    if table[name].isna().any():
+        row = int(table[name].isna().to_numpy().argmax()) + 1
         raise InputError(f"the time {name!r} must be known in every row, and row {row} has none")
-    values = given.to_numpy() if given.dtype.kind in "fiubM" else given.astype(str).to_numpy()
-    if values.dtype.kind not in "fiubM":
-        try:
-            values = _dates(values)
-        except (ValueError, TypeError) as error:
-            row = _first_no_date(values)
-            raise InputError(
-                f"the time {name!r} must hold numbers, or dates as 2024-12-31 or 2024-12-31 23:59, "
-                f"got {str(given.iloc[row])!r} in row {row + 1}"
-            ) from error
-    numbers = as_numbers(values)
-    if (np.diff(numbers) < 0).any():
+    values = moments(table[name], name)
+    if np.isnan(as_numbers(values)).any():
+        row = int(np.isnan(as_numbers(values)).argmax())
+        raise InputError(
+            f"the time {name!r} must be known in every row, got {str(table[name].iloc[row])!r} in "
+            f"row {row + 1}"
+        )
+    if (np.diff(as_numbers(values)) < 0).any():
         notes.append(f"The rows were put in the order of {name!r}.")
-        order = np.argsort(numbers, kind="stable")
+        order = np.argsort(as_numbers(values), kind="stable")
         table, values = table.iloc[order].reset_index(drop=True), values[order]
     return table, values
-
-
-def _first_no_date(texts: NDArray[Any]) -> int:
-    found = pd.to_datetime(pd.Series(texts), utc=True, format="ISO8601", errors="coerce")
-    return int(found.isna().to_numpy().argmax())
-
-
-def _dates(texts: NDArray[Any]) -> NDArray[Any]:
-    found = pd.to_datetime(pd.Series(texts), utc=True, format="ISO8601")
-    return found.dt.tz_localize(None).to_numpy()
 
 
 def _labels(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:

@@ -17,7 +17,8 @@ def watch(
         typer.Argument(
             metavar="MODEL",
             show_default=False,
-            help="A model file written by fit, or a monitor kept with --keep.",
+            help="A model file written by fit, a calibrator written by calibrate, or a monitor "
+            "saved with --keep.",
         ),
     ],
     data: Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)],
@@ -28,7 +29,7 @@ def watch(
             "-t",
             metavar="COLUMN",
             help="The column of labels that have become known.",
-            show_default="watch objects alone",
+            show_default="watch objects alone, and estimate the performance",
         ),
     ] = None,
     time: Annotated[
@@ -39,14 +40,22 @@ def watch(
             show_default="the order of DATA",
         ),
     ] = None,
+    scores: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--score",
+            "-s",
+            metavar="COLUMN",
+            help="With a calibrator, the scores.",
+            show_default="the column that it was calibrated on",
+        ),
+    ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
     ] = Path("watch.html"),
     keep: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the monitor here, to go on with the next rows later."
-        ),
+        typer.Option(metavar="FILE", help="Save the monitor here, to continue with later rows."),
     ] = None,
     alpha: Annotated[
         float | None,
@@ -54,7 +63,7 @@ def watch(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(help="ville, or for streams without end shiryaev-roberts or cusum."),
+        typer.Option(help="ville, or for endless streams: shiryaev-roberts or cusum."),
     ] = None,
     run_length: Annotated[
         int | None,
@@ -77,10 +86,11 @@ def watch(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Tell whether labelled rows are still like those a model was calibrated on.
+    """Test whether rows still look like those the model was calibrated on.
 
-    Prints a verdict, and writes a page: evidence over time, when a change began, which classes and
-    columns moved. The chance of a false alarm, however many rows there are, is at most --alpha.
+    Prints a verdict, and writes a page: when a change began, what moved and what it costs. Without
+    --target the page has the performance that is expected of the rows, by week or month with
+    --time. The chance of a false alarm, however many rows there are, is at most --alpha.
     """
     from vennforest.commands.watch import run
 
@@ -94,5 +104,6 @@ def watch(
         keep=keep,
         trusted=trusted or [],
         seed=seed,
+        scores=scores or [],
         options={"alpha": alpha, "form": form, "run_length": run_length},
     )

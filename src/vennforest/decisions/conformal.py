@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from numbers import Real
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,18 @@ from vennforest._validation import (
     encode_labels,
 )
 from vennforest.sources import whole_scores
+
+AGREEING = 0.6
+"""Share of the folds that must reject a label for a proven error: of .6, .8 and 1 the one with the
+smallest sets in ``benchmarks/cross_conformal.py``, whatever the data valid."""
+
+
+def combined(p: FloatArray) -> FloatArray:
+    """Return a p-value for K of any dependence, along the first axis: their j-th times K / j."""
+    k = len(p)
+    j = int(np.ceil(AGREEING * k - 1e-9))
+    found: FloatArray = np.minimum(1.0, np.sort(p, axis=0)[j - 1] * k / j)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +143,12 @@ def conformal_p_values(
 
 
 def prediction_sets(
-    model: Any, X: Any, error: float = 0.1, *, class_conditional: bool = True
+    model: Any,
+    X: Any,
+    error: float = 0.1,
+    *,
+    class_conditional: bool = True,
+    proven: bool = False,
 ) -> PredictionSets:
     """Return for each row the labels that it may well have, with a stated error.
 
@@ -144,13 +163,15 @@ def prediction_sets(
     class_conditional : bool, default=True
         Whether the error holds for the objects of every class by themselves, whatever the shares
         of the classes are among new objects; otherwise for all objects together, in smaller sets.
+    proven : bool, default=False
+        Over folds: whether the error is at most as stated by a theorem, in larger sets.
 
     Raises
     ------
     NotFittedError
         Before ``fit``.
     ValueError
-        If the error does not lie between 0 and 1.
+        If the error does not lie between 0 and 1, or ``proven`` is asked for where nothing is.
 
     Notes
     -----
@@ -158,6 +179,10 @@ def prediction_sets(
     examples kept apart from training and new ones are exchangeable with them: ``"holdout"``, a
     frozen model. With folds p-values are those of cross-conformal prediction (Vovk 2015): the
     chance is at most about twice the error, and near it in measurements (Barber et al. 2021).
+    With ``proven`` each of K folds has a p-value of its own, and of these the j-th smallest times
+    K / j counts, j being 3/5 of K: at most the error, however the folds depend on each other
+    (Vovk & Wang 2020). In the terms of e-values: a fold whose p-value is at most e' has the e-value
+    1 / e' against the label, else 0, and their mean is one again.
     Out of bag new objects are scored by all trees, which is not proved. With ``by`` all this holds
     within every group.
 
@@ -174,10 +199,12 @@ def prediction_sets(
     if isinstance(error, bool) or not isinstance(error, Real) or not 0 < error < 1:
         raise InputError(f"error must lie between 0 and 1, both excluded, got {error!r}")
     check_is_fitted(model, "classes_")
+    if proven:
+        _check_proven(model._state)
     k = len(model.classes_)
 
     def values(parts: Any, rows: Any) -> FloatArray:
-        total: _Counts | None = None
+        every = []
         for part in parts:
             centred = not class_conditional and hasattr(part.estimator, "predict_proba")
             boundary = 0.5 if centred else 0.0
@@ -188,9 +215,11 @@ def prediction_sets(
                 _by_label(whole_scores(part, rows), k, boundary),
                 class_conditional,
             )
-            total = counts if total is None else total + counts
-        assert total is not None
-        return total.p_values(np.ones(len(total.below)))
+            every.append(counts)
+        tie = np.ones(len(every[0].below))
+        if proven and len(every) > 1:
+            return combined(np.stack([counts.p_values(tie) for counts in every]))
+        return reduce(add, every).p_values(tie)
 
     pieces = [(sub.rows, values(sub.folds, sub.of(X))) for sub in model._state.sub_models(X)]
     p = np.concatenate([values for _, values in pieces])
@@ -248,3 +277,21 @@ def _by_label(scores: FloatArray, k: int, boundary: float) -> FloatArray:
     if scores.ndim != 2 or scores.shape[1] != k:
         raise InputError(f"scores must have a column for each of {k} classes, got {scores.shape}")
     return scores
+
+
+def _check_proven(fitted: Any) -> None:
+    """Refuse sources whose sets have no proven error.
+
+    Raises
+    ------
+    InputError
+        If new objects are scored by another model than calibration examples.
+    """
+    apart = ("holdout", "frozen") if len(fitted.folds) == 1 else ("cv", "cv-forest")
+    if fitted.calibrate_on not in apart:
+        raise InputError(
+            "proven must be False where new objects are scored by other trees or models than "
+            f'calibration examples, got a model with calibrate_on="{fitted.calibrate_on}"'
+            f"{' and ensemble=False' if fitted.calibrate_on == 'cv' else ''}: use "
+            'calibrate_on="cv" or "holdout"'
+        )

@@ -94,6 +94,7 @@ def predict(
     *,
     columns: str | Sequence[str] | None = None,
     carried: Sequence[str] | None = None,
+    answers: str | Sequence[str] | None = "p,bounds",
 ) -> Any:
     """Return the predictions of a fitted model for every row.
 
@@ -107,12 +108,14 @@ def predict(
         training.
     carried : sequence of str, optional
         Columns that the result begins with; None: all.
+    answers : str or sequence of str, optional
+        What is written of each class: see ``vennforest.BatchPredictor``.
 
     Returns
     -------
     dask.dataframe.DataFrame
         With the partitions and index of ``frame``, and beside the columns carried along ``label``,
-        and for each class c ``p(c)`` and, where there are bounds, ``lower(c)`` and ``upper(c)``.
+        and for each class c what ``answers`` says.
         Nothing is computed yet; what a partition is refused for, its error names.
 
     Raises
@@ -127,8 +130,8 @@ def predict(
     carried = [str(name) for name in frame.columns] if carried is None else list(carried)
     empty = frame._meta.iloc[:0]
     schema = pa.Schema.from_pandas(empty, preserve_index=False)
-    predictor = BatchPredictor(model, schema, columns=columns, carried=carried)
-    task = Predicting(Shipment(model), schema, predictor.columns, carried)
+    predictor = BatchPredictor(model, schema, columns=columns, carried=carried, answers=answers)
+    task = Predicting(Shipment(model), schema, predictor.columns, carried, answers)
     meta = task.frame_of(predictor.schema.empty_table(), empty, empty.index)
     shipped = dask.delayed(task)
     parts = [
@@ -220,6 +223,7 @@ class Predicting:
     schema: Any
     columns: list[str]
     carried: list[str]
+    answers: str | Sequence[str] | None
 
     def predict(self, part: pd.DataFrame, number: int) -> pd.DataFrame:
         """Return the predictions for one partition, with its index."""
@@ -227,7 +231,11 @@ class Predicting:
 
         where = f"partition {number}"
         predictor = BatchPredictor(
-            self.shipped.open(), self.schema, columns=self.columns, carried=self.carried
+            self.shipped.open(),
+            self.schema,
+            columns=self.columns,
+            carried=self.carried,
+            answers=self.answers,
         )
         batches = pa.Table.from_pandas(part, preserve_index=False).to_batches()
         table = pa.Table.from_batches(list(predictor(batches, where)), predictor.schema)

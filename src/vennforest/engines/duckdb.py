@@ -120,6 +120,7 @@ def predict(
     *,
     columns: str | Sequence[str] | None = None,
     carried: Sequence[str] = (),
+    answers: str | Sequence[str] | None = "p,bounds",
     rows_at_once: int = ROWS_AT_ONCE,
     memory_limit: str | None = None,
     threads: int | None = None,
@@ -141,6 +142,8 @@ def predict(
         training.
     carried : sequence of str
         Columns that the output begins with.
+    answers : str or sequence of str, optional
+        What is written of each class: see ``vennforest.BatchPredictor``.
     rows_at_once : int
         Above zero; memory is bounded by so many rows.
     memory_limit, threads, temp_directory
@@ -172,7 +175,12 @@ def predict(
         how = output_format(output)
         check_output(output, {f"data file {path.name}": path for path in table.paths})
         predictor = BatchPredictor(
-            model, table.schema(), columns=columns, carried=carried, rows_at_once=rows_at_once
+            model,
+            table.schema(),
+            columns=columns,
+            carried=carried,
+            answers=answers,
+            rows_at_once=rows_at_once,
         )
         wanted = list(dict.fromkeys([*predictor.columns, *carried]))
         with (

@@ -107,6 +107,7 @@ def predict(
     *,
     columns: str | Sequence[str] | None = None,
     carried: Sequence[str] | None = None,
+    answers: str | Sequence[str] | None = "p,bounds",
 ) -> Any:
     """Return the predictions of a fitted model for every row.
 
@@ -120,12 +121,14 @@ def predict(
         training.
     carried : sequence of str, optional
         Columns that the result begins with; None: all.
+    answers : str or sequence of str, optional
+        What is written of each class: see ``vennforest.BatchPredictor``.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        With the columns carried along, ``label``, and for each class c ``p(c)`` and, where there
-        are bounds, ``lower(c)`` and ``upper(c)``. Nothing is computed yet; what a partition is
+        With the columns carried along, ``label``, and for each class c what ``answers``
+        says. Nothing is computed yet; what a partition is
         refused for, its error names.
 
     Raises
@@ -139,9 +142,9 @@ def predict(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     carried = list(frame.columns) if carried is None else list(carried)
-    predictor = BatchPredictor(model, schema, columns=columns, carried=carried)
+    predictor = BatchPredictor(model, schema, columns=columns, carried=carried, answers=answers)
     wanted = list(dict.fromkeys([*predictor.columns, *carried]))
-    task = _sent(frame, _Predicting(Shipment(model), schema, predictor.columns, carried))
+    task = _sent(frame, _Predicting(Shipment(model), schema, predictor.columns, carried, answers))
     some = frame.select(*[quoted(name, "`") for name in wanted])
     return some.mapInArrow(_Predict(task), from_arrow_schema(predictor.schema))
 
@@ -235,6 +238,7 @@ class _Predicting:
     schema: Any
     columns: list[str]
     carried: list[str]
+    answers: str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -244,7 +248,11 @@ class _Predict:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = _received(self.task)
         predictor = BatchPredictor(
-            task.shipped.open(), task.schema, columns=task.columns, carried=task.carried
+            task.shipped.open(),
+            task.schema,
+            columns=task.columns,
+            carried=task.carried,
+            answers=task.answers,
         )
         yield from predictor(batches, f"partition {_number()}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,24 @@ from vennforest.calibrators.core.formula import Operation, Steps, written
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.export.formulas import answers, taken
+from vennforest.forest.packed import FORESTS, PackedForest
+from vennforest.sources.pipelines import taken_apart
 
 OPSET = 17
 """Of the standard operators: every name below has meant the same since, and before."""
+
+TREES = ("ai.onnx.ml", 5)
+"""The operators among which there are trees of 64 bits, and since which version."""
+
+_NODES = (
+    "featureids",
+    "splits",
+    "missing_value_tracks_true",
+    "truenodeids",
+    "trueleafs",
+    "falsenodeids",
+    "falseleafs",
+)
 
 OPERATORS: dict[Operation, str] = {
     "add": "Add",
@@ -31,40 +47,43 @@ OPERATORS: dict[Operation, str] = {
 }
 
 
-def to_onnx(model: CalibratedClassifier | Calibrator) -> Any:
-    """Return a fitted model of two classes as an ONNX graph.
+def to_onnx(model: CalibratedClassifier | Calibrator, X: Any = None) -> Any:
+    """Return a fitted model as an ONNX graph.
 
     Parameters
     ----------
     model : CalibratedClassifier or Calibrator
-        A classifier whose one estimator skl2onnx converts, such as a forest on numbers, scored by
-        all trees (``subforest="all"``) or by the whole model (a held-out part, a frozen model,
-        pooled folds). Or a calibrator by itself.
+        A classifier whose one estimator is a forest or one that skl2onnx converts, after steps
+        that it converts, scored by all trees (``subforest="all"``) or by the whole model (a
+        held-out part, a frozen model, pooled folds). Or a calibrator by itself.
+    X : data frame of shape (any, d), optional
+        Rows such as the model was trained on, for their names and types: the graph then has an
+        input of shape (n, 1) for each column, of float64 or text.
 
     Returns
     -------
     onnx.ModelProto
-        Input ``X`` of shape (n, d), or ``score`` of shape (n,), of float64. Outputs of float64
-        and shape (n,): ``p``, the probability of the second class, and with bounds ``p0`` and
-        ``p1`` below and above it. NaN for a score that ``predict_proba`` refuses.
+        Input ``X`` of shape (n, d), or ``score`` of shape (n,), or ``scores`` of shape (n, k), of
+        float64; or those of the columns. Outputs of float64: ``p``, and with bounds ``p0`` and
+        ``p1`` below and above it; of shape (n,) for two classes, that of the second, else (n, k).
+        NaN for what ``predict_proba`` refuses. There are no confidence intervals among them.
 
     Raises
     ------
     ImportError
-        Without onnx, and for classifiers skl2onnx: ``pip install 'vennforest[onnx]'``.
+        Without onnx, and for other estimators than forests skl2onnx: ``pip install
+        'vennforest[onnx]'``.
     InputError
-        A ``ValueError``: there are more than two classes, several estimators, draws, groups
-        (``by``), a prior of other shares, a user's function, or an estimator that skl2onnx does
-        not convert.
+        A ``ValueError``: there are several estimators, draws, groups (``by``), a prior of other
+        shares, a user's function, or a step that skl2onnx does not convert.
 
     Notes
     -----
-    A calibrator by itself is computed in 64 bits: tables are equal to the last bit, formulas to
-    1e-14. A runtime adds up the trees of a forest in 32 bits, so its scores differ by about 1e-7
-    from scikit-learn's, and so do smooth probabilities. Where a score lies so near to the edge of
-    an interval, bounds are those of the neighbouring interval: 1 row in 1,500 of a forest of 100
-    trees with three examples a leaf, but 4 in 100 of a forest of 40 trees grown to the end, whose
-    scores are shares of votes that tie with calibration scores.
+    All is computed in 64 bits: tables are equal to the last bit, formulas to 1e-14, and forests of
+    scikit-learn fall into the same leaves and give the same scores, added up in the same order,
+    for which a runtime needs a number for each row, tree and class. Steps before a forest, and
+    other estimators, are as skl2onnx converts them, partly in 32 bits: their scores may differ by
+    about 1e-7, and rarely lie at another side of the edge of an interval or of a threshold.
     """
     _need("onnx")
     if isinstance(model, Calibrator):
@@ -73,21 +92,96 @@ def to_onnx(model: CalibratedClassifier | Calibrator) -> Any:
         graph = _Graph()
         graph.scores = ["score"] if k == 2 else [graph.gather("scores", j) for j in range(k)]
         shape: tuple[str, list[int | None]] = ("score", [None]) if k == 2 else ("scores", [None, k])
-        return graph.model(_answers(model, None, graph), [shape])
+        return graph.model(_answers(model, None, graph), [graph.input(*shape)])
     if not isinstance(model, CalibratedClassifier):
         raise TypeError(
             f"model must be a CalibratedClassifier or calibrator, got {type(model).__name__}"
         )
     check_is_fitted(model, "classes_")
-    _check_two(model.classes_)
-    estimator = _estimator_of(model)
-    base, scores = _converted(estimator, model.n_features_in_)
-    graph = _Graph()
-    second = graph.gather(graph.node("Cast", scores, to=graph.kinds.DOUBLE), 1)
-    graph.scores = [second]
-    point = model._state.point_calibrator
-    found = _answers(model._state.calibrators[0], point, graph)
-    return graph.model(found, [("X", [None, model.n_features_in_])], base)
+    estimator, k = _estimator_of(model), len(model.classes_)
+    before, last = taken_apart(estimator)
+    walked = isinstance(last, FORESTS)
+    if model.votes != "soft" and not walked:
+        raise InputError(f'model must have votes="soft" for ONNX, got {model.votes!r}')
+    graph, base, scores = _Graph(), None, "X"
+    if not walked or before is not None:
+        base, outputs = _converted(before if walked else estimator, last, model.n_features_in_, X)
+        scores = outputs[0] if walked else outputs[1]
+    if walked:
+        scores = _forest_scores(graph, PackedForest.from_forest(last), last, scores, model.votes)
+    scores = graph.node("Cast", scores, to=graph.kinds.DOUBLE)
+    graph.scores = [graph.gather(scores, j) for j in ([1] if k == 2 else range(k))]
+    found = _answers(model._state.calibrators[0], model._state.point_calibrator, graph)
+    inputs = [graph.input("X", [None, model.n_features_in_])] if base is None else base.graph.input
+    return graph.model(found, inputs, base)
+
+
+def _forest_scores(graph: _Graph, packed: PackedForest, forest: Any, rows: str, votes: str) -> str:
+    """Return the name of the scores (n, k) of a forest, NaN for rows that it refuses.
+
+    Each tree adds to numbers of its own, which are summed up one after another, as scikit-learn
+    does: a runtime would add trees in an order of its own.
+    """
+    k, trees = len(forest.classes_), [one.tree_ for one in forest.estimators_]
+    nodes: dict[str, list[Any]] = {name: [] for name in _NODES}
+    weights: list[float] = []
+    targets: list[int] = []
+    roots: list[int] = []
+    for i, tree in enumerate(trees):
+        leaf = tree.children_left < 0
+        answers = tree.value[:, 0]
+        if votes == "hard":
+            answers = np.eye(k)[answers.argmax(axis=1)]
+        inner, leaves = np.flatnonzero(~leaf), np.flatnonzero(leaf)
+        for j in range(k):
+            number = np.empty(len(leaf), np.int64)
+            number[inner] = len(nodes["featureids"]) + np.arange(len(inner))
+            number[leaves] = len(weights) + np.arange(len(leaves))
+            roots.append(len(nodes["featureids"]))
+            # A tree that is one leaf asks something all the same, and goes there anyway.
+            asked = inner if len(inner) else np.array([0])
+            yes, no = (
+                (c[inner] if len(inner) else asked)
+                for c in (tree.children_left, tree.children_right)
+            )
+            nodes["featureids"] += np.maximum(tree.feature[asked], 0).tolist()
+            nodes["splits"] += tree.threshold[asked].tolist()
+            nodes["missing_value_tracks_true"] += tree.missing_go_to_left[asked].tolist()
+            for name, children in (("true", yes), ("false", no)):
+                nodes[f"{name}nodeids"] += number[children].tolist()
+                nodes[f"{name}leafs"] += leaf[children].astype(int).tolist()
+            weights += answers[leaves, j].tolist()
+            targets += [i * k + j] * len(leaves)
+    tensor = graph.onnx.numpy_helper.from_array
+    plain = {f"nodes_{name}": values for name, values in nodes.items() if name != "splits"}
+    # Trees see rows in 32 bits, and compare these with thresholds of 64.
+    single = graph.node("Cast", rows, to=graph.kinds.FLOAT)
+    each = graph.node(
+        "TreeEnsemble",
+        graph.node("Cast", single, to=graph.kinds.DOUBLE),
+        domain=TREES[0],
+        n_targets=len(trees) * k,
+        aggregate_function=1,
+        post_transform=0,
+        tree_roots=roots,
+        nodes_modes=tensor(np.zeros(len(nodes["splits"]), np.uint8)),
+        nodes_splits=tensor(np.array(nodes["splits"], np.float64)),
+        leaf_weights=tensor(np.array(weights, np.float64)),
+        leaf_targetids=targets,
+        **plain,
+    )
+    graph.trees = True
+    apart = graph.node("Reshape", each, graph.constant(np.array([0, len(trees), k])))
+    sums = graph.node("CumSum", apart, graph.constant(np.int64(1)))
+    whole = graph.node("Gather", sums, graph.constant(np.int64(len(trees) - 1)), axis=1)
+    means = graph.node("Div", whole, graph.number(float(len(trees))))
+    refused = graph.node("IsInf", single)
+    if not packed._allow_nan:
+        refused = graph.node("Or", refused, graph.node("IsNaN", single))
+    counted = graph.node("Cast", refused, to=graph.kinds.FLOAT)
+    some = graph.node("ReduceMax", counted, axes=[1], keepdims=1)
+    wrong = graph.node("Greater", some, graph.constant(np.float32(0)))
+    return graph.node("Where", wrong, graph.number(np.nan), means)
 
 
 def _answers(calibrator: Calibrator, point: Calibrator | None, graph: _Graph) -> dict[str, str]:
@@ -124,11 +218,6 @@ def _answers(calibrator: Calibrator, point: Calibrator | None, graph: _Graph) ->
     }
 
 
-def _check_two(classes: Any) -> None:
-    if len(classes) != 2:
-        raise InputError(f"model must be of two classes for ONNX, got {len(classes)}")
-
-
 def _estimator_of(model: CalibratedClassifier) -> Any:
     """Return the one estimator that scores new rows, as scikit-learn would by itself."""
     if model.by is not None:
@@ -145,8 +234,6 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
             'model must score new rows by all trees for ONNX: use subforest="all", not '
             f"{model.subforest!r}"
         )
-    if model.votes != "soft":
-        raise InputError(f'model must have votes="soft" for ONNX, got {model.votes!r}')
     if getattr(scorer, "small_ensemble", False) and model._state.point_calibrator is not None:
         raise InputError(
             "model must have more trees for ONNX: with few of them its probability is a mean over "
@@ -160,26 +247,34 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
     return estimator
 
 
-def _converted(estimator: Any, n_features: int) -> tuple[Any, str]:
-    """Return the graph of an estimator, and what its probabilities (n, 2) are called in it."""
+def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> tuple[Any, list[str]]:
+    """Return the graph of an estimator or of transformers, and the names of what it gives."""
     _need("skl2onnx")
     from skl2onnx import to_onnx as convert
-    from skl2onnx.common.data_types import DoubleTensorType
+    from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 
-    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    inputs = [("X", DoubleTensorType([None, n_features]))]
+    if hasattr(X, "dtypes"):
+        inputs = [
+            (str(name), (DoubleTensorType if kind.kind in "biuf" else StringTensorType)([None, 1]))
+            for name, kind in X.dtypes.items()
+        ]
     try:
         base = convert(
             estimator,
-            initial_types=[("X", DoubleTensorType([None, n_features]))],
-            options={id(last): {"zipmap": False}},
+            initial_types=inputs,
+            options={id(last): {"zipmap": False}} if hasattr(estimator, "classes_") else None,
             target_opset={"": OPSET, "ai.onnx.ml": 3},
         )
     except Exception as error:  # whatever one of its converters does not know
+        hint = ""
+        if X is None and hasattr(estimator, "feature_names_in_"):
+            hint = "; of a model of named columns give rows too: to_onnx(model, X)"
         raise InputError(
             f"estimator must be one that skl2onnx converts, got {type(last).__name__}: "
-            f"{one_line(error)}"
+            f"{one_line(error)}{hint}"
         ) from error
-    return base, base.graph.output[1].name
+    return base, [one.name for one in base.graph.output]
 
 
 class _Graph:
@@ -193,6 +288,11 @@ class _Graph:
         self.constants: list[Any] = []
         self._known: dict[tuple[str, bytes], str] = {}
         self.scores: list[str] = []
+        self.trees = False
+
+    def input(self, name: str, shape: list[int | None]) -> Any:
+        """Return an input of float64."""
+        return self.onnx.helper.make_tensor_value_info(name, self.kinds.DOUBLE, shape)
 
     def constant(self, values: Any) -> str:
         """Return the name of an array of float64 or int64."""
@@ -264,9 +364,7 @@ class _Graph:
             for name, column in table.columns.items()
         }
 
-    def model(
-        self, found: dict[str, str], inputs: list[tuple[str, list[int | None]]], base: Any = None
-    ) -> Any:
+    def model(self, found: dict[str, str], inputs: Sequence[Any], base: Any = None) -> Any:
         """Return the whole model, checked: what stands before, then these nodes."""
         helper, double = self.onnx.helper, self.kinds.DOUBLE
         rank = 1 if len(self.scores) == 1 else 2
@@ -280,10 +378,12 @@ class _Graph:
             nodes = [*base.graph.node, *nodes]
             constants = [*base.graph.initializer, *constants]
             opsets |= {one.domain: one.version for one in base.opset_import}
+        if self.trees:
+            opsets |= [TREES]
         graph = helper.make_graph(
             nodes,
             "vennforest",
-            [helper.make_tensor_value_info(name, double, shape) for name, shape in inputs],
+            list(inputs),
             [helper.make_tensor_value_info(name, double, [None] * rank) for name in order],
             constants,
         )

@@ -68,6 +68,7 @@ def pack_tree(
     shape (n_nodes, k) and as uint64 bits. ``table`` (capacity, k) holds the ``n`` distinct leaf
     distributions met so far, and ``slots`` is the hash table that finds them: row + 1, or 0.
     """
+    # 1. Children as pairs, thresholds as float32, and a list of the leaves.
     size = left.size
     rounded = np.empty(size, np.float32)
     keys, features = np.empty(size, np.uint32), np.empty(size, np.uint32)
@@ -81,6 +82,7 @@ def pack_tree(
         children[i, 0], children[i, 1] = left[i], right[i]
         leaves[n_leaves] = i
         n_leaves += np.uint64(left[i] < 0)
+    # 2. Keys: the threshold's, less one where missing values go right and wrap around to the top.
     bits = rounded.view(np.uint32)
     for i in range(size):
         # Rounded down, so that the same float32 numbers are not above the threshold.
@@ -88,11 +90,14 @@ def pack_tree(
         down = np.uint32(np.float64(rounded[i]) > threshold[i])
         keys[i] = order_key(bits[i]) - down - missing_right
         shifts[i] = np.uint32(0) - missing_right
+    # 3. A leaf's key is above all, and its value the row of its distribution in the table.
     for i in range(n_leaves):
         leaf = np.uint64(leaves[i])
         row = find_row(values, leaf, table, slots, n)
         n += row == n
         keys[leaf], shifts[leaf] = LEAF, row
+    # 4. Breadth-first, so that siblings lie side by side: the next free place is that of the left
+    # child, and a leaf, with no children to queue, gets its own place as ``first``.
     queue = np.zeros(size + 2, np.uint32)
     tail, start = ONE, np.uint64(offset)
     for i in range(size):
@@ -174,6 +179,7 @@ def walk(
     Eight walk side by side, so that their loads overlap; who has arrived after ``steps`` steps
     drops out. ``going`` (n,) is scratch space.
     """
+    # Everybody begins; rows are walked in one flat array, so that a step has one index to compute.
     width = np.uint64(keys.shape[1])
     flat = keys.reshape(keys.size)
     for i in range(n):
@@ -182,6 +188,7 @@ def walk(
         kept = ZERO
         whole = n - n % 8
         for i in range(0, whole, 8):
+            # The next eight who are still on their way: w walker, r where its keys begin, a node.
             o = np.uint64(i)
             w0, w1 = np.uint64(going[o]), np.uint64(going[o + ONE])
             w2, w3 = np.uint64(going[o + TWO]), np.uint64(going[o + THREE])
@@ -196,11 +203,13 @@ def walk(
             a2, a3 = np.uint64(at[w2]), np.uint64(at[w3])
             a4, a5 = np.uint64(at[w4]), np.uint64(at[w5])
             a6, a7 = np.uint64(at[w6]), np.uint64(at[w7])
+            # One step of each after the other: eight loads are under way at a time.
             for _ in range(steps):
                 a0, a1 = step(nodes, flat, r0, a0), step(nodes, flat, r1, a1)
                 a2, a3 = step(nodes, flat, r2, a2), step(nodes, flat, r3, a3)
                 a4, a5 = step(nodes, flat, r4, a4), step(nodes, flat, r5, a5)
                 a6, a7 = step(nodes, flat, r6, a6), step(nodes, flat, r7, a7)
+            # Who is at no leaf yet is written back to the front of the list, in order.
             kept = land(nodes, at, going, kept, w0, a0)
             kept = land(nodes, at, going, kept, w1, a1)
             kept = land(nodes, at, going, kept, w2, a2)
@@ -209,6 +218,7 @@ def walk(
             kept = land(nodes, at, going, kept, w5, a5)
             kept = land(nodes, at, going, kept, w6, a6)
             kept = land(nodes, at, going, kept, w7, a7)
+        # Fewer than eight are left over: one by one.
         for i in range(whole, n):
             walker = np.uint64(going[np.uint64(i)])
             place = np.uint64(at[walker])
@@ -253,17 +263,21 @@ def score_rows(
         Unless it has no columns, becomes the place in ``nodes`` of the leaf that a row falls into
         in each tree, and ``means`` is left alone.
     """
+    # 1. The rows' numbers become keys, once for all trees.
     m, n_features = bits.shape
     keys = np.empty((m, n_features), np.uint32)
     for i in range(m):
         for j in range(n_features):
             keys[i, j] = order_key(bits[i, j])
+    # 2. So many trees at a time that there are about a thousand walkers to hide each other's loads.
     counts = np.zeros(m, np.int64)
     at_once = min(max(1, WALKERS // m), roots.size)
     row = np.empty(m * at_once, np.uint32)
     at = np.empty(m * at_once, np.uint32)
     going = np.empty(m * at_once, np.uint32)
     for first in range(0, roots.size, at_once):
+        # 3. A walker for each row and each tree that may score it: every tree, or those that have
+        # the row's example out of bag. Without a branch: n moves on by 0 or 1.
         n = ZERO
         for tree in range(first, min(first + at_once, roots.size)):
             for i in range(m):
@@ -272,13 +286,13 @@ def score_rows(
                 row[n], at[n] = i, roots[tree]
                 n += (word >> (example & np.uint64(63))) & ONE | np.uint64(examples[i] < 0)
         walk(nodes, keys, row, at, going, np.int64(n), steps)
+        # 4. Write the leaves, which are asked for with every tree for every row,
         if leaves.shape[1] > 0:
             for w in range(n):
-                tree = (
-                    first + np.int64(w) // m
-                )  # leaves are asked for with every tree for every row
+                tree = first + np.int64(w) // m
                 leaves[row[np.uint64(w)], tree] = at[np.uint64(w)]
             continue
+        # or add up their distributions, in the order of the trees: sums do not depend on threads.
         for w in range(n):
             i = np.uint64(row[np.uint64(w)])
             value = np.uint64(nodes[np.uint64(at[np.uint64(w)]) + THREE])
@@ -288,6 +302,7 @@ def score_rows(
                 continue
             for j in range(table.shape[1]):
                 means[i, np.uint64(j)] += table[value, np.uint64(j)]
+    # 5. From sums to means; a row without a tree has none.
     if leaves.shape[1] == 0:
         for i in range(m):
             for j in range(table.shape[1]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
+import attrs
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,7 @@ from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vennforest._blocks import run_in_blocks
+from vennforest._state import require
 from vennforest._validation import FloatArray
 from vennforest.forest import kernels
 from vennforest.forest.membership import Membership
@@ -58,6 +60,7 @@ class Rows:
         return n, d
 
 
+@attrs.frozen(eq=False, slots=False)
 class PackedForest:
     """A fitted forest of classification trees, 16 bytes a node.
 
@@ -89,24 +92,21 @@ class PackedForest:
     array([0.06, 0.03, 0.  ])
     """
 
-    def __init__(
-        self,
-        nodes: NDArray[np.uint32],
-        roots: NDArray[np.uint32],
-        distributions: FloatArray,
-        classes: NDArray[Any],
-        depth: int,
-        unfitted: Any,
-        allow_nan: bool,
-    ) -> None:
-        self.nodes = nodes
-        self.roots = roots
-        self.distributions = distributions
-        self.classes_ = classes
-        self.depth = depth
-        self._unfitted = unfitted
-        self._allow_nan = allow_nan
-        self._tables: dict[str, FloatArray] = {}
+    nodes: NDArray[np.uint32]
+    roots: NDArray[np.uint32]
+    distributions: FloatArray
+    classes_: NDArray[Any]
+    depth: int
+    _unfitted: Any
+    _allow_nan: bool
+    _tables: dict[str, FloatArray] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse arrays of other shapes, and trees that begin nowhere."""
+        require(self.nodes.shape == (len(self.nodes), 4), "nodes must be of four words each")
+        shape = len(self.distributions), len(self.classes_)
+        require(self.distributions.shape == shape, f"distributions must have shape {shape}")
+        require(len(self.roots) and self.roots[-1] < self.nodes.size, "roots must be nodes")
 
     @classmethod
     def from_forest(cls, forest: Any) -> Self:

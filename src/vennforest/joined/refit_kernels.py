@@ -8,7 +8,7 @@ violate its order. Stretches without a change are taken from the hulls over bloc
 
 import numpy as np
 
-from vennforest._jit import kernel
+from vennforest._jit import kernel, step
 from vennforest.calibrators.venn_abers.kernels import between
 from vennforest.calibrators.venn_abers.left_out_kernels import LEAF, count_below
 
@@ -100,6 +100,162 @@ def sort_chain(head, following, scores, chain):
     return n
 
 
+@step
+def note_changes(i, objects, examples, x, new, pending):
+    """Step 1: note what leaves its score and what comes to one; return how many come.
+
+    The object itself comes first. What leaves is taken off at once where every weight is 1; else
+    it is stamped, because a sum of weights would lose digits, and the rest is added up in step 2.
+    """
+    own, label, offsets, rows, changed = objects
+    numbers, labels, weight, stamps = examples
+    scores, ws, ys = new
+    marks, busy, more_w, more_y, heads, following = pending
+    scores[0], ws[0], ys[0] = own[i], 1.0, label[i]
+    n = 1
+    for c in range(offsets[i], offsets[i + 1]):
+        e = np.int64(rows[c])
+        place = np.int64(numbers[e])
+        if changed[c] == x[place]:
+            continue
+        w = 1.0
+        if len(weight):
+            w = weight[e]
+            stamps[e] = i
+        else:
+            more_w[place] -= 1.0
+            more_y[place] -= labels[e]
+        mark(2 * place + 1, marks, busy)
+        scores[n], ws[n], ys[n] = changed[c], w, w * labels[e]
+        n += 1
+    for j in range(n):
+        place = count_below(x, scores[j])
+        if place < len(x) and x[place] == scores[j]:
+            more_w[place] += ws[j]
+            more_y[place] += ys[j]
+            mark(2 * place + 1, marks, busy)
+        else:
+            following[j], heads[place] = heads[place], j
+            mark(2 * place, marks, busy)
+    return n
+
+
+@step
+def order_changes(i, own, examples, x, W, Y, W_low, Y_low, new, pending, chain, events):
+    """Step 2: write the observations that differ, from left to right; return how many, and whose.
+
+    Each is the observations from point ``at`` to point ``to``, which become one of weight
+    ``event_w`` and sum ``event_y``; the second number is that of the object's own. Going through
+    the marks gives them in order, without sorting.
+    """
+    labels, weight, stamps, order, members = examples
+    scores, ws, ys = new
+    marks, words, busy, more_w, more_y, heads, following = pending
+    at, to, event_w, event_y = events
+    n, centre = 0, -1
+    for block in range(len(busy)):
+        if busy[block] == 0:
+            continue
+        busy[block] = 0
+        for word in range(32 * block, 32 * block + 32):
+            if words[word] == 0:
+                continue
+            for spot in range(8 * word, 8 * word + 8):
+                if marks[spot] == 0:
+                    continue
+                marks[spot] = 0
+                place = spot >> 1
+                if spot & 1:  # at a score: what it had, less what left, and what came
+                    w, y = more_w[place], more_y[place]
+                    if len(weight) == 0:
+                        w += between(W, W_low, place, place + 1)
+                        y += between(Y, Y_low, place, place + 1)
+                    else:
+                        for c in range(members[place], members[place + 1]):
+                            e = order[c]
+                            if stamps[e] != i:
+                                w += weight[e]
+                                y += weight[e] * labels[e]
+                    more_w[place] = more_y[place] = 0.0
+                    if x[place] == own[i]:
+                        centre = n
+                    at[n], to[n] = place, place + 1
+                    event_w[n], event_y[n] = w, y
+                    n += 1
+                    continue
+                # In the gap before a score: what came, equal scores as one.
+                found = sort_chain(heads[place], following, scores, chain)
+                heads[place] = -1
+                for c in range(found):
+                    j = chain[c]
+                    if c > 0 and scores[j] == scores[chain[c - 1]]:
+                        event_w[n - 1] += ws[j]
+                        event_y[n - 1] += ys[j]
+                        continue
+                    if scores[j] == own[i]:
+                        centre = n
+                    at[n] = to[n] = place
+                    event_w[n], event_y[n] = ws[j], ys[j]
+                    n += 1
+    return n, centre
+
+
+@step
+def pool_left(centre, events, W, Y, W_low, Y_low, corners, begins, levels, weights, sums):
+    """Step 3: fit what lies left of the object; return the top of the stack of blocks.
+
+    Stretches without a change come from the hulls of their blocks; an observation from which
+    everything has gone is left out.
+    """
+    at, to, event_w, event_y = events
+    top, point = -1, 0
+    for event in range(centre):
+        top = pool_upwards(
+            W, Y, W_low, Y_low, corners, begins, levels, point, at[event], top, weights, sums
+        )
+        if event_w[event] > 0:
+            top = pool(event_w[event], event_y[event], top, weights, sums)
+        point = to[event]
+    return pool_upwards(
+        W, Y, W_low, Y_low, corners, begins, levels, point, at[centre], top, weights, sums
+    )
+
+
+@step
+def pool_right(n, centre, last, events, W, Y, W_low, Y_low, corners, begins, levels, weights, sums):
+    """Step 4: fit what lies right of it, from the right and with labels turned, in the same way."""
+    at, to, event_w, event_y = events
+    top, point = -1, last
+    for event in range(n - 1, centre, -1):
+        top = pool_downwards(
+            W, Y, W_low, Y_low, corners, begins, levels, to[event], point, top, weights, sums
+        )
+        if event_w[event] > 0:
+            w = event_w[event]
+            top = pool(w, w - event_y[event], top, weights, sums)
+        point = at[event]
+    return pool_downwards(
+        W, Y, W_low, Y_low, corners, begins, levels, to[centre], point, top, weights, sums
+    )
+
+
+@step
+def pool_centre(w, y, left, weights, sums, right, weights_right, sums_right):
+    """Step 5: return the mean of the object's own block, pooled while a neighbour violates it."""
+    while True:
+        if left >= 0 and sums[left] * w >= y * weights[left]:
+            w += weights[left]
+            y += sums[left]
+            left -= 1
+        elif right >= 0 and sums_right[right] * w >= (w - y) * weights_right[right]:
+            w += weights_right[right]
+            y += weights_right[right] - sums_right[right]
+            right -= 1
+        else:
+            break
+    return min(max(y / w, 0.0), 1.0)
+
+
 @kernel
 def read_joined(
     own,
@@ -139,8 +295,7 @@ def read_joined(
 
     Notes
     -----
-    What changes is kept at 2 p + 1 for the score number p and at 2 p for the gap before it. Going
-    through the marks from left to right gives the changes in order, without sorting them.
+    What changes is kept at 2 p + 1 for the score number p and at 2 p for the gap before it.
     """
     n_scores = len(x)
     most = 1
@@ -153,118 +308,44 @@ def read_joined(
     more_w, more_y = np.zeros(n_scores), np.zeros(n_scores)
     heads = np.full(n_scores + 1, -1, np.int32)
     following, chain = np.empty(most, np.int32), np.empty(most, np.int32)
-    scores, ws, ys = np.empty(most), np.empty(most), np.empty(most)
-    # The observations from point ``at`` to point ``to`` become one of weight and sum ``event_``.
+    new = np.empty(most), np.empty(most), np.empty(most)
     at, to = np.empty(2 * most, np.int64), np.empty(2 * most, np.int64)
     event_w, event_y = np.empty(2 * most), np.empty(2 * most)
+    events = at, to, event_w, event_y
     stamps = np.full(len(labels) if len(weight) else 0, -1, np.int64)
     room = len(W) + 2 * most
     weights, sums = np.empty(room), np.empty(room)
     weights_right, sums_right = np.empty(room), np.empty(room)
+    objects = own, label, offsets, rows, changed
     for i in range(len(own)):
-        scores[0], ws[0], ys[0] = own[i], 1.0, label[i]
-        n = 1
-        for c in range(offsets[i], offsets[i + 1]):
-            e = np.int64(rows[c])
-            place = np.int64(numbers[e])
-            if changed[c] == x[place]:
-                continue
-            w = 1.0
-            if len(weight):
-                w = weight[e]
-                stamps[e] = i
-            else:
-                more_w[place] -= 1.0
-                more_y[place] -= labels[e]
-            mark(2 * place + 1, marks, busy)
-            scores[n], ws[n], ys[n] = changed[c], w, w * labels[e]
-            n += 1
-        for j in range(n):
-            place = count_below(x, scores[j])
-            if place < n_scores and x[place] == scores[j]:
-                more_w[place] += ws[j]
-                more_y[place] += ys[j]
-                mark(2 * place + 1, marks, busy)
-            else:
-                following[j], heads[place] = heads[place], j
-                mark(2 * place, marks, busy)
-        events, centre = 0, -1
-        for block in range(len(busy)):
-            if busy[block] == 0:
-                continue
-            busy[block] = 0
-            for word in range(32 * block, 32 * block + 32):
-                if words[word] == 0:
-                    continue
-                for spot in range(8 * word, 8 * word + 8):
-                    if marks[spot] == 0:
-                        continue
-                    marks[spot] = 0
-                    place = spot >> 1
-                    if spot & 1:
-                        w, y = more_w[place], more_y[place]
-                        if len(weight) == 0:
-                            w += between(W, W_low, place, place + 1)
-                            y += between(Y, Y_low, place, place + 1)
-                        else:
-                            for c in range(members[place], members[place + 1]):
-                                e = order[c]
-                                if stamps[e] != i:
-                                    w += weight[e]
-                                    y += weight[e] * labels[e]
-                        more_w[place] = more_y[place] = 0.0
-                        if x[place] == own[i]:
-                            centre = events
-                        at[events], to[events] = place, place + 1
-                        event_w[events], event_y[events] = w, y
-                        events += 1
-                        continue
-                    found = sort_chain(heads[place], following, scores, chain)
-                    heads[place] = -1
-                    for c in range(found):
-                        j = chain[c]
-                        if c > 0 and scores[j] == scores[chain[c - 1]]:
-                            event_w[events - 1] += ws[j]
-                            event_y[events - 1] += ys[j]
-                            continue
-                        if scores[j] == own[i]:
-                            centre = events
-                        at[events] = to[events] = place
-                        event_w[events], event_y[events] = ws[j], ys[j]
-                        events += 1
-        left = right = -1
-        point = 0
-        for event in range(centre):
-            left = pool_upwards(
-                W, Y, W_low, Y_low, corners, begins, levels, point, at[event], left, weights, sums
-            )
-            if event_w[event] > 0:
-                left = pool(event_w[event], event_y[event], left, weights, sums)
-            point = to[event]
-        left = pool_upwards(
-            W, Y, W_low, Y_low, corners, begins, levels, point, at[centre], left, weights, sums
+        note_changes(
+            i,
+            objects,
+            (numbers, labels, weight, stamps),
+            x,
+            new,
+            (marks, busy, more_w, more_y, heads, following),
         )
-        point = n_scores
-        for event in range(events - 1, centre, -1):
-            right = pool_downwards(
-                W,
-                Y,
-                W_low,
-                Y_low,
-                corners,
-                begins,
-                levels,
-                to[event],
-                point,
-                right,
-                weights_right,
-                sums_right,
-            )
-            if event_w[event] > 0:
-                w = event_w[event]
-                right = pool(w, w - event_y[event], right, weights_right, sums_right)
-            point = at[event]
-        right = pool_downwards(
+        n, centre = order_changes(
+            i,
+            own,
+            (labels, weight, stamps, order, members),
+            x,
+            W,
+            Y,
+            W_low,
+            Y_low,
+            new,
+            (marks, words, busy, more_w, more_y, heads, following),
+            chain,
+            events,
+        )
+        left = pool_left(centre, events, W, Y, W_low, Y_low, corners, begins, levels, weights, sums)
+        right = pool_right(
+            n,
+            centre,
+            n_scores,
+            events,
             W,
             Y,
             W_low,
@@ -272,22 +353,16 @@ def read_joined(
             corners,
             begins,
             levels,
-            to[centre],
-            point,
+            weights_right,
+            sums_right,
+        )
+        out[i] = pool_centre(
+            event_w[centre],
+            event_y[centre],
+            left,
+            weights,
+            sums,
             right,
             weights_right,
             sums_right,
         )
-        w, y = event_w[centre], event_y[centre]
-        while True:
-            if left >= 0 and sums[left] * w >= y * weights[left]:
-                w += weights[left]
-                y += sums[left]
-                left -= 1
-            elif right >= 0 and sums_right[right] * w >= (w - y) * weights_right[right]:
-                w += weights_right[right]
-                y += weights_right[right] - sums_right[right]
-                right -= 1
-            else:
-                break
-        out[i] = min(max(y / w, 0.0), 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,9 @@ def density_ratios(
     n, m = old.shape[0], new.shape[0]
     is_new = np.repeat([0, 1], [n, m])
     domain = CalibratedClassifier(clone(estimator), random_state=random_state, merge="pooled")
-    p = domain.fit(_stacked(old, new), is_new).oob_probability_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is said of training rows is not of the user's model
+        p = domain.fit(_stacked(old, new), is_new).oob_probability_
     odds = p[:, 1] / np.maximum(p[:, 0], np.finfo(float).tiny) * n / m
     ratios: FloatArray = np.clip(odds, 1 / MOST_RATIO, MOST_RATIO)
     ratios /= ratios[:n].mean()

@@ -21,6 +21,7 @@ from vennforest._validation import (
     check_scores,
     encode_labels,
 )
+from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.calibrators.likelihood_ratio import expected_scores
 from vennforest.classifier import CalibratedClassifier
@@ -48,6 +49,12 @@ MOST_DRAWN = 200_000_000
 """Labels that are drawn at most, but for `LEAST_DRAWS`."""
 
 LEAST_DRAWS = 200
+
+NO_OVERLAP = 0.9
+"""The same, above which nothing is estimated."""
+
+MOST_BEYOND = 0.25
+"""Share of new rows of kinds that make up a hundredth of the examples, above which it is warned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +173,11 @@ def estimate_performance(
         A ``ValueError``: an argument has no such value, there are fewer than 30 rows or examples,
         the model has kept no calibration scores, or it refuses the rows.
 
+    Warns
+    -----
+    UserWarning
+        With ``shift="covariate"``, if many rows are of kinds that hardly any example is of.
+
     Notes
     -----
     Let q be the probabilities of the rows' labels. The estimate is each measure under q
@@ -219,8 +231,11 @@ def estimate_performance(
                 "same order, or labelled rows and their labels"
             )
         old, new = density_ratios(_estimator(model), examples.rows, X, random_state)
-        importance, extra_old, extra_new = old, np.log(old)[:, None], np.log(new)[:, None]
+        # Beyond the ratios of the examples the map would be extrapolated.
+        within = np.clip(new, old.min(), old.max())
+        importance, extra_old, extra_new = old, np.log(old)[:, None], np.log(within)[:, None]
         n_examples = old.sum() ** 2 / (old**2).sum()
+        _check_overlap(old, new, n_examples)
     fitted = Recalibration.fit(
         examples.p,
         examples.codes,
@@ -277,6 +292,28 @@ def _reason(metric: Metric, given: Predictions) -> str:
     if metric == "recall":
         return "recall is not defined: probably no row is of the positive class"
     return "the AUC is not defined: probably all rows are of one class"
+
+
+def _check_overlap(old: FloatArray, new: FloatArray, n_examples: float) -> None:
+    """Refuse new rows that hardly any example is like, and warn of many such rows.
+
+    Raises
+    ------
+    InputError
+        If weights leave fewer examples than a performance is estimated from.
+    """
+    beyond = float((new > np.quantile(old, 0.99)).mean())
+    if n_examples < FEWEST or beyond > NO_OVERLAP:
+        raise InputError(
+            "X must hold rows of kinds that are among the examples for shift='covariate', got "
+            f"{beyond:.0%} of kinds that hardly any of {len(old)} examples is of: label some of "
+            "the new rows"
+        )
+    if beyond > MOST_BEYOND:
+        warn(
+            f"{beyond:.0%} of the new rows are of kinds that make up 1% of the examples: the "
+            "estimated performance says little about them"
+        )
 
 
 def _labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
@@ -414,7 +451,8 @@ def _scored_by_all(fold: Fold) -> Fold:
     An out-of-bag score is the mean over some of the members, and tells less of the label than
     that by all, which new rows get.
     """
-    if fold.noise is None:
+    # The few members of a small ensemble answer by subforests of out-of-bag size.
+    if fold.noise is None or getattr(fold.scorer, "small_ensemble", False):
         return fold
     columns = fold.scores[:, None] if fold.scores.ndim == 1 else fold.scores
     noise = [fold.noise * s * (1 - s) for s in columns.T]

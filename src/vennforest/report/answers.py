@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, is_frame
+from vennforest.metrics import grouping_loss
 from vennforest.metrics._inputs import EventEstimates
 from vennforest.metrics.corp import recalibrate
 from vennforest.report.event import (
@@ -31,6 +32,7 @@ from vennforest.report.numbers import (
     with_margin,
 )
 from vennforest.report.predictions import RAW
+from vennforest.tables.columns import as_pandas
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
@@ -45,6 +47,12 @@ POWER = (1.96 + 0.84) / 1.96
 WEAK = 0.1
 """Above 0.5, the area under the ROC curve of a weak ranking, which a table should be able to show.
 """
+
+FEWEST_COMPARED, MOST_COMPARED = 200, 5_000
+"""Rows from which, and up to which, rows of the same probability are compared."""
+
+DOUBTFUL = 0.1
+"""Of the tests of calibration: from here on an error above the tolerance is taken for chance."""
 
 FEW_TREES = 100
 """Trees below which out-of-bag probabilities of many classes are noisy."""
@@ -179,14 +187,19 @@ def _miscalibrated(evaluation: Evaluation) -> Advice | None:
         size = f"probability 0 was given to what happened in {rows(m.impossible)}; {size}"
     if evaluation.origin in ("given", "model"):
         return Advice("recalibrate", f"Recalibrate before use: {size}.", _recalibration(evaluation))
-    trees = evaluation.settings.get("n_trees", FEW_TREES)
-    if evaluation.settings.get("calibrate_on") == "oob" and trees < FEW_TREES:
-        return Advice(
-            "stop",
-            f"Do not use forests of {trees} trees: even with {name}, the best method here, they "
-            f"are {size}. Train 300 or more.",
-            _typed("fit", evaluation.settings.get("files", {}), "--trees", "300"),
-        )
+    trees, files = (
+        evaluation.settings.get("n_trees", FEW_TREES),
+        evaluation.settings.get("files", {}),
+    )
+    if evaluation.settings.get("calibrate_on") == "oob" and m.overconfidence < 0:
+        # Scores by the trees that did not see a row are noisier than those by all, so that maps
+        # fitted to them are too flat: less with more trees, not at all with folds.
+        forests = f"with {trees} trees even {name}, the best method out of bag, is underconfident"
+        if trees < FEW_TREES:
+            command = _typed("fit", files, "--trees", "300")
+            return Advice("stop", f"Train 300 trees or more: {forests}, {size}.", command)
+        command = _typed("fit", files, "--calibrate-on", "cv", "--trees", str(trees))
+        return Advice("recalibrate", f"Calibrate on folds: {forests}, {size}.", command)
     return Advice(
         "stop", f"Do not rely on these probabilities: even with {name}, the best method, {size}."
     )
@@ -260,15 +273,15 @@ def _without_gain(evaluation: Evaluation) -> Advice | None:
 
 def _unclear(evaluation: Evaluation) -> Advice | None:
     m, tolerance = evaluation.measures[evaluation.verdict.method], evaluation.tolerance
-    seems = m.miscalibration > tolerance and m.pvalue >= LEVEL
+    seems = m.miscalibration > tolerance and m.pvalue < DOUBTFUL
     if not seems and m.detectable <= 2 * tolerance:
         return None
     n = rounded(len(evaluation.folds.codes) * max(2.0, (m.detectable / tolerance) ** 2))
     return Advice(
         "collect",
-        f"Collect about {n} rows before you rely on the probabilities: "
-        f"{size_of_error(evaluation, evaluation.verdict.method)}, too much for a check to "
-        f"{number_of_points(tolerance)} points.",
+        f"Collect about {n} rows before you rely on the probabilities: on {_n(evaluation)} they "
+        f"are {size_of_error(evaluation, evaluation.verdict.method)}, too few to check a tolerance "
+        f"of {number_of_points(tolerance)}.",
     )
 
 
@@ -297,10 +310,15 @@ def _to_use(evaluation: Evaluation) -> Advice:
     )
     raw = evaluation.measures[RAW]
     if raw.exceeds(evaluation.tolerance) or raw.impossible:
-        calibrated = size.removeprefix("on average ")
-        off = f"{number_of_points(raw.calibration_error)} points off, calibrated {calibrated}"
-        what = _lower(evaluation.names[RAW])
-        return Advice("recalibrate", f"Calibrate the {what} by {name}: as it is {off}.", command)
+        off = number_of_points(raw.calibration_error)
+        what, calibrated = _lower(evaluation.names[RAW]), size.removeprefix("on average ")
+        calibrated = calibrated.replace(" points off,", ",", 1)
+        return Advice(
+            "recalibrate",
+            f"Calibrate the {what} by {name}: on average it is {off} points off, calibrated "
+            f"{calibrated}.",
+            command,
+        )
     return Advice("use", f"Use the {settings['noun']} with {name}: {size}.", command)
 
 
@@ -442,10 +460,10 @@ def _cost_of_miscalibration(evaluation: Evaluation, method: str) -> float | None
     """Return the share of its costs that the best increasing map of a method's probability saves.
 
     The map is fitted to the rows on which it decides, so that no other saves more. None with more
-    than two classes, or without costs.
+    than two classes, without costs, or where some of them are gains, of which nothing is a share.
     """
     costs = evaluation.costs
-    if costs is None or evaluation.positive is None:
+    if costs is None or evaluation.positive is None or costs.costs.min() < 0:
         return None
     estimates = evaluation.folds.estimates[method]
     p, outcome, *_ = event_of(evaluation, estimates)
@@ -503,6 +521,7 @@ def _paid(evaluation: Evaluation) -> tuple[str, str, str, str]:
     amounts += [gap.mean, gap.mean - gap.margin, gap.mean + gap.margin]
     mine, theirs, saved, least, most = alike(amounts, gap.mean)
     constant = costs.decisions[int(always.argmin())]
+    theirs = theirs if always.min() else "0"
     return constant, theirs, mine, f"difference {saved}, 95% interval {least} to {most}"
 
 
@@ -646,6 +665,34 @@ def precision(evaluation: Evaluation, method: str) -> str:
     if forest is not None and method != RAW:
         sentences.append(forest.sentence())
     return " ".join(sentences)
+
+
+def hidden_differences(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Say how much rows of the same probability differ, where that is shown at the level .99.
+
+    By the numeric columns, of up to 5,000 rows; with two classes only.
+    """
+    X, folds = evaluation.X, evaluation.folds
+    if evaluation.positive is None or len(folds.rows) < FEWEST_COMPARED:
+        return []
+    if is_frame(X):
+        X = as_pandas(X).select_dtypes("number").to_numpy(dtype=np.float64, na_value=np.nan)
+    elif not (isinstance(X, np.ndarray) and X.dtype.kind in "fiu"):
+        return []
+    some = np.random.default_rng(0).permutation(len(folds.rows))[:MOST_COMPARED]
+    columns = np.where(np.isfinite(X), X, np.nan)[folds.rows[some]]
+    if not columns.shape[1]:
+        return []
+    p, outcome, *_ = event_of(evaluation, folds.estimates[evaluation.verdict.method])
+    found = grouping_loss(columns, outcome[some], p[some].clip(0, 1), level=0.99)
+    if found.lower <= 0:
+        return []
+    text = (
+        f"Rows with the same probability differ: by {number_of_points(found.spread)} points or "
+        "more (root mean square), which other columns tell apart. Calibration cannot see that; "
+        "another kind of model may."
+    )
+    return [("What calibration cannot see", text)]
 
 
 def bounds_meaning(evaluation: Evaluation, method: str) -> str:

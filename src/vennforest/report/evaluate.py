@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import InputError, check_count, check_option, is_frame
 from vennforest.report.evaluation import (
+    About,
     Evaluation,
     Origin,
     assemble,
@@ -20,8 +21,10 @@ from vennforest.report.evaluation import (
 from vennforest.report.folds import Progress, cross_validate
 from vennforest.report.learners import FOREST, learner_of, raw_title
 from vennforest.report.predictions import RAW
-from vennforest.report.splits import members_of, times, values_by
+from vennforest.report.splits import members_of, times
 from vennforest.sources import Subforest
+from vennforest.tables.columns import as_pandas
+from vennforest.tables.screening import leaks
 
 
 def evaluate(
@@ -37,18 +40,13 @@ def evaluate(
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
     test: ArrayLike | None = None,
-    by: Mapping[str, ArrayLike] | None = None,
     types: Mapping[str, str] | None = None,
     missing: Sequence[str] | None = None,
     positive: Any = None,
-    costs: Any = None,
-    tolerance: float | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
-    name: str = "data",
-    target: str = "label",
-    notes: Sequence[str] = (),
     progress: Progress | None = None,
+    **about: Unpack[About],
 ) -> Evaluation:
     """Cross-validate methods of calibration on one data set, with one model per fold for all.
 
@@ -85,8 +83,6 @@ def evaluate(
         Numbers or dates: every row is predicted by a model of earlier rows.
     test : array-like of bool of shape (n,), optional
         The rows to predict, by one model of the others.
-    by : mapping of str to array-like of shape (n,), optional
-        Values whose rows are also looked at separately.
     types : mapping of str to str, optional
         What columns of a data frame hold where that is not to be guessed, see
         ``vennforest.tables.TableColumns``.
@@ -94,21 +90,14 @@ def evaluate(
         Cells of a data frame that stand for missing values, such as ``["n.d.", "-"]``.
     positive : label, optional
         The positive class of two; by default the rarer.
-    costs : CostMatrix, array-like, dict, str or path, optional
-        What decisions cost, see ``CostMatrix.read``.
-    tolerance : float, optional
-        Miscalibration that does not matter, in (0, 1); by default 0.02, and a fifth of the share of
-        a positive class rarer than one in ten.
     random_state : int
         Seeds folds, forests and draws; the same in every fold.
     n_jobs : int, optional
         Threads.
-    name, target : str
-        Names of the data set and of the label.
-    notes : sequence of str
-        Remarks on the data, one sentence each.
     progress : callable, optional
         Called after each fold with the number of folds done and of all.
+    by, costs, tolerance, name, target, notes
+        As in ``report``.
 
     Raises
     ------
@@ -140,7 +129,7 @@ def evaluate(
     if not is_frame(X) and not hasattr(X, "shape"):
         X = np.asarray(X)
     n = X.shape[0]
-    remarks = list(notes)
+    remarks: list[str] = []
     members = members_of(groups, n, remarks)
     folds, how = cross_validate(
         X,
@@ -161,14 +150,11 @@ def evaluate(
         markers=None if missing is None else list(missing),
     )
     origin: Origin = "test" if test is not None else "folds" if time is None else "time"
+    suspicious = leaks(as_pandas(X), np.asarray(y).ravel()) if is_frame(X) else []
     return assemble(
         folds,
         X=X,
-        name=name,
-        target=target,
         positive=positive,
-        costs=costs,
-        tolerance=tolerance,
         settings={
             "estimator": _shown(estimator),
             "n_folds": folds.n_folds,
@@ -187,9 +173,11 @@ def evaluate(
         },
         names={RAW: raw_title(learner)},
         origin=origin,
-        by=values_by(by, n),
-        notes=remarks,
+        remarks=remarks,
+        suspects=dict.fromkeys(suspicious, "leak"),
+        n_rows=n,
         started=started,
+        **about,
     )
 
 

@@ -8,10 +8,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
@@ -29,6 +29,7 @@ from vennforest.report.measures import (
     squared_losses,
 )
 from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
+from vennforest.report.splits import values_by
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -287,20 +288,34 @@ def _for_json(value: Any) -> Any:
     return value
 
 
+class About(TypedDict, total=False):
+    """Keyword arguments that every evaluation takes, see ``report``."""
+
+    by: Mapping[str, ArrayLike] | None
+    costs: Any
+    tolerance: float | None
+    name: str
+    target: str
+    notes: Sequence[str]
+
+
 def assemble(
     folds: OutOfFold,
     *,
-    X: Any,
-    name: str,
-    target: str,
-    positive: Any,
-    costs: Any,
     settings: dict[str, Any],
-    names: Mapping[str, str] | None = None,
-    origin: Origin = "folds",
-    by: Mapping[str, NDArray[Any]] | None = None,
-    notes: Sequence[str] = (),
+    origin: Origin,
+    X: Any = None,
+    positive: Any = None,
+    by: Mapping[str, ArrayLike] | None = None,
+    costs: Any = None,
     tolerance: float | None = None,
+    name: str = "data",
+    target: str = "label",
+    notes: Sequence[str] = (),
+    remarks: Sequence[str] = (),
+    suspects: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
+    n_rows: int | None = None,
     started: float | None = None,
 ) -> Evaluation:
     """Measure predictions and compare them.
@@ -309,24 +324,22 @@ def assemble(
     ----------
     folds : OutOfFold
         The predictions of n rows.
-    X : data frame or array of shape (n_rows, d), or None
-    name, target : str
-    positive : label or None
-        The positive class of two; None: the rarer one.
-    costs : CostMatrix, array-like, dict, str, path or None
     settings : dict
         What was run, with ``random_state``.
+    origin, X, positive, by, costs, tolerance, name, target, notes
+        As in `Evaluation` and ``report``; ``by`` of all rows of X.
+    remarks : sequence of str
+        Notes that come after the given ones.
+    suspects : mapping of str to str, optional
+        Columns to check first.
     names : mapping of str to str, optional
         What a reader calls methods.
-    origin : str
-    by : mapping of str to ndarray of shape (n_rows,), optional
-        Values of all rows of X, missing ones None.
-    notes : sequence of str
-    tolerance : float or None
-        Miscalibration that does not matter, in (0, 1); None: see ``usual_tolerance``.
+    n_rows : int, optional
+        Of X, where more than were predicted.
     started : float, optional
         When, by ``time.perf_counter``.
     """
+    values = values_by(by, len(folds.codes) if n_rows is None else n_rows)
     at, why = positive_index(positive, folds)
     seed = int(settings["random_state"])
     matrix = None if costs is None else CostMatrix.read(costs, folds.classes)
@@ -377,10 +390,11 @@ def assemble(
         saved=None if matrix is None else _saved(matrix, best, folds),
         names={**method_names(), **(names or {})},
         origin=origin,
-        by={key: values[folds.rows] for key, values in (by or {}).items()},
+        by={key: of_rows[folds.rows] for key, of_rows in values.items()},
         positive_reason=why,
         tolerance=tolerance,
-        notes=[*notes, *folds.notes],
+        suspects=dict(suspects or {}),
+        notes=[*notes, *remarks, *folds.notes],
         seconds=0.0 if started is None else time.perf_counter() - started,
     )
 

@@ -247,27 +247,6 @@ def tops_of(evaluation: Evaluation) -> list[float]:
     return [top for top in TOPS if top * len(evaluation.folds.codes) >= 5]
 
 
-def lift_rows(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
-    """Return what is found in the top of the ranking, and how many times the average that is."""
-    curves = ranking_of(evaluation, method)
-    n = len(evaluation.folds.codes)
-    positives = curves.share * n
-    return [
-        {
-            "top": top,
-            "rows": top * n,
-            "found": found,
-            "events": found * positives,
-            "in_part": abs(found * positives - round(found * positives)) > 1e-6,
-            "share": found * positives / (top * n),
-            "lift": found / top,
-        }
-        for top, found in zip(
-            tops_of(evaluation), curves.found(tops_of(evaluation)).tolist(), strict=True
-        )
-    ]
-
-
 def cost_threshold(costs: CostMatrix | None, positive: int) -> float | None:
     """Return the probability at which two decisions cost the same; None where there is none."""
     if costs is None or costs.costs.shape != (2, 2):

@@ -17,7 +17,7 @@ from vennforest.plots import (
     RankingDisplay,
     ReliabilityDisplay,
 )
-from vennforest.report.event import curve_of, event_of, is_rare, ranking_of
+from vennforest.report.event import curve_of, is_rare, ranking_of
 from vennforest.report.predictions import RAW, MethodEstimates
 
 if TYPE_CHECKING:
@@ -252,27 +252,3 @@ def intervals(evaluation: Evaluation, method: str) -> str:
         ),
         "Lower and upper probability of every row, sorted by probability",
     )
-
-
-def widths(evaluation: Evaluation, method: str) -> str:
-    """Return the histogram of the widths of one method's intervals."""
-    folds = evaluation.folds
-    bounds = folds.estimates[method].bounds
-    assert bounds is not None
-    _, _, low, high = event_of(evaluation, folds.estimates[method])
-    assert low is not None and high is not None
-    event = "the predicted label" if evaluation.positive is None else repr(str(evaluation.label))
-
-    def paint(ax: Any) -> None:
-        from matplotlib.ticker import PercentFormatter
-
-        width = high - low
-        edges = np.linspace(0, max(1.02 * float(width.max()), 1e-6), 31)
-        ax.hist(width, bins=edges, weights=np.full(len(width), 1 / len(width)), color="#0072b2")
-        ax.set(xlabel=f"Distance of the bounds of {event}", ylabel="Rows")
-        ax.yaxis.set_major_formatter(PercentFormatter(1))
-        ax.locator_params(axis="x", nbins=4)  # small numbers are long
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-
-    return draw("widths", (4.8, 3.8), paint, "Histogram of the widths of the intervals")

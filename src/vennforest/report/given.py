@@ -7,10 +7,11 @@ import time as clock
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import log_loss
 
 from vennforest._files import one_line
 from vennforest._validation import (
@@ -25,11 +26,12 @@ from vennforest.calibrators.confidence import confidence_intervals
 from vennforest.calibrators.core.bounded import has_bounds
 from vennforest.calibrators.registry import check_method, make_calibrator
 from vennforest.classifier.confidence import predict_known
+from vennforest.metrics import calibration_error
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.evaluation import Evaluation, assemble, check_positive, method_names
+from vennforest.report.evaluation import About, Evaluation, assemble, check_positive, method_names
 from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
-from vennforest.report.splits import members_of, shuffled, values_by
+from vennforest.report.splits import members_of, shuffled
 
 
 def report(
@@ -39,14 +41,9 @@ def report(
     classes: ArrayLike | None = None,
     positive: Any = None,
     groups: ArrayLike | None = None,
-    by: Mapping[str, ArrayLike] | None = None,
-    costs: Any = None,
-    tolerance: float | None = None,
     random_state: int = 0,
-    name: str = "predictions",
-    target: str = "label",
-    notes: Sequence[str] = (),
     X: Any = None,
+    **about: Unpack[About],
 ) -> Evaluation:
     """Evaluate probabilities that any models gave for rows they were not trained on.
 
@@ -104,6 +101,7 @@ def report(
             "classes="
         )
     check_positive(positive, labels.astype(str))
+    about.setdefault("name", "predictions")
     if not isinstance(predictions, Mapping):
         predictions = {"Predictions": predictions}
     if not predictions:
@@ -114,17 +112,13 @@ def report(
         if key in (RAW, BASELINE):
             key = f"{key} (given)"
         estimates[key] = _estimates(key, values, labels, len(codes), positive)
-    remarks = list(notes)
+    remarks: list[str] = []
     members = members_of(groups, len(codes), remarks)
     folds = OutOfFold.without_folds(labels, codes, estimates, members)
     return assemble(
         folds,
         X=X,
-        name=name,
-        target=target,
         positive=positive,
-        costs=costs,
-        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "model",
@@ -133,9 +127,9 @@ def report(
         },
         names={key: key for key in estimates},
         origin="given",
-        by=values_by(by, len(codes)),
-        notes=remarks,
+        remarks=remarks,
         started=started,
+        **about,
     )
 
 
@@ -203,14 +197,9 @@ def report_scores(
     n_folds: int = 10,
     positive: Any = None,
     groups: ArrayLike | None = None,
-    by: Mapping[str, ArrayLike] | None = None,
-    costs: Any = None,
-    tolerance: float | None = None,
     random_state: int = 0,
-    name: str = "scores",
-    target: str = "label",
-    notes: Sequence[str] = (),
     X: Any = None,
+    **about: Unpack[About],
 ) -> Evaluation:
     """Evaluate what calibrators make of scores that are not probabilities.
 
@@ -237,6 +226,7 @@ def report_scores(
         If scores do not fit the labels.
     """
     started = clock.perf_counter()
+    about.setdefault("name", "scores")
     codes, labels = encode_labels(y)
     values = check_scores(scores)
     check_count(n_folds, "n_folds", 2)
@@ -250,7 +240,7 @@ def report_scores(
     if values.ndim == 1 and positive is not None and str(labels[0]) == str(positive):
         values = -values
     chosen = [check_method(method).name for method in methods or SCORE_METHODS if method != RAW]
-    remarks = list(notes)
+    remarks: list[str] = []
     members = members_of(groups, len(codes), remarks)
     n_folds = min(int(n_folds), int(np.bincount(codes).max()))
     splits = shuffled(codes, members, n_folds, random_state)
@@ -264,11 +254,7 @@ def report_scores(
     return assemble(
         OutOfFold(labels, codes, fold, np.arange(len(codes)), estimates, {}, {}, groups=members),
         X=X,
-        name=name,
-        target=target,
         positive=positive,
-        costs=costs,
-        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "kept",
@@ -281,9 +267,9 @@ def report_scores(
         },
         names=method_names(),
         origin="scores",
-        by=values_by(by, len(codes)),
-        notes=remarks,
+        remarks=remarks,
         started=started,
+        **about,
     )
 
 
@@ -319,6 +305,52 @@ def _calibrated(
     return MethodEstimates(p, bounds, replace(known, lower=low, upper=high, widened=None))
 
 
+FEWEST_TO_CALIBRATE = 100
+"""Rows from which on it is said what calibrating given probabilities would gain."""
+
+
+def calibration_gain(
+    y: ArrayLike, p: FloatArray, groups: ArrayLike | None = None, random_state: int = 0
+) -> str | None:
+    """Return what Venn–Abers calibration by folds makes of given probabilities, in a sentence.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Observed labels of two classes.
+    p : ndarray of shape (n, 2)
+        Probabilities, in sorted order of the labels.
+    groups : array-like of shape (n,), optional
+        Rows of a group are never on both sides of a fold.
+    random_state : int
+        Of the folds.
+
+    Returns
+    -------
+    str or None
+        None for fewer than 100 rows, or fewer than ten of a class.
+    """
+    codes, labels = encode_labels(y)
+    if len(labels) != 2 or len(codes) < FEWEST_TO_CALIBRATE or np.bincount(codes).min() < 10:
+        return None
+    splits = shuffled(codes, members_of(groups, len(codes), []), 10, random_state)
+    after = np.empty_like(p)
+    for train, held in splits:
+        calibrator = make_calibrator("venn-abers").fit(p[train, 1], codes[train], classes=[0, 1])
+        after[held] = calibrator.predict_proba(p[held, 1])
+    losses = [log_loss(codes, one, labels=[0, 1]) for one in (p, after)]
+    errors = [100 * calibration_error(codes, one[:, 1], pos_label=1) for one in (p, after)]
+    if losses[1] >= losses[0]:
+        return (
+            "Calibrating these probabilities would gain nothing: log loss "
+            f"{losses[0]:.3f}, and {losses[1]:.3f} calibrated by folds."
+        )
+    return (
+        f"Calibrated by folds: log loss {losses[0]:.3f} → {losses[1]:.3f}; mean error "
+        f"{errors[0]:.1f} → {errors[1]:.1f} points."
+    )
+
+
 SAME = 40
 """So many labels in a row that agree are the training labels: 1 in 2^40 by chance."""
 
@@ -331,13 +363,8 @@ def report_model(
     n_trained: int | None = None,
     positive: Any = None,
     groups: ArrayLike | None = None,
-    by: Mapping[str, ArrayLike] | None = None,
-    costs: Any = None,
-    tolerance: float | None = None,
     random_state: int = 0,
-    name: str = "data",
-    target: str = "label",
-    notes: Sequence[str] = (),
+    **about: Unpack[About],
 ) -> Evaluation:
     """Evaluate a fitted model on rows it was not trained on.
 
@@ -386,17 +413,13 @@ def report_model(
             warnings.simplefilter("ignore")
             estimates = {RAW: MethodEstimates(own[0].predict_proba(X), None), **estimates}
     warned, seen = _seen(model, codes, labels, estimates, n_trained)
-    remarks = [warned, *notes]
+    remarks = [warned]
     members = members_of(groups, len(codes), remarks)
     folds = OutOfFold.without_folds(labels, codes, estimates, members)
     return assemble(
         folds,
         X=X,
-        name=name,
-        target=target,
         positive=positive,
-        costs=costs,
-        tolerance=tolerance,
         settings={
             "random_state": int(random_state),
             "guarantee": "model",
@@ -407,9 +430,9 @@ def report_model(
         },
         names={RAW: "Raw model", "model": "The model", key: method_names().get(key, "The model")},
         origin="model",
-        by=values_by(by, len(codes)),
-        notes=remarks,
+        remarks=remarks,
         started=started,
+        **about,
     )
 
 

@@ -352,8 +352,8 @@ def judge(measures: dict[str, Measures], folds: OutOfFold, tolerance: float) -> 
 
     Right comes first: of all methods those count whose log loss is the lowest, differs from it by
     no more than chance, or by less than 1 %. Of these, those whose miscalibration does not exceed
-    the tolerance, if there are any; then those that give bounds, if there are any. What is left
-    differs in how well it separates the classes: the best ranking is chosen.
+    the tolerance (the one with the lowest log loss if all do); then those that give bounds, if
+    there are any. What is left differs in how well it ranks: the best ranking is chosen.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def judge(measures: dict[str, Measures], folds: OutOfFold, tolerance: float) -> 
         return not gap.clear or gap.mean < NEGLIGIBLE * least
 
     level = [m for m in measures if m == lowest or level_with_lowest(m)]
-    accurate = [m for m in level if not measures[m].exceeds(tolerance)] or level
+    accurate = [m for m in level if not measures[m].exceeds(tolerance)] or [lowest]
     certain = [m for m in accurate if not measures[m].impossible] or accurate
     bounded = [m for m in certain if folds.estimates[m].bounds is not None]
     among = bounded or certain

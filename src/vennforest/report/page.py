@@ -332,7 +332,7 @@ def _verdict(evaluation: Evaluation) -> dict[str, Any]:
     bounded = evaluation.bounded
     return {
         "advice": evaluation.advice(),
-        "reasons": answers.reasons(evaluation),
+        "reasons": answers.reasons(evaluation) + answers.hidden_differences(evaluation),
         "figures": answers.key_figures(evaluation),
         "data": sections.data(evaluation),
         "how": sections.how(evaluation),
@@ -363,7 +363,6 @@ def _tables(evaluation: Evaluation) -> dict[str, Any]:
         "decisions": sections.decisions(evaluation),
         "tops": event.tops_of(evaluation) if two else [],
         "ranking": event.ranking_rows(evaluation) if two else [],
-        "lifts": event.lift_rows(evaluation, method) if two else [],
         "thresholds": event.threshold_rows(evaluation, method) if two else [],
         "lines": event.line_rows(evaluation) if two else [],
         "subgroups": subgroups(evaluation),
@@ -381,7 +380,6 @@ def _pictures(evaluation: Evaluation) -> dict[str, Any]:
             figures.reliability(evaluation, key, names[key]) for key in evaluation.measures
         ],
         "intervals": None if bounded is None else figures.intervals(evaluation, bounded),
-        "widths": None if bounded is None else figures.widths(evaluation, bounded),
         "class_diagrams": [] if two else figures.classes(evaluation, names),
         "most_classes": figures.MOST_CLASSES,
         "ranking_curves": figures.ranking(evaluation) if two else [],

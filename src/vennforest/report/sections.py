@@ -40,7 +40,7 @@ def methods(evaluation: Evaluation) -> str:
         "measures are taken over these pooled predictions.",
         "time": f"Every row was predicted by a {noun} of earlier rows, and all measures are taken "
         "over these pooled predictions.",
-        "test": f"One {noun} of the other rows predicted all of these.",
+        "test": f"One {noun}, trained on the other rows, predicted all of these.",
         "model": "The model was not trained here: make sure that it has not seen these rows.",
         "given": "Nothing was trained: the measures are of the probabilities as they were given.",
         "scores": "The scores are not probabilities: each calibrator was fitted to the scores of "
@@ -57,13 +57,12 @@ def methods(evaluation: Evaluation) -> str:
         if settings.get("calibrate_on", "oob") == "oob":
             sentences.append(_trees(evaluation))
     sentences.append(
-        "“Base rate” always predicts the class frequencies: a method that does not beat it has "
-        "learnt nothing useful."
+        "“Base rate” always predicts the class frequencies: a method that does not beat it is "
+        "of no use."
     )
     if len(evaluation.measures) > 1:
         sentences.append(
-            "✓ marks the best value of each measure, unless most methods share it; the recommended "
-            "method is shaded."
+            "✓ marks the best value of each measure; the recommended method is shaded."
         )
     return " ".join(sentences)
 
@@ -156,7 +155,9 @@ def caption(evaluation: Evaluation) -> str:
     if method != RAW and RAW in evaluation.measures:
         raw = number_of_points(evaluation.measures[RAW].calibration_error)
         text += f", the {evaluation.names[RAW].replace('Raw', 'raw', 1)} (orange) {raw}"
-    below = "" if is_rare(evaluation) else " Below: how many rows have such a probability."
+    below = (
+        "" if is_rare(evaluation) else " Under the diagram: how many rows have such a probability."
+    )
     return (
         f"{text}. On the diagonal, what is predicted happens as often. Grey: where the blue line "
         f"would lie in 90% of cases if its probabilities were right.{below}"

@@ -140,8 +140,8 @@ def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray |
     return numbers
 
 
-def times(column: Any, name: str) -> FloatArray:
-    """Return the times of a column (n,) as numbers, NaN where missing.
+def moments(column: Any, name: str) -> NDArray[Any]:
+    """Return the times of a column (n,) as numbers, or as dates; NaN and NaT where missing.
 
     Raises
     ------
@@ -157,9 +157,15 @@ def times(column: Any, name: str) -> FloatArray:
             f"the times {name!r} must be numbers or dates in one format, got {kind}: write dates "
             "as 2021-01-25, or declare their format with --types"
         )
-    read = cells.read(kind, written).to_numpy()
+    read: NDArray[Any] = cells.read(kind, written).to_numpy()
+    return read.astype("datetime64[us]" if read.dtype.kind == "M" else np.float64)
+
+
+def times(column: Any, name: str) -> FloatArray:
+    """Return the times of a column (n,) as numbers, NaN where missing: see `moments`."""
+    read = moments(column, name)
     if read.dtype.kind == "M":
-        number = read.astype("datetime64[us]").astype(np.int64).astype(np.float64)
+        number = read.astype(np.int64).astype(np.float64)
         return np.where(np.isnat(read), np.nan, number)
     return np.asarray(read, np.float64)
 

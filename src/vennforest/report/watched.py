@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,16 @@ from vennforest._harmless import harmless
 from vennforest._validation import FloatArray
 from vennforest.monitoring import Change, Monitor
 from vennforest.monitoring.columns import FEWEST, ColumnChange, column_changes
+from vennforest.performance import PerformanceEstimate
+from vennforest.performance.measures import EPSILON
 from vennforest.plots import EvidenceDisplay
+from vennforest.report.expected import (
+    Expected,
+    Period,
+    expected,
+    expected_over_time,
+    periods,
+)
 from vennforest.report.figures import draw
 from vennforest.report.page import frame, templates
 
@@ -48,6 +57,22 @@ class ClassMove:
     predicted_after: float
 
 
+@dataclass(frozen=True)
+class Loss:
+    """What was observed of predictions with labels.
+
+    Attributes
+    ----------
+    n : int
+    accuracy, log_loss : float
+        NaN without rows.
+    """
+
+    n: int
+    accuracy: float
+    log_loss: float
+
+
 @dataclass(frozen=True, eq=False)
 class Watched:
     """What a monitor found in a table.
@@ -73,6 +98,16 @@ class Watched:
         Of every column, the most different first; empty without an alarm or enough rows.
     classes : list of ClassMove
     notes : list of str
+    total : Expected or None
+        What is expected of all rows; None: their labels are known.
+    sides : (Expected, Expected) or None
+        Of those before and after the change.
+    period : str
+        What rows are grouped by over time: "week", "month", "quarter", "year" or "part".
+    over_time : list of Expected
+        Of each period; empty without times.
+    losses : (Loss, Loss) or None
+        What was observed before and after the change.
     """
 
     name: str
@@ -87,6 +122,11 @@ class Watched:
     columns: list[ColumnChange]
     classes: list[ClassMove]
     notes: list[str]
+    total: Expected | None = None
+    sides: tuple[Expected, Expected] | None = None
+    period: str = ""
+    over_time: list[Expected] = field(default_factory=list)
+    losses: tuple[Loss, Loss] | None = None
 
     @property
     def moved(self) -> list[ColumnChange]:
@@ -104,31 +144,21 @@ class Watched:
         """Return what was found, in sentences."""
         monitor = self.monitor
         n = f"{monitor.n_seen_:,}{' labelled' if monitor.watch == 'labels' else ''} rows"
-        top, level = shown(monitor.max_evidence_), shown(monitor.threshold_)
-        promise = (
-            f"if nothing had changed, the chance of ever seeing that would be at most 1 in {level}"
-            if monitor.form == "ville"
-            else f"if nothing had changed, that would take {level} rows or more in half of all "
-            "streams"
-        )
         if monitor.alarm_ is None:
             return [
-                f"No alarm in {n}: the evidence of a change reached {top}, and an alarm needs "
-                f"{level}.",
+                f"No alarm in {n}: {self._no_alarm()}.",
                 "That does not prove that nothing has changed: small and recent changes take more "
                 "rows to be seen.",
+                *self._expected(),
             ]
         first = self.changes[0]
+        when = self.when(monitor.alarm_, monitor.alarm_time_)
         sentences = [
-            f"The data has changed: the evidence passed {level} at "
-            f"{self.when(monitor.alarm_, monitor.alarm_time_)} of {n}, and reached {top}; "
-            f"{promise}."
+            f"The data has changed: {self.chance()}.",
+            f"It seems to have begun near {self.when(first.since, first.since_time)}, and was "
+            f"certain enough for an alarm at {when} of {n}.",
+            f"{self.kind()} Best explained by: {first.what} (of {str(first.label)!r}).",
         ]
-        label = f" (of {str(first.label)!r})"
-        sentences.append(
-            f"It seems to have begun near {self.when(first.since, first.since_time)}, and is best "
-            f"explained by: {first.what}{label}."
-        )
         if any(
             one.what == "scores tell more of the class" and one.evidence >= monitor.threshold_
             for one in self.changes
@@ -147,7 +177,100 @@ class Watched:
             sentences.append(
                 f"Fewer than {FEWEST} rows are on one side of that row: columns are not compared."
             )
+        sentences += [*self._price(), *self._expected(), f"What to do: {self.advice()}"]
         return sentences
+
+    def chance(self) -> str:
+        """Return how likely so much evidence would be if nothing had changed."""
+        monitor = self.monitor
+        if monitor.form == "ville":
+            return (
+                "the chance of this if nothing had changed is less than "
+                f"1 in {rounded_down(monitor.max_evidence_)}"
+            )
+        return (
+            "if nothing had changed, such an alarm would come within n rows with a chance of at "
+            f"most n in {monitor.run_length:,.0f}"
+        )
+
+    def _no_alarm(self) -> str:
+        if self.monitor.form != "ville":
+            return "what was seen is no more than chance"
+        top = self.monitor.max_evidence_
+        if top < 2:
+            return "what was seen is what chance gives"
+        return (
+            f"so much of a difference would be seen by chance in up to 1 of {rounded_down(top)} "
+            f"streams, and an alarm needs 1 of {rounded_down(self.monitor.threshold_)}"
+        )
+
+    def kinds(self) -> set[str]:
+        """Return which kinds of evidence reached the alarm's level, at least the strongest."""
+        level = self.monitor.threshold_
+        return {one.kind for one in self.changes if one.evidence >= level} | {self.changes[0].kind}
+
+    def kind(self) -> str:
+        """Return what has moved, in a sentence."""
+        found = self.kinds()
+        if "labels given scores" in found:
+            meaning = "what a score says of the label"
+            if "scores" in found:
+                return f"Both have moved: the scores, and {meaning}."
+            return f"The labels have moved: {meaning}."
+        if "scores" not in found:
+            return "The labels have moved: how frequent the classes are."
+        if self.monitor.watch == "objects":
+            return "The scores have moved; labels were not looked at."
+        return "The scores have moved; what they say of the labels has not, as far as can be seen."
+
+    def advice(self) -> str:
+        """Return what to do about the change."""
+        found = self.kinds()
+        if "labels given scores" in found:
+            return (
+                "the probabilities are off; set the new class frequencies (with_prior) if rows of "
+                "a class are as before, otherwise calibrate again on labelled rows from after the "
+                "change, and train again if the ranking has become worse."
+            )
+        if "scores" not in found:
+            return "set the new class frequencies (with_prior) if rows of a class are as before."
+        if self.monitor.watch == "objects":
+            return (
+                "look at the columns that moved for a broken or redefined source, and label some "
+                "rows from after the change: without labels it cannot be seen whether "
+                "probabilities still hold."
+            )
+        return (
+            "look at the columns that moved for a broken or redefined source; probabilities still "
+            "agree with the labels."
+        )
+
+    def _price(self) -> list[str]:
+        """Return what the change costs, where it was observed or can be estimated."""
+        if self.losses is not None and all(one.n >= FEWEST for one in self.losses):
+            before, after = self.losses
+            return [
+                f"Observed before and after: accuracy {before.accuracy:.3f} and "
+                f"{after.accuracy:.3f}, log loss {before.log_loss:.3f} and {after.log_loss:.3f}."
+            ]
+        if self.sides is not None:
+            was, now = (one.found for one in self.sides)
+            if was is not None and now is not None:
+                return [
+                    f"Expected accuracy before and after: {_interval(was, 'accuracy')} and "
+                    f"{_interval(now, 'accuracy')}, if a score still says the same of the label."
+                ]
+        return []
+
+    def _expected(self) -> list[str]:
+        if self.total is None:
+            return []
+        if self.total.found is None:
+            return [f"The performance is not estimated: {self.total.reason}."]
+        return [
+            f"Expected accuracy of these rows: {_interval(self.total.found, 'accuracy')}. A change "
+            "of the labels for the same rows cannot be seen without labels."
+        ]
 
     def summary(self) -> dict[str, Any]:
         """Return the findings as numbers and text."""
@@ -164,6 +287,11 @@ class Watched:
             "changes": [{**asdict(one), "label": str(one.label)} for one in self.changes],
             "columns": [asdict(one) for one in self.columns],
             "classes": [asdict(one) for one in self.classes],
+            "chance": 1 / monitor.max_evidence_ if monitor.form == "ville" else None,
+            "kinds": sorted(self.kinds()) if monitor.alarm_ is not None else [],
+            "period": self.period,
+            "expected": None if self.total is None else _figures(self.total),
+            "over_time": [_figures(one) for one in self.over_time],
             "notes": self.notes,
         }
 
@@ -176,6 +304,7 @@ def watched(
     y: NDArray[Any] | None,
     times: NDArray[Any] | None,
     probabilities: FloatArray,
+    judged: tuple[Any, Any, dict[str, Any]] | None = None,
     name: str = "table",
     target: str = "",
     notes: list[str] | None = None,
@@ -187,7 +316,7 @@ def watched(
     monitor : Monitor
         Fitted; takes the rows.
     X : array-like or data frame of shape (n, d)
-        Rows as the model takes them.
+        Rows as the model takes them; scores for a monitor without one.
     columns : dict of str to ndarray of shape (n,)
         The same rows as they are to be compared and shown.
     y : ndarray of shape (n,) or None
@@ -196,6 +325,9 @@ def watched(
         Numbers or dates that do not decrease.
     probabilities : ndarray of shape (n, k)
         What the model says.
+    judged : (model, X, dict), optional
+        What performance is estimated of, as `estimate_performance` takes it, where there are no
+        labels.
     name, target, notes
         See `Watched`.
 
@@ -205,10 +337,11 @@ def watched(
         If the monitor refuses the rows.
     """
     n_before = monitor.n_seen_
+    update = monitor.update_scores if monitor.model is None else monitor.update
     notes = notes or []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        evidence = monitor.update(X, y, time=times)
+        evidence = update(X, y, time=times)
     notes += [f"{text[:1].upper()}{text[1:]}." for text in (str(one.message) for one in caught)]
     changes = monitor.explain()
     began: int | None = None
@@ -216,6 +349,9 @@ def watched(
         since = changes[0].since - n_before
         rows = np.flatnonzero(monitor.taken_)
         began = int(rows[since]) if 0 <= since < len(rows) else 0
+    unlabelled: dict[str, Any] = {}
+    if y is None and judged is not None:
+        unlabelled = _estimated(*judged, times=times, began=began)
     return Watched(
         name=name,
         target=target,
@@ -229,7 +365,68 @@ def watched(
         columns=[] if began is None else column_changes(columns, began),
         classes=[] if began is None or y is None else _classes(monitor, y, probabilities, began),
         notes=notes,
+        losses=None if began is None or y is None else _losses(monitor, y, probabilities, began),
+        **unlabelled,
     )
+
+
+def _estimated(
+    model: Any,
+    X: Any,
+    options: dict[str, Any],
+    *,
+    times: NDArray[Any] | None,
+    began: int | None,
+) -> dict[str, Any]:
+    """Return what is expected of rows without labels, altogether and over time."""
+    found: dict[str, Any] = {"total": expected(model, X, "all rows", **options)}
+    n = found["total"].n_rows
+    if times is not None and found["total"].found is not None:
+        found["period"], parts = periods(times)
+        found["over_time"] = expected_over_time(model, X, parts, **options)
+    if began is not None:
+        halves = [Period("before", np.arange(began)), Period("after", np.arange(began, n))]
+        found["sides"] = tuple(expected_over_time(model, X, halves, **options))
+    return found
+
+
+def _losses(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> tuple[Loss, Loss]:
+    """Return what was observed before and after a row."""
+    known = np.array([one is not None for one in y.tolist()])
+    place = {label: j for j, label in enumerate(monitor.classes_.tolist())}
+    after = np.arange(len(y)) >= began
+    found = []
+    for side in (known & ~after, known & after):
+        codes = np.array([place[label] for label in y[side].tolist()], np.intp)
+        own = p[side][np.arange(len(codes)), codes]
+        right = p[side].argmax(axis=1) == codes
+        losses = -np.log(np.maximum(own, EPSILON))
+        means = (right.mean(), losses.mean()) if len(codes) else (np.nan, np.nan)
+        found.append(Loss(len(codes), float(means[0]), float(means[1])))
+    return found[0], found[1]
+
+
+def _interval(found: PerformanceEstimate, metric: str) -> str:
+    estimate, lower, upper = found[metric]
+    return f"{estimate:.3f} ({lower:.3f} to {upper:.3f})"
+
+
+def _figures(one: Expected) -> dict[str, Any]:
+    """Return an estimate as numbers and text."""
+    figures: dict[str, Any] = {"name": one.name, "rows": one.n_rows, "reason": one.reason}
+    if one.found is not None:
+        for metric in one.found.metrics:
+            values = [None if np.isnan(value) else value for value in one.found[metric]]
+            figures[metric] = values
+    return figures
+
+
+def rounded_down(value: float) -> str:
+    """Return a number of cases as people say it: 1, 2 or 5 and zeros, at most 1,000,000."""
+    value = min(value, 1e6)
+    ten = 10 ** int(np.floor(np.log10(max(value, 1.0) * (1 + 1e-9))))
+    digit = max(one for one in (1, 2, 5) if one * ten <= max(value, 1.0) * (1 + 1e-9))
+    return f"{digit * ten:,}"
 
 
 def _classes(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> list[ClassMove]:
@@ -257,6 +454,16 @@ def _date(seconds: float) -> str:
     return found.strftime("%Y-%m-%d" if midnight else "%Y-%m-%d %H:%M:%S")
 
 
+METRICS = {
+    "accuracy": "Accuracy",
+    "precision": "Precision",
+    "recall": "Recall",
+    "brier": "Brier score",
+    "log_loss": "Log loss",
+    "auc": "AUC",
+}
+"""Measures in the table of expected performance, and what they are called there."""
+
 MOST_COLUMNS = 50
 """Of more columns the most different are listed."""
 
@@ -283,8 +490,11 @@ def render(found: Watched, command: str | None = None) -> str:
         found=found,
         monitor=found.monitor,
         shown=shown,
+        rounded_down=rounded_down,
         verdict=found.verdict(),
         picture=Markup(_picture(found)),
+        metrics=METRICS,
+        performance=Markup(_performance_picture(found)) if len(found.over_time) > 1 else None,
         columns=found.columns[:MOST_COLUMNS],
         **frame(command),
     )
@@ -307,6 +517,27 @@ def _picture(found: Watched) -> str:
         (9.0, 3.6),
         lambda ax: display.plot(ax=ax),
         "Evidence of a change over the rows of the stream, on a logarithmic scale",
+    )
+
+
+def _performance_picture(found: Watched) -> str:
+    parts = [one for one in found.over_time if one.found is not None]
+
+    def plot(ax: Any) -> None:
+        at = np.arange(len(parts))
+        values = np.array([one.found["accuracy"] for one in parts if one.found is not None])
+        if len(values):
+            middle, low, high = values.T
+            ax.errorbar(at, middle, [middle - low, high - middle], fmt="o", capsize=3)
+        step = max(1, len(parts) // 12)
+        ax.set_xticks(at[::step], [one.name for one in parts[::step]], rotation=30, ha="right")
+        ax.set_ylabel("Expected accuracy")
+
+    return draw(
+        "performance",
+        (9.0, 3.2),
+        plot,
+        f"Expected accuracy by {found.period}, with intervals",
     )
 
 

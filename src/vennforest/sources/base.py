@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
 import attrs
@@ -220,7 +220,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@attrs.frozen(eq=False)
 class TrainingData:
     """What ``fit`` was given, checked.
 
@@ -253,11 +253,18 @@ class TrainingData:
     codes: CodeArray
     classes: NDArray[Any]
     weight: FloatArray | None = None
-    fit_params: Mapping[str, Any] = field(default_factory=dict)
+    fit_params: Mapping[str, Any] = attrs.field(factory=dict)
     weight_param: str | None = None
-    split_params: Mapping[str, Any] = field(default_factory=dict)
+    split_params: Mapping[str, Any] = attrs.field(factory=dict)
     chosen: CodeArray | None = None
     by: IntArray | None = None
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse arrays of other numbers of rows."""
+        n = len(self.codes)
+        for name in ("y", "weight", "chosen", "by"):
+            value = getattr(self, name)
+            require(value is None or len(value) == n, f"{name} must be of {n} rows")
 
     def __len__(self) -> int:
         return len(self.codes)

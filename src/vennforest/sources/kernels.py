@@ -4,6 +4,7 @@ import numpy as np
 
 from vennforest._jit import kernel
 
+# The digits of pi, and 2**64 divided by the golden ratio: no pattern that data could have.
 START = 0x243F6A8885A308D3
 STEP = 0x9E3779B97F4A7C15
 
@@ -24,11 +25,14 @@ def add_value(h, column, bits, infinity):
 
     ``infinity``: the bits of infinity in the number's type. Whatever lies above is NaN.
     """
+    # Without the sign: 0.0 and -0.0, dense or left out of a sparse row, are one number.
     magnitude = bits & (infinity | (infinity - np.uint64(1)))
     if magnitude == 0:
         return h
+    # Every NaN is one number, whatever its payload.
     if magnitude > infinity:
         bits = infinity + np.uint64(1)
+    # The column's number goes in, so that the same numbers in other columns have another hash.
     return mix(h ^ (bits + (np.uint64(column) + np.uint64(1)) * np.uint64(STEP)))
 
 
@@ -59,6 +63,7 @@ def draw_examples(hashes, seed, n_examples, out):
 
     hashes : (n,) uint64; out : (n_draws, n) intp in [0, n_examples).
     """
+    # The seed is mixed before it meets the row's hash: seeds 0 and 1 give unrelated draws.
     start = mix(seed + np.uint64(STEP))
     for i in range(len(hashes)):
         h = mix(hashes[i] ^ start)

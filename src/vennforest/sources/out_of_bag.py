@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -408,7 +407,7 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, An
             raise StepsError(why)
         seen = transformers.fit_transform(data.X, data.y, **others)
         steps = transformers.steps
-    rest = replace(data, X=seen, fit_params=own, weight_param=None)
+    rest = attrs.evolve(data, X=seen, fit_params=own, weight_param=None)
     model, within, ensemble, seen = _fit_ensemble(last, rest)
     pipeline.steps = [*steps, (name, model)]
     steps = [*steps, (name, within)] if within is not None else steps

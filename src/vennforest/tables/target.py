@@ -264,13 +264,14 @@ def _screened(
         for column, n_values in shared.items()
         if column not in whole.columns
     ]
-    alone = screening.leaks(X, y)
+    alone = [name for name in screening.leaks(X, y) if name not in kept]
     if alone:
         many = len(alone) > 1
         notes.append(
             f"Possible leakage: {_shown(alone)} alone {'predict' if many else 'predicts'} the "
             f"label almost without error. If {'they were' if many else 'it was'} recorded after "
-            f"the outcome, leave {'them' if many else 'it'} out with --drop."
+            f"the outcome, leave {'them' if many else 'it'} out with --drop; "
+            "if not, say so with --keep."
         )
     suspects = dict.fromkeys(alone, "leak") | dict.fromkeys(shared, "id")
     same = screening.constants(X)

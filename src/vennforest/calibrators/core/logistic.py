@@ -72,6 +72,15 @@ class Standard:
 
 
 @np.errstate(under="ignore")
+def probability(f: FloatArray) -> FloatArray:
+    """Return p = 1 / (1 + exp(-f)), (n,): the first that `logistic` returns, to the last bit."""
+    e = np.exp(-np.abs(f))
+    large = 1 / (1 + e)
+    p: FloatArray = np.where(f >= 0, large, e * large)
+    return p
+
+
+@np.errstate(under="ignore")
 def logistic(f: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return p = 1 / (1 + exp(-f)), 1 - p without cancellation, and exp(-abs(f)), each (n,)."""
     e = np.exp(-np.abs(f))

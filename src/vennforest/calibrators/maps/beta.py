@@ -11,7 +11,12 @@ import numpy as np
 from vennforest._state import number, stored
 from vennforest._validation import FloatArray, check_option
 from vennforest.calibrators.core.formula import Term
-from vennforest.calibrators.core.logistic import LARGEST_SLOPE, Standard, fit_logistic, logistic
+from vennforest.calibrators.core.logistic import (
+    LARGEST_SLOPE,
+    Standard,
+    fit_logistic,
+    probability,
+)
 from vennforest.calibrators.core.one_vs_rest import Column, Maps, OneVsRestCalibrator
 from vennforest.calibrators.core.probabilities import ANY_SCORES, Interior, check_unit_interval
 from vennforest.calibrators.maps.platt import Targets, make_targets
@@ -53,7 +58,7 @@ class BetaMap:
         """
         check_unit_interval(scores, WAY_OUT)
         s = self.interior.clip(scores)
-        return logistic(self.a * np.log(s) - self.b * np.log1p(-s) + self.c)[0]
+        return probability(self.a * np.log(s) - self.b * np.log1p(-s) + self.c)
 
     def formula(self, x: Term) -> Term:
         """Return the probability as a formula of the score."""

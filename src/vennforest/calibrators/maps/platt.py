@@ -13,7 +13,7 @@ from vennforest._blocks import in_blocks
 from vennforest._state import number, stored
 from vennforest._validation import FloatArray, check_option
 from vennforest.calibrators.core.formula import Term
-from vennforest.calibrators.core.logistic import Standard, fit_logistic, logistic
+from vennforest.calibrators.core.logistic import Standard, fit_logistic, probability
 from vennforest.calibrators.core.one_vs_rest import Column, Maps, OneVsRestCalibrator
 from vennforest.calibrators.core.probabilities import Interior, check_unit_interval
 
@@ -67,7 +67,7 @@ class PlattMap:
         if self.interior is not None:
             check_unit_interval(scores, WAY_OUT)
             scores = self.interior.log_odds(scores)
-        return logistic(self.slope * self.standard(scores) + self.intercept)[0]
+        return probability(self.slope * self.standard(scores) + self.intercept)
 
     def formula(self, x: Term) -> Term:
         """Return the probability as a formula of the score."""

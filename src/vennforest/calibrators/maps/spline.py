@@ -21,7 +21,7 @@ from vennforest.calibrators.core.logistic import (
     PenalisedFit,
     Prior,
     fit_penalised,
-    logistic,
+    probability,
 )
 from vennforest.calibrators.core.one_vs_rest import Column, Maps, OneVsRestCalibrator, against_rest
 from vennforest.calibrators.core.probabilities import (
@@ -72,7 +72,7 @@ class SlopeMap:
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,) in [0, 1]."""
-        return logistic(self.logits(self.shrinkage.log_odds(scores)))[0]
+        return probability(self.logits(self.shrinkage.log_odds(scores)))
 
     def formula(self, x: Term) -> Term:
         """Return the probability as a formula of the score."""
