@@ -24,6 +24,10 @@ def model():
     )
 
 
+def second_column(X):
+    return X[:, 1] > 0
+
+
 SOURCES = [
     {"calibrate_on": "oob"},
     {"calibrate_on": "holdout"},
@@ -33,11 +37,11 @@ SOURCES = [
     {"method": "platt"},
     {"method": "none"},
     {"method": "venn"},
-    {"by": lambda X: X[:, 1] > 0},
+    {"by": second_column},
 ]
 
 
-@pytest.mark.parametrize("settings", SOURCES, ids=str)
+@pytest.mark.parametrize("settings", SOURCES, ids=lambda s: "-".join(map(str, s)))
 @pytest.mark.parametrize("k", [2, 3])
 def test_every_source_gives_figures_near_what_happens(settings, k):
     X, y = problem(2000, 1, k)

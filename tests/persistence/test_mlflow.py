@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
@@ -9,7 +10,7 @@ mlflow = pytest.importorskip("mlflow")
 pd = pytest.importorskip("pandas")
 pytest.importorskip("skops")
 
-from vennforest import CalibratedClassifier, PlattScaling  # noqa: E402
+from vennforest import CalibratedClassifier, VennAbers  # noqa: E402
 from vennforest._validation import InputError  # noqa: E402
 from vennforest.persistence import mlflow_flavour  # noqa: E402
 
@@ -26,6 +27,7 @@ def model():
 
 def check(loaded, model, X):
     found = loaded.predict(X)
+    X = X.get("score", X)
     bounds = model.predict_multiprobability(X)
     assert found["label"].tolist() == model.predict(X).tolist()
     labels = model.classes_.tolist()
@@ -64,6 +66,13 @@ def test_a_forged_file_is_refused(model, tmp_path):
         mlflow.pyfunc.load_model(str(path))
 
 
-def test_a_calibrator_is_refused(tmp_path):
-    with pytest.raises(InputError, match="model must be a classifier, which takes a table"):
-        mlflow_flavour.save_model(PlattScaling().fit([0.1, 0.9], [0, 1]), str(tmp_path / "x"))
+def test_a_calibrator_is_logged_with_all_versions(tmp_path):
+    path, scores = tmp_path / "model", pd.DataFrame({"score": [0.1, 0.4, 0.6, 0.9]})
+    model = VennAbers().fit(scores["score"], [0, 1, 0, 1])
+    mlflow_flavour.save_model(model, str(path), input_example=scores)
+    loaded = mlflow.pyfunc.load_model(str(path))
+    check(loaded, model, scores)
+    assert loaded.metadata.signature.inputs.input_names() == ["score"]
+    asked = (path / "requirements.txt").read_text()
+    for package in (sklearn, np):
+        assert f"=={package.__version__}" in asked

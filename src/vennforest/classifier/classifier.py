@@ -44,6 +44,7 @@ from vennforest.classifier.prediction import (
     calibration_probabilities,
     predict,
     predict_training_rows,
+    warn_of_training_rows,
 )
 from vennforest.classifier.settings import (
     ClassifierMerge,
@@ -56,6 +57,7 @@ from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import Fold, Source, Subforest, TrainingData
+from vennforest.sources.known_rows import KnownRows
 from vennforest.sources.pipelines import feature_importances
 
 
@@ -345,9 +347,15 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             refuse_text(X, estimator, error)
             raise
         settings.warn_of_no_effect(source, reason)
-        n_rows = len(data)
         return self._calibrate(
-            classes, folds, source, reason, grouping=grouping, n_rows=n_rows, row_groups=row_groups
+            classes,
+            folds,
+            source,
+            reason,
+            grouping=grouping,
+            n_rows=len(data),
+            row_groups=row_groups,
+            known_rows=KnownRows.of(X),
         )
 
     def recalibrate(
@@ -384,6 +392,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_rows=fitted.n_rows,
             row_groups=fitted.row_groups,
             shift=fitted.shift,
+            known_rows=fitted.known_rows,
         )
 
     def _calibrate(
@@ -418,7 +427,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         NotFittedError
             Before ``fit``.
         """
-        return predict(self._state, X, bounds=False)[1]
+        fitted = self._state
+        warn_of_training_rows(fitted, X)
+        return predict(fitted, X, bounds=False)[1]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,), the first of equals."""
@@ -447,7 +458,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         NotFittedError
             Before ``fit``.
         """
-        bounds, _ = predict(self._state, X)
+        fitted = self._state
+        warn_of_training_rows(fitted, X)
+        bounds, _ = predict(fitted, X)
         assert bounds is not None
         return bounds
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vennforest._shown import columns_of
-from vennforest._validation import InputError
 from vennforest._version import __version__
+from vennforest.calibrators.core.bounded import has_bounds
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier.prediction import predict_once
 from vennforest.persistence.model_file import load, save
 
 if TYPE_CHECKING:
     import pandas as pd
+
+PINNED = ("scikit-learn", "numpy", "scipy", "numba", "skops", "pandas")
+"""Whose versions a logged model asks for, beside ours: those that fitted and wrote it."""
 
 MODEL = "model.skops"
 """The file within a model's folder."""
@@ -27,23 +31,23 @@ def save_model(model: Any, path: str, **options: Any) -> None:
 
     Parameters
     ----------
-    model : CalibratedClassifier or TransductiveClassifier
-        What ``vennforest.save`` writes: the folder holds its model file, and no pickle.
+    model : CalibratedClassifier, TransductiveClassifier or Calibrator
+        The folder holds the file that ``vennforest.save`` writes, and no pickle. A calibrator is
+        asked about a table of scores.
     path : str
         The folder, which must not exist.
     **options
-        Of ``mlflow.pyfunc.save_model``, such as ``signature`` and ``input_example``.
+        Of ``mlflow.pyfunc.save_model``, such as ``input_example``, from which the signature is
+        found unless it is given, too.
 
     Raises
     ------
     ImportError
         Without MLflow: ``pip install 'vennforest[mlflow]'``.
-    InputError
-        If it is a calibrator, which takes scores and no table.
     """
     pyfunc = _pyfunc()
     with tempfile.TemporaryDirectory() as folder:
-        pyfunc.save_model(path=path, **_content(model, folder), **options)
+        pyfunc.save_model(path=path, **_content(model, folder, options))
 
 
 def log_model(model: Any, name: str, **options: Any) -> Any:
@@ -51,7 +55,7 @@ def log_model(model: Any, name: str, **options: Any) -> Any:
 
     Parameters
     ----------
-    model : CalibratedClassifier or TransductiveClassifier
+    model : CalibratedClassifier, TransductiveClassifier or Calibrator
     name : str
         Of the model in the run.
     **options
@@ -63,26 +67,43 @@ def log_model(model: Any, name: str, **options: Any) -> Any:
 
     Raises
     ------
-    ImportError, InputError
+    ImportError
         As `save_model`.
     """
     pyfunc = _pyfunc()
     with tempfile.TemporaryDirectory() as folder:
-        return pyfunc.log_model(name=name, **_content(model, folder), **options)
+        return pyfunc.log_model(name=name, **_content(model, folder, options))
 
 
-def _content(model: Any, folder: str) -> dict[str, Any]:
-    if isinstance(model, Calibrator):
-        raise InputError(
-            f"model must be a classifier, which takes a table, got {type(model).__name__}: log "
-            "what its to_json returns as a text"
-        )
+def _content(model: Any, folder: str, options: dict[str, Any]) -> dict[str, Any]:
+    example = options.get("input_example")
+    if example is not None and "signature" not in options and not isinstance(example, tuple):
+        from mlflow.models import infer_signature
+
+        answer = Predictor(model).predict(example)
+        options = {**options, "signature": infer_signature(example, answer)}
     save(model, Path(folder) / MODEL)
     return {
         "loader_module": __name__,
         "data_path": str(Path(folder) / MODEL),
-        "pip_requirements": [f"vennforest[report,save]=={__version__}"],
+        "pip_requirements": [
+            f"vennforest[report,save]=={__version__}",
+            *(f"{name}=={version(name)}" for name in PINNED),
+        ],
+        **options,
     }
+
+
+def _predicted(model: Any, data: Any) -> tuple[Any, Any]:
+    """Return bounds, if there are any, and probabilities."""
+    if isinstance(model, Calibrator):
+        scores = np.asarray(data, np.float64)
+        scores = scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
+        p = model.predict_proba(scores)
+        return (model.predict_multiprobability(scores) if has_bounds(model) else None), p
+    if not hasattr(model, "feature_names_in_"):
+        data = np.asarray(data)
+    return predict_once(model, data)
 
 
 class Predictor:
@@ -103,9 +124,7 @@ class Predictor:
         import pandas as pd
 
         model = self.model
-        if not hasattr(model, "feature_names_in_"):
-            data = np.asarray(data)
-        bounds, p = predict_once(model, data)
+        bounds, p = _predicted(model, data)
         columns: dict[str, Any] = {"label": model.classes_[p.argmax(axis=1)]}
         parts = [p] if bounds is None else [p, bounds.lower, bounds.upper]
         for j, label in enumerate(model.classes_.tolist()):
