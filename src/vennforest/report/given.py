@@ -29,7 +29,14 @@ from vennforest.classifier.confidence import predict_known
 from vennforest.metrics import calibration_error
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.evaluation import About, Evaluation, assemble, check_positive, method_names
+from vennforest.report.evaluation import (
+    About,
+    Evaluation,
+    assemble,
+    check_about,
+    check_positive,
+    method_names,
+)
 from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
 from vennforest.report.splits import members_of, shuffled
 
@@ -93,6 +100,7 @@ def report(
     >>> found.verdict.method
     'clinic'
     """
+    check_about("report", about)
     started = clock.perf_counter()
     codes, labels = encode_labels(y, classes)
     if len(labels) < 2:
@@ -225,6 +233,7 @@ def report_scores(
     ValueError
         If scores do not fit the labels.
     """
+    check_about("report_scores", about)
     started = clock.perf_counter()
     about.setdefault("name", "scores")
     codes, labels = encode_labels(y)
@@ -389,6 +398,7 @@ def report_model(
     ValueError
         If a label is none of the model's classes, or the rows are none the model takes.
     """
+    check_about("report_model", about)
     started = clock.perf_counter()
     labels = np.asarray(model.classes_)
     known = {str(label): j for j, label in enumerate(labels)}
