@@ -35,6 +35,10 @@ def summed(found):
     return found.base_values + found.values.sum(axis=1)
 
 
+def over_fourteen(X):
+    return np.asarray(X)[:, 0] > 14
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -43,10 +47,10 @@ def summed(found):
         {"calibrate_on": "holdout"},
         {"method": "isotonic"},
         {"subforest": "exchangeable", "merge": "log"},
-        {"by": lambda X: np.asarray(X)[:, 0] > 14},
+        {"by": over_fourteen},
         {"forest": ExtraTreesClassifier(8, bootstrap=True, random_state=0)},
     ],
-    ids=str,
+    ids=lambda settings: "-".join(map(str, settings)) or "default",
 )
 def test_additive_to_the_last_digit(settings):
     model = fitted(**settings)

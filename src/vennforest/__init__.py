@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from vennforest.counts import ScoreCounts, ScoreGrid
     from vennforest.cross_validation import cross_val_multiprobability
     from vennforest.explanation import explain
-    from vennforest.forest import ForestKind, register_forest
+    from vennforest.forest import ForestKind, MixedForestClassifier, register_forest
     from vennforest.monitoring import Monitor, ProtectedClassifier
     from vennforest.multiprobability import Multiprobability
     from vennforest.performance import estimate_performance
@@ -43,6 +43,7 @@ __all__ = [
     "ForestKind",
     "IsotonicCalibration",
     "MatrixScaling",
+    "MixedForestClassifier",
     "Monitor",
     "Multiprobability",
     "PlattScaling",
@@ -70,6 +71,7 @@ __all__ = [
 _ELSEWHERE = {
     "CalibratedClassifier": "classifier",
     "ForestKind": "forest",
+    "MixedForestClassifier": "forest",
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
     "ProtectedClassifier": "monitoring",

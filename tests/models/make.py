@@ -230,9 +230,9 @@ def watching():
 
     for form in ("ville", "shiryaev-roberts", "cusum"):
         monitor = Monitor(plain, form=form, random_state=0)
-        yield f"monitor-{form}", lambda m=monitor: within(m.fit(X, y), X), X[:8]
+        yield f"monitor-{form}", lambda m=monitor: within(m.fit(X, y), -X), -X[12:20]
     monitor = Monitor(plain, watch="objects", random_state=0)
-    yield "monitor-objects", lambda m=monitor: within(m.fit(X, y), X, labels=False), X[:8]
+    yield "monitor-objects", lambda m=monitor: within(m.fit(X, y), -X, labels=False), -X[12:20]
     model = CalibratedClassifier(forest, random_state=0)
     yield (
         "monitor-oob",
@@ -245,7 +245,7 @@ def watching():
         yield (
             f"monitor-scores-{k}",
             lambda m=monitor, s=scores, y=labels: m.fit_scores(s, y),
-            scores[:8],
+            scores[:8] / 2,
         )
     for data, k in (("two", 2), ("three", 3)):
         X3, y3 = in_groups(k)

@@ -123,7 +123,7 @@ def test_rows_without_a_label_are_left_out():
     numbers = Monitor(random_state=0).fit_scores(rng.random(100), rng.integers(0, 2, 100))
     numbers.update_scores([0.1, 0.5, 0.7], [0, np.nan, 1.0])
     assert numbers.n_unlabelled_ == 1
-    numbers.update_scores([0.1, 0.5], pd.array([1, None], dtype="Int64"))
+    numbers.update_scores([0.2, 0.6], pd.array([1, None], dtype="Int64"))
     assert numbers.n_unlabelled_ == 2
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         numbers.update_scores([0.1, 0.5], [0.5, np.nan])
@@ -256,7 +256,7 @@ def test_stream_that_starts_again_is_refused(small):
     rng = np.random.default_rng(11)
     scores, y = rng.random(50), np.array(["x", "o"] * 25)
     small.update_scores(scores, y)
-    with pytest.raises(InputError, match="got the 50 rows of the last update again"):
+    with pytest.raises(InputError, match="got the 50 rows of an earlier update again"):
         small.update_scores(scores, y)
     small.update_scores(scores[:5], y[:5])
     small.update_scores(scores[:5], y[:5])  # a few rows may be alike
@@ -266,9 +266,11 @@ def test_calibration_examples_are_recognised():
     model = make("frozen")
     rng = np.random.default_rng(0)
     X, y = draw(rng, 500)  # those it was calibrated on
-    with pytest.raises(InputError, match="those of calibration examples"):
+    with pytest.raises(InputError, match="got 100 of 100 that are among"):
         Monitor(model, random_state=0).fit().update(X[:100], y[:100])
     Monitor(model, random_state=0).fit(*draw(rng, 100)).update(X[:100], y[:100])
+    with pytest.raises(InputError, match="must be rows that the model was not trained on"):
+        Monitor(make("holdout")).fit(X, y)
     many = Monitor(make("holdout"), random_state=0).fit()  # a forest gives many rows one score
     many.update(*draw(rng, 200))
 
@@ -309,7 +311,7 @@ def test_fit_refuses():
     weighted.fit(X, y, sample_weight=np.arange(1.0, 101))
     with pytest.raises(InputError, match="must not have weights"):
         Monitor(weighted).fit()
-    Monitor(weighted).fit(X, y)
+    Monitor(weighted).fit(*draw(np.random.default_rng(16), 100))
     with pytest.raises(InputError, match="must be of the shares that with_prior has set"):
         Monitor(make("holdout").with_prior({"a": 0.2, "b": 0.8})).fit()
     with pytest.raises(InputError, match='calibrate_on must not be "training"'):
@@ -330,7 +332,8 @@ def test_frames():
         RandomForestClassifier(10, random_state=0), calibrate_on="cv", cv=2, random_state=0
     ).fit(frame, y)
     monitor = Monitor(model, random_state=0)
-    monitor.fit().update(frame[:50], pd.Series(y[:50]))
+    later, z = draw(rng, 50)
+    monitor.fit().update(pd.DataFrame(later, columns=["u", "v", "w"]), pd.Series(z))
     assert monitor.n_seen_ == 50
     empty = monitor.update_scores(np.empty(0), [])
     assert empty.shape == (0,) and monitor.n_seen_ == 50

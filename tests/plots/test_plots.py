@@ -10,9 +10,11 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from sklearn.datasets import make_classification  # noqa: E402
+from sklearn.ensemble import RandomForestClassifier  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 
-from vennforest import metrics  # noqa: E402
+from vennforest import CalibratedClassifier, metrics  # noqa: E402
+from vennforest.calibrators.confidence import ConfidenceIntervals  # noqa: E402
 from vennforest.multiprobability import Multiprobability  # noqa: E402
 from vennforest.plots import (  # noqa: E402
     ClassReliabilityDisplay,
@@ -176,6 +178,62 @@ def test_intervals_from_estimator():
     assert ax.get_title() == "t"
     with pytest.raises(TypeError, match="estimator must have predict_multiprobability, got list"):
         IntervalDisplay.from_estimator([], np.zeros((20, 1)))
+
+
+def ends_of(collection):
+    """Return lower and upper ends of bars, each of shape (m,)."""
+    segments = np.array(collection.get_segments())
+    return segments[:, 0, 1], segments[:, 1, 1]
+
+
+@pytest.mark.parametrize("mostly", ["low", "high"])
+def test_bounds_and_confidence_intervals_are_drawn_apart(mostly):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 3))
+    y = rng.random(150) < 1 / (1 + np.exp(-2 * X[:, 0] - (2 if mostly == "high" else -2)))
+    model = CalibratedClassifier(RandomForestClassifier(20, random_state=0), random_state=0)
+    model.fit(X[30:], y[30:])
+    new = X[:30]
+    p, m, known = (
+        model.predict_proba(new)[:, 1],
+        model.predict_multiprobability(new),
+        model.predict_confidence(new),
+    )
+    display = IntervalDisplay.from_estimator(model, new, y[:30])
+    order = np.lexsort((m.p1, m.p0, p))
+    np.testing.assert_array_equal(display.line_.get_ydata(), p[order])
+    for drawn_bars, lower, upper in (
+        (display.bounds_, m.lower, m.upper),
+        (display.confidence_, known.lower, known.upper),
+    ):
+        low, high = ends_of(drawn_bars)
+        np.testing.assert_array_equal(low, lower[order, 1])
+        np.testing.assert_array_equal(high, upper[order, 1])
+    thick, thin = display.bounds_.get_linewidth()[0], display.confidence_.get_linewidth()[0]
+    assert thick > 2 * thin
+    named = {text.get_text(): text.xy for text in display.ax_.texts}
+    assert set(named) == {"Probability", "Venn–Abers bounds", "95% confidence interval"}
+    at = int(named["95% confidence interval"][0]) - 1  # it points at an end of what it names
+    assert named["95% confidence interval"][1] in (
+        known.lower[order[at], 1],
+        known.upper[order[at], 1],
+    )
+    drawn(display.figure_)
+
+
+def test_confidence_intervals_of_many_scores_are_a_band():
+    _, scores = draw_predictions(300)
+    m = intervals(300)
+    known = ConfidenceIntervals(m.lower / 2, (1 + m.upper) / 2, m.classes, 0.9)
+    display = IntervalDisplay.from_predictions(None, m, scores=scores, confidence=known)
+    band = display.confidence_.get_paths()[0].vertices
+    np.testing.assert_allclose(
+        [band[:, 1].min(), band[:, 1].max()], [known.lower[:, 1].min(), known.upper[:, 1].max()]
+    )
+    assert "90% confidence interval" in [text.get_text() for text in display.ax_.texts]
+    wrong = ConfidenceIntervals(m.lower[:5], m.upper[:5], m.classes, 0.9)
+    with pytest.raises(ValueError, match=r"confidence must have shape \(300, 2\), got \(5, 2\)"):
+        IntervalDisplay.from_predictions(None, m, confidence=wrong)
 
 
 def test_no_methods_are_refused():

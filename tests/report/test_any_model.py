@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 
 import numpy as np
 import pytest
@@ -441,3 +442,21 @@ def test_differences_and_costs_are_written_with_the_same_decimals():
     assert alike([1200.0, 1200.0004, -0.0004], -0.0004) == ["1,200.00000", "1,200.00040",
                                                              "−0.00040"]  # fmt: skip
     assert alike([0.0, 0.0], 0.0) == ["0.000", "0.000"]
+
+
+def test_it_is_said_what_calibrating_given_probabilities_would_gain():
+    from sklearn.metrics import log_loss
+
+    from vennforest.report.given import calibration_gain
+
+    rng = np.random.default_rng(21)
+    true = rng.random(2000)
+    y = (rng.random(2000) < true).astype(int)
+    off = np.column_stack([1 - true**3, true**3])
+    said = calibration_gain(y, off)
+    before, after = (float(part) for part in re.findall(r"loss ([\d.]+) → ([\d.]+);", said)[0])
+    assert before == pytest.approx(log_loss(y, off), abs=6e-4)
+    best = log_loss(y, np.column_stack([1 - true, true]))
+    assert best - 0.01 < after < best + 0.02
+    assert calibration_gain(y, np.column_stack([1 - true, true])).startswith("Calibrating these")
+    assert calibration_gain(y[:50], off[:50]) is None

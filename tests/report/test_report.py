@@ -709,3 +709,14 @@ def test_an_evaluation_carries_what_is_known_of_frequencies():
     assert spread.n_trees == 30
     assert spread.trees_for(spread.deviation / 2) == 120
     assert "120 trees" in spread.sentence()
+
+
+def test_misspelt_keywords_are_refused_before_anything_runs():
+    from vennforest.report import evaluate, report
+
+    y, p = [0, 1] * 20, [0.5] * 40
+    for call in (lambda **k: evaluate(None, None, **k), lambda **k: report(y, p, **k)):
+        with pytest.raises(TypeError, match=r"unexpected keyword argument 'toleranse'"):
+            call(toleranse=0.03)
+        with pytest.raises(ValueError, match=r"tolerance must lie in \(0, 1\), got 3"):
+            call(tolerance=3)

@@ -54,6 +54,7 @@ from vennforest.classifier.prediction import (
     calibration_probabilities,
     predict,
     predict_training_rows,
+    warn_of_training_rows,
 )
 from vennforest.classifier.settings import (
     ClassifierMerge,
@@ -66,6 +67,7 @@ from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import Fold, Source, Subforest, TrainingData
+from vennforest.sources.known_rows import KnownRows
 from vennforest.sources.pipelines import feature_importances
 
 
@@ -363,9 +365,15 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             refuse_text(X, estimator, error)
             raise
         settings.warn_of_no_effect(source, reason)
-        n_rows = len(data)
         return self._calibrate(
-            classes, folds, source, reason, grouping=grouping, n_rows=n_rows, row_groups=row_groups
+            classes,
+            folds,
+            source,
+            reason,
+            grouping=grouping,
+            n_rows=len(data),
+            row_groups=row_groups,
+            known_rows=KnownRows.of(X),
         )
 
     def recalibrate(
@@ -402,6 +410,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_rows=fitted.n_rows,
             row_groups=fitted.row_groups,
             shift=fitted.shift,
+            known_rows=fitted.known_rows,
         )
 
     def _calibrate(
@@ -437,6 +446,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         NotFittedError
             Before ``fit``.
         """
+        warn_of_training_rows(self._first, X)
         if isinstance(self._made, FittedLabels):
             return predict_labels(self._made, X, bounds=False)[1]
         return predict(self._state, X, bounds=False)[1]
@@ -475,6 +485,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         NotFittedError
             Before ``fit``.
         """
+        warn_of_training_rows(self._first, X)
         if isinstance(self._made, FittedLabels):
             of_labels: Any = predict_labels(self._made, X)[0]
             return of_labels  # type: ignore[no-any-return]

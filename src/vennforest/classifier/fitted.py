@@ -27,6 +27,7 @@ from vennforest.groups import Grouping
 from vennforest.groups.cells import CalibratedGroups, SubModel, calibrate_groups
 from vennforest.prior import ShiftedPrior, class_shares
 from vennforest.sources import CalibrationExamples, Fold
+from vennforest.sources.known_rows import KnownRows
 
 
 @stored("fitted-classifier")
@@ -53,6 +54,8 @@ class FittedClassifier:
         Calibrators of groups of objects.
     shift : ShiftedPrior or None
         Class frequencies that were set; None: those of the calibration examples.
+    known_rows : KnownRows or None
+        By which the rows given to ``fit`` are known again; None: they are not.
     """
 
     classes: NDArray[Any] = attrs.field(validator=labels)
@@ -72,6 +75,9 @@ class FittedClassifier:
     )
     shift: ShiftedPrior | None = attrs.field(
         default=None, validator=optional(instance_of(ShiftedPrior))
+    )
+    known_rows: KnownRows | None = attrs.field(
+        default=None, validator=optional(instance_of(KnownRows))
     )
 
     def __attrs_post_init__(self) -> None:
@@ -130,7 +136,7 @@ class FittedClassifier:
         grouping : Grouping, optional
             Groups that are calibrated each by itself; every fold has the group of each example.
         **known
-            ``n_rows``, ``row_groups`` and ``shift``.
+            ``n_rows``, ``row_groups``, ``shift`` and ``known_rows``.
 
         Raises
         ------

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, cast
+from weakref import WeakSet
 
 import attrs
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from vennforest._validation import FloatArray, IntArray
+from vennforest._warn import warn
 from vennforest.calibrators.core.bounded import (
     BoundedCalibrator,
     has_bounds,
@@ -27,11 +29,44 @@ from vennforest.joined import Joined, predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import shift_bounds, shift_probabilities
 from vennforest.sources import Fold, whole_scores
+from vennforest.sources.draws import hash_rows
+from vennforest.sources.known_rows import some_rows
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 
 Prediction = tuple[Multiprobability | None, FloatArray]
 """Bounds, where the method has them, and probabilities (n, k)."""
+
+
+_TOLD: WeakSet[FittedClassifier] = WeakSet()
+"""Models of which it was said that they predict their training rows."""
+
+
+def warn_of_training_rows(fitted: FittedClassifier, X: Any) -> None:
+    """Warn, once for each model, where the trees that calibrate out of bag have seen the rows of X.
+
+    Looks at 500 rows at most.
+
+    Warns
+    -----
+    UserWarning
+        Naming ``oob_probability_``.
+    """
+    known = fitted.known_rows
+    if fitted.calibrate_on != "oob" or known is None or fitted in _TOLD:
+        return
+    try:
+        some = some_rows(X)
+        met = some is not None and known.knows(hash_rows(some))
+    except Exception:  # the model says better what is wrong with its rows
+        return
+    if met:
+        _TOLD.add(fitted)
+        warn(
+            "X holds rows that the model was trained on: its trees have seen their labels, and "
+            "probabilities are too certain. oob_probability_ and oob_multiprobability_ are what it "
+            "predicts of each of them without its own label"
+        )
 
 
 def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from vennforest.commands.report_table import (
 from vennforest.commands.terminal import names_in
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import CostMatrix, Evaluation, report, report_model, report_scores
-from vennforest.report.given import class_of_name
+from vennforest.report.given import calibration_gain, class_of_name
 from vennforest.tables.cells import Column
 from vennforest.tables.columns import TableColumns
 from vennforest.tables.read import find_column
@@ -106,6 +107,13 @@ def report_on_columns(
                 f"{name!r} is taken for the probability of {str(labels[at])!r}"
                 + ("." if options["positive"] is not None else "; --positive names another.")
             )
+            gain = calibration_gain(y, p, common["groups"], options["seed"])
+            if gain is not None:
+                target = table.labelled.target
+                command = ["vennforest", "calibrate", table.labelled.name, "--score", name]
+                command += ["--target", target, *([] if at == 1 else ["--higher-is", "safer"])]
+                written = "" if gain.startswith("Calibrating") else f" {shlex.join(command)}"
+                notes.append(gain + written)
     return report(y, predictions, notes=notes, **shared, **common)
 
 

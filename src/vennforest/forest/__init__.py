@@ -11,6 +11,7 @@ from vennforest.forest.kinds import (
 )
 from vennforest.forest.leaves import LeafIndex
 from vennforest.forest.membership import Bag, BagsError, Membership
+from vennforest.forest.mixed import MixedForestClassifier
 from vennforest.forest.packed import PackedForest
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "MemberAnswers",
     "Members",
     "Membership",
+    "MixedForestClassifier",
     "PackedForest",
     "forest_kinds",
     "kind_of",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,22 @@ from vennforest._validation import (
 )
 from vennforest.metrics._binning import Binner, Bins, Strategy
 from vennforest.multiprobability import Multiprobability
+
+
+class Confidence(Protocol):
+    """What is read of `ConfidenceIntervals`, which metrics do without."""
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower ends (n, k)."""
+
+    @property
+    def upper(self) -> FloatArray:
+        """Upper ends (n, k)."""
+
+    @property
+    def level(self) -> float:
+        """Level of each interval."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +105,10 @@ class IntervalCurve:
         How many objects there were.
     by_score : bool
         Whether ``x`` holds scores.
+    confidence : tuple of two ndarrays of shape (m,), or None
+        Lower and upper ends of the confidence intervals.
+    level : float or None
+        Their level.
     """
 
     x: FloatArray
@@ -99,6 +119,8 @@ class IntervalCurve:
     event: str
     n: int
     by_score: bool
+    confidence: tuple[FloatArray, FloatArray] | None = None
+    level: float | None = None
 
 
 def interval_summary(
@@ -188,6 +210,7 @@ def interval_curve(
     *,
     scores: ArrayLike | None = None,
     p: FloatArray | None = None,
+    confidence: Confidence | None = None,
     pos_label: Any = None,
     max_points: int | None = None,
 ) -> IntervalCurve:
@@ -203,6 +226,8 @@ def interval_curve(
         What to sort by; without them the probabilities.
     p : ndarray of shape (n, k), optional
         The one probability per class; by default the middle of its interval.
+    confidence : ConfidenceIntervals, optional
+        Confidence intervals of the same objects, as ``predict_confidence`` returns.
     pos_label : label, optional
         The class; by default the second of two, and the predicted label of more.
     max_points : int, optional
@@ -232,9 +257,15 @@ def interval_curve(
         at = 1 if pos_label is None else classes.index(pos_label)
         column = np.full(len(m), at)
         event = str(classes[at])
-    low, high, middle = (
-        np.take_along_axis(table, column[:, None], axis=1)[:, 0]
-        for table in (m.lower, m.upper, middle)
+    tables = [m.lower, m.upper, middle]
+    if confidence is not None:
+        if confidence.lower.shape != m.lower.shape:
+            raise ValueError(
+                f"confidence must have shape {m.lower.shape}, got {confidence.lower.shape}"
+            )
+        tables += [confidence.lower, confidence.upper]
+    low, high, middle, *ends = (
+        np.take_along_axis(table, column[:, None], axis=1)[:, 0] for table in tables
     )
     outcome = None
     if y is not None:
@@ -264,6 +295,8 @@ def interval_curve(
         event,
         n,
         scores is not None,
+        None if confidence is None else (ends[0][order], ends[1][order]),
+        None if confidence is None else confidence.level,
     )
 
 

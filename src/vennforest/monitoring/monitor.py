@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Self
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._state import require, same_labels, stored
 from vennforest._validation import FloatArray, InputError, check_option, check_scores, encode_labels
+from vennforest._warn import warn
 from vennforest.monitoring.evidence import (
     Change,
     Watch,
@@ -24,19 +24,28 @@ from vennforest.monitoring.evidence import (
 )
 from vennforest.monitoring.jumpers import Form
 from vennforest.monitoring.progress import SEEDS, Progress
+from vennforest.monitoring.repeats import RecentRows
 from vennforest.monitoring.scoring import (
     Scored,
     calibration_examples,
-    refuse_calibration_examples,
     stream_scores,
+    training_rows,
 )
 from vennforest.monitoring.stream import check_times, label_codes, score_columns
+from vennforest.sources.draws import HashArray, hash_rows
+from vennforest.sources.known_rows import KnownRows, are_known
 
 LEAST = 40
 """Examples that a monitor needs before the stream."""
 
-BATCH = 30
-"""Rows of which a batch is recognised when it comes again."""
+MANY = 10
+"""Rows left out from which on it is said why."""
+
+REPEATED = 0.05
+"""Share of repeated rows from which on they are said to be some."""
+
+UNLABELLED = 0.02
+"""Share of rows without a label from which on an alarm may be due to them."""
 
 
 @stored("monitor")
@@ -80,6 +89,10 @@ class Monitor(BaseEstimator):
         Examples of the stream so far.
     n_unlabelled_ : int
         Rows left out because their label was missing.
+    n_repeated_ : int
+        Rows left out because they came before, within up to 10,000 rows.
+    taken_ : ndarray of shape (n,)
+        Which rows of the last update count; not there before one.
     evidence_ : float
         Now: the capital, which began at 1, or the statistic of another form.
     max_evidence_ : float
@@ -176,7 +189,12 @@ class Monitor(BaseEstimator):
                     "rows that the model was not trained on"
                 )
             return self._begin(
-                own.scores, own.codes, own.classes, own.probabilities, own_reference=True
+                own.scores,
+                own.codes,
+                own.classes,
+                own.probabilities,
+                own_reference=True,
+                rows=training_rows(self.model, reference=True),
             )
         classes = np.asarray(self.model.classes_)
         scores, probabilities = stream_scores(self.model, X)
@@ -187,7 +205,13 @@ class Monitor(BaseEstimator):
             designed = calibration_examples(self.model)  # then the whole reference is compared with
         except InputError:
             designed = None
-        return self._begin(scores, codes, classes, probabilities, designed)
+        trained = training_rows(self.model, reference=False)
+        if trained is not None and trained.knows(hash_rows(X)):
+            raise InputError(
+                "X must be rows that the model was not trained on, got its training rows: leave X "
+                "and y out to compare with the calibration examples"
+            )
+        return self._begin(scores, codes, classes, probabilities, designed, rows=KnownRows.of(X))
 
     def fit_scores(
         self, scores: ArrayLike, y: ArrayLike, *, classes: ArrayLike | None = None
@@ -214,7 +238,7 @@ class Monitor(BaseEstimator):
         if len(codes) != len(table):
             raise InputError(f"y must have {len(table)} labels as scores have, got {len(codes)}")
         inside = bool(table.size) and table.min() >= 0 and table.max() <= 1
-        return self._begin(table, codes, labels, bool(inside))
+        return self._begin(table, codes, labels, bool(inside), rows=KnownRows.of(table))
 
     def _begin(
         self,
@@ -225,6 +249,7 @@ class Monitor(BaseEstimator):
         designed: Scored | None = None,
         *,
         own_reference: bool = False,
+        rows: KnownRows | None,
     ) -> Self:
         """Split design from reference, and set all capital to what it is before the stream."""
         rng = check_random_state(self.random_state)
@@ -253,6 +278,8 @@ class Monitor(BaseEstimator):
             seeds=tuple(int(seed) for seed in rng.randint(SEEDS, size=len(channels))),
             own_reference=own_reference,
             log_now=_log_start(self.form, len(channels)),
+            recent=RecentRows.at_first(0 if rows is None else rows.window),
+            reference_rows=None if own_reference else rows,
         )
         return self
 
@@ -282,16 +309,21 @@ class Monitor(BaseEstimator):
         NotFittedError
             Before ``fit``.
         ValueError
-            If a label was never seen, time runs backwards or is missing, the rows are those of the
-            last update again, or the model refuses them. Nothing is taken then.
+            If a label was never seen, time runs backwards or is missing, the rows are those of an
+            earlier update or of the reference again, or the model refuses them. Nothing is taken
+            then.
+
+        Warns
+        -----
+        UserWarning
+            If one row in twenty or more was sent before, or at an alarm that labels that come late
+            may have raised.
         """
         check_is_fitted(self, "classes_")
         if self.model is None:
             raise InputError("model must be a fitted classifier for update: use update_scores")
         scores = stream_scores(self.model, X)[0]
-        if self._progress.own_reference:
-            refuse_calibration_examples(self.model, scores)
-        return self.update_scores(scores, y, time=time)
+        return self._take(scores, y, time, hash_rows(X))
 
     def update_scores(
         self, scores: ArrayLike, y: ArrayLike | None = None, *, time: ArrayLike | None = None
@@ -318,23 +350,39 @@ class Monitor(BaseEstimator):
             As from ``update``.
         """
         check_is_fitted(self, "classes_")
+        table = check_scores(np.atleast_1d(np.asarray(scores)))
+        # Scores that the model gave say less of a row than its cells, which are not known here.
+        hashes = None if self.model is not None else hash_rows(table)
+        return self._take(table, y, time, hashes)
+
+    def _take(
+        self,
+        scores: FloatArray,
+        y: ArrayLike | None,
+        time: ArrayLike | None,
+        hashes: HashArray | None,
+    ) -> FloatArray:
+        """Take scored examples; ``hashes`` (n,) tell one row from another, None: nothing does."""
         progress, k = self._progress, len(self.classes_)
-        table = score_columns(check_scores(np.atleast_1d(np.asarray(scores))), k)
+        table = score_columns(scores, k)
         n = len(table)
         codes, known = self._labels(y, n)
         times = check_times(time, n, progress.last_time)
-        batch = (n, zlib.crc32(table.tobytes()), zlib.crc32(codes.tobytes()))
-        if n >= BATCH and batch == progress.last_batch:
-            raise InputError(
-                f"the stream must go on with new rows, got the {n} rows of the last update again"
-            )
-        kept = table[known] if not known.all() else table
-        when = None if times is None else times[known]
+        compared = met = 0
+        taken = known
+        if hashes is not None:
+            compared, met = self._refuse_known(hashes, codes)
+            twins = [rows.twins for rows in self._known_rows()]
+            none = np.empty(0, np.uint64)
+            new = progress.recent.take(hashes, codes, known, twins[0] if twins else none)
+            taken = known & new
+        kept = table[taken] if not taken.all() else table
+        when = None if times is None else times[taken]
         found = np.full(len(kept), -np.inf)
         for channel, seed in zip(progress.channels, progress.seeds, strict=True):
             of_channel = channel.update(
                 np.ascontiguousarray(kept[:, 0 if k == 2 else channel.code]),
-                codes[known] == channel.code,
+                codes[taken] == channel.code,
                 when,
                 n_before=progress.n_seen,
                 seed=seed,
@@ -344,15 +392,72 @@ class Monitor(BaseEstimator):
         found = found - np.log(len(progress.channels))
         self._progress = progress.after(
             n_seen=progress.n_seen + len(kept),
-            n_unlabelled=progress.n_unlabelled + n - len(kept),
-            last_batch=batch,
+            n_unlabelled=progress.n_unlabelled + int((~known).sum()),
+            n_repeated=progress.n_repeated + int((known & ~taken).sum()),
+            n_compared=progress.n_compared + compared,
+            n_known=progress.n_known + met,
             last_time=float(times[-1]) if times is not None and n else progress.last_time,
             **self._evidence(found, when),
         )
+        self.taken_ = taken
+        self._warn_after(progress)
         if len(kept) < n:
-            places = np.cumsum(known)
+            places = np.cumsum(taken)
             found = np.concatenate([[progress.log_now], found])[places]
         return capital_of(found)
+
+    def _known_rows(self) -> list[KnownRows]:
+        """Return what is known of the reference's rows, and of those that trained the model."""
+        progress = self._progress
+        trained = training_rows(self.model, reference=progress.own_reference)
+        return [rows for rows in (progress.reference_rows, trained) if rows is not None]
+
+    def _refuse_known(self, hashes: HashArray, codes: NDArray[Any]) -> tuple[int, int]:
+        """Refuse rows from before the stream, and batches of it that come again.
+
+        Returns
+        -------
+        (int, int)
+            How many rows were compared with those from before the stream, and how many are known.
+        """
+        progress = self._progress
+        n, compared, met = len(hashes), 0, 0
+        for rows in self._known_rows():
+            told, known = rows.compared(hashes)
+            compared, met = compared + int(told.sum()), met + int(known.sum())
+        if met and are_known(progress.n_compared + compared, progress.n_known + met):
+            raise InputError(
+                f"the stream must be of new rows, got {met} of {n} that are among the reference or "
+                "those that the model was fitted to, on which nothing can be seen: leave them out, "
+                "and begin again with fit if some were sent before"
+            )
+        if progress.recent.has_batch(hashes, codes):
+            raise InputError(
+                f"the stream must go on with new rows, got the {n} rows of an earlier update again"
+            )
+        return compared, met
+
+    def _warn_after(self, before: Progress) -> None:
+        """Warn of rows that were left out, where they are many or may have raised the alarm."""
+        now = self._progress
+
+        def repeats(progress: Progress) -> bool:
+            among = progress.n_seen + progress.n_repeated
+            return progress.n_repeated >= max(MANY, REPEATED * among)
+
+        if repeats(now) and not repeats(before):
+            warn(
+                f"{now.n_repeated} of {now.n_seen + now.n_repeated} rows came before and are left "
+                "out, since each counts once: send every row once, when its label is known"
+            )
+        missing = now.n_unlabelled
+        late = missing >= max(MANY, UNLABELLED * (now.n_seen + missing))
+        if now.alarm is not None and before.alarm is None and late:
+            warn(
+                f"{missing} of {now.n_seen + missing} rows had no label and were left out. If the "
+                "labels of one class come later than others, that alone raises an alarm: send the "
+                "rows of a period when all their labels are known, and begin again with fit"
+            )
 
     def _evidence(self, found: FloatArray, times: FloatArray | None) -> dict[str, Any]:
         """Return the evidence now, the largest, and where it first was enough for an alarm."""
@@ -397,6 +502,11 @@ class Monitor(BaseEstimator):
     def n_unlabelled_(self) -> int:
         """Number of rows left out because their label was missing."""
         return self._progress.n_unlabelled
+
+    @property
+    def n_repeated_(self) -> int:
+        """Number of rows left out because they came before."""
+        return self._progress.n_repeated
 
     @property
     def alarm_(self) -> int | None:

@@ -13,6 +13,8 @@ from vennforest._state import labels, number, require, stored
 from vennforest.monitoring.channel import MOST, Channel
 from vennforest.monitoring.evidence import Watch, check_channels
 from vennforest.monitoring.jumpers import Form
+from vennforest.monitoring.repeats import RecentRows
+from vennforest.sources.known_rows import KnownRows
 
 SEEDS = 2**31 - 1
 """Seeds of channels are at most this."""
@@ -56,8 +58,14 @@ class Progress:
         The first example at which there was an alarm.
     alarm_time, last_time : float or None
         Its time, and that of the last example.
-    last_batch : tuple of int
-        Length and checksums of the last batch.
+    recent : RecentRows
+        Which ``update`` changes in place.
+    reference_rows : KnownRows or None
+        Of the reference, where it was given; None: not, or equal rows say nothing.
+    n_repeated : int
+        Rows left out since they came before.
+    n_compared, n_known : int
+        Rows of the stream compared with those from before it, and those that were among them.
 
     Raises
     ------
@@ -84,7 +92,16 @@ class Progress:
     )
     alarm_time: float | None = attrs.field(default=None, validator=_when)
     last_time: float | None = attrs.field(default=None, validator=_when)
-    last_batch: tuple[int, ...] = attrs.field(default=(), validator=_integers)
+    recent: RecentRows = attrs.field(
+        factory=lambda: RecentRows.at_first(0),
+        validator=attrs.validators.instance_of(RecentRows),
+    )
+    reference_rows: KnownRows | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.instance_of(KnownRows))
+    )
+    n_repeated: int = attrs.field(default=0, validator=number(0, MOST, integer=True))
+    n_compared: int = attrs.field(default=0, validator=number(0, MOST, integer=True))
+    n_known: int = attrs.field(default=0, validator=number(0, MOST, integer=True))
 
     def __attrs_post_init__(self) -> None:
         """Refuse evidence of other labels, other examples or another stream."""
@@ -98,6 +115,7 @@ class Progress:
         )
         require(len(self.seeds) == len(self.channels), "there must be a seed for each channel")
         require(max(self.seeds) <= SEEDS, f"seeds must be at most {SEEDS}")
+        require(self.n_known <= self.n_compared, "n_known must be some of those compared")
         if self.n_seen:
             require(self.log_max >= self.log_now, "the largest evidence must be no smaller")
         if self.alarm is not None:

@@ -16,10 +16,8 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.monitoring.protected import ProtectedClassifier
 from vennforest.sources import Fold, whole_scores
 from vennforest.sources.draws import draw_examples, hash_rows
+from vennforest.sources.known_rows import KnownRows
 from vennforest.sources.out_of_bag import OutOfBagScorer
-
-ROWS = 30
-"""Of which rows are recognised as calibration examples."""
 
 
 @dataclass(frozen=True)
@@ -118,31 +116,21 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
     return scores, _are_probabilities(model)
 
 
-def refuse_calibration_examples(model: CalibratedClassifier, scores: FloatArray) -> None:
-    """Refuse rows that have exactly the scores that calibration examples have.
+def training_rows(model: Any, *, reference: bool) -> KnownRows | None:
+    """Return the rows that a model was fitted to; None: not known, or equal rows say nothing.
 
-    Only where nearly all calibration scores are unlike all others, as those of a smooth model are;
-    out of bag new rows are scored by other trees.
-
-    Raises
-    ------
-    InputError
-        If it is so for half of them or more, of 30 at least.
+    Parameters
+    ----------
+    model : classifier
+    reference : bool
+        Whether its calibration examples are what a stream is compared with; otherwise the rows
+        that calibrated a frozen model are like any others.
     """
-    if any(isinstance(part.scorer, OutOfBagScorer) for part in model._state.folds):
-        return
-    own = model.calibration_scores_
-    old, counts = np.unique(own if own.ndim == 1 else own[:, 0], return_counts=True)
-    old = old[counts == 1]
-    new = scores if scores.ndim == 1 else scores[:, 0]
-    if len(new) < ROWS or len(old) < max(ROWS, 0.9 * len(own)):
-        return
-    alike = int(np.isin(new, old).sum())
-    if 2 * alike >= len(new):
-        raise InputError(
-            f"the stream must be of new rows, got {alike} of {len(new)} whose scores are those of "
-            "calibration examples: on rows that the model was fitted to nothing can be seen"
-        )
+    if not isinstance(model, CalibratedClassifier):
+        return None
+    if model.calibrate_on_ == "frozen" and not reference:
+        return None
+    return model._state.known_rows
 
 
 def _part_scores(part: Fold, X: Any) -> FloatArray:

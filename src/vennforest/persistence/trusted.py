@@ -102,7 +102,7 @@ def trusted_among(names: Iterable[str]) -> list[str]:
 
 def register_own() -> None:
     """Import every module of ours whose types stand in files, so that they are registered."""
-    for module in ("groups", "tables.columns", "tables.vectorize"):
+    for module in ("forest.mixed", "groups", "tables.columns", "tables.vectorize"):
         importlib.import_module(f"vennforest.{module}")
 
 

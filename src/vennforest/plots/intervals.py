@@ -1,4 +1,4 @@
-"""Lower and upper probabilities, against the score or object by object."""
+"""Probabilities with bounds and confidence intervals, against the score or object by object."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vennforest._validation import FloatArray
+from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.metrics import IntervalCurve, interval_curve
 from vennforest.multiprobability import Multiprobability
 from vennforest.plots._style import COLOURS, GREY, figure_of, new_axes, plain, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import Collection
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
@@ -21,7 +24,11 @@ FEW = 80
 
 
 class IntervalDisplay:
-    """Lower and upper probabilities in the order of the scores, or of the probabilities.
+    """Probabilities with Venn–Abers bounds, and confidence intervals where they are given.
+
+    In the order of the scores, or of the probabilities. Bounds are thick, confidence intervals
+    thin: the bounds say what one more label would change, the confidence interval how well the
+    frequency among cases with such a score is known.
 
     Parameters
     ----------
@@ -36,11 +43,15 @@ class IntervalDisplay:
         The figure of it.
     line_ : Line2D
         The probabilities between the bounds.
+    bounds_, confidence_ : LineCollection or FillBetweenPolyCollection, or None
+        Bounds and confidence intervals; None where there are none.
     """
 
     ax_: Axes
     figure_: Figure | SubFigure
     line_: Line2D
+    bounds_: Collection
+    confidence_: Collection | None
 
     def __init__(self, curve: IntervalCurve) -> None:
         self.curve = curve
@@ -52,6 +63,7 @@ class IntervalDisplay:
         m: Multiprobability,
         *,
         scores: ArrayLike | None = None,
+        confidence: ConfidenceIntervals | None = None,
         ax: Axes | None = None,
         title: str | None = None,
         **options: Any,
@@ -68,12 +80,15 @@ class IntervalDisplay:
         scores : array-like of shape (n,), optional
             With scores the bounds are drawn against them; without, the objects stand in the order
             of their probabilities.
+        confidence : ConfidenceIntervals, optional
+            Of the same objects, as ``predict_confidence`` returns.
         ax : Axes, optional
             Where to draw; by default on a new figure.
         title : str, optional
             The title.
         **options
-            Passed to ``vennforest.metrics.interval_curve``.
+            Passed to ``vennforest.metrics.interval_curve``, such as the probabilities ``p`` (n, k)
+            that go with the bounds.
 
         Raises
         ------
@@ -82,18 +97,20 @@ class IntervalDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        return cls(interval_curve(y, m, scores=scores, **options)).plot(ax=ax, title=title)
+        curve = interval_curve(y, m, scores=scores, confidence=confidence, **options)
+        return cls(curve).plot(ax=ax, title=title)
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike | None = None, **options: Any
     ) -> Self:
-        """Draw the intervals that a fitted classifier gives.
+        """Draw the probabilities, bounds and confidence intervals that a fitted classifier gives.
 
         Parameters
         ----------
         estimator : classifier
-            Fitted; has ``predict_multiprobability``.
+            Fitted; has ``predict_multiprobability``. What ``predict_proba`` and
+            ``predict_confidence`` return is drawn where it has them.
         X : array-like of shape (n, d)
             Objects.
         y : array-like of shape (n,), optional
@@ -113,6 +130,10 @@ class IntervalDisplay:
                 "estimator must have predict_multiprobability, got "
                 f"{type(estimator).__name__}: use a Venn or Venn–Abers method"
             )
+        if hasattr(estimator, "predict_proba"):
+            options = {"p": estimator.predict_proba(X), **options}
+        if hasattr(estimator, "predict_confidence"):
+            options = {"confidence": estimator.predict_confidence(X), **options}
         return cls.from_predictions(y, estimator.predict_multiprobability(X), **options)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
@@ -134,28 +155,13 @@ class IntervalDisplay:
         ax = new_axes(ax, (6.4, 4.2))
         self.ax_, self.figure_ = ax, figure_of(ax)
         few = len(curve.x) <= FEW
-        if few or not curve.by_score:
-            ax.vlines(
-                curve.x,
-                curve.low,
-                curve.high,
-                color=COLOURS[0],
-                linewidth=2.2 if few else 0.9,
-                alpha=0.55,
-                label="Lower to upper",
-            )
-        else:
-            ax.fill_between(
-                curve.x,
-                curve.low,
-                curve.high,
-                color=COLOURS[0],
-                alpha=0.3,
-                linewidth=0,
-                label="Lower to upper",
-            )
-            for bound in (curve.low, curve.high):
-                ax.plot(curve.x, bound, color=COLOURS[0], linewidth=0.7, alpha=0.8)
+        known = curve.confidence
+        self.confidence_ = (
+            None if known is None else self._draw_ends(*known, COLOURS[2], 0.9, 0.6, None)
+        )
+        width = (4.5 if few else 1.8) if known else (2.2 if few else 0.9)
+        name = "Lower to upper" if known is None else None
+        self.bounds_ = self._draw_ends(curve.low, curve.high, COLOURS[0], width, 0.7, name)
         self.line_ = ax.plot(
             curve.x,
             curve.p,
@@ -180,8 +186,72 @@ class IntervalDisplay:
         plain(ax)
         if not curve.by_score:
             ax.xaxis.set_major_formatter("{x:,.0f}")
-        ax.legend(fontsize="small", loc="best", framealpha=0.85)
+        if known is not None:
+            corner = self._name_parts()
+            if curve.outcome is not None:
+                handles = [line for line in ax.lines if str(line.get_label()).startswith("It ")]
+                ax.legend(handles=handles, fontsize="small", loc=corner, framealpha=0.85)
+        else:
+            ax.legend(fontsize="small", loc="best", framealpha=0.85)
         return self
+
+    def _draw_ends(
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        color: str,
+        width: float,
+        alpha: float,
+        label: str | None,
+    ) -> Collection:
+        """Draw a bar for each object, or a band of many scores."""
+        curve, ax = self.curve, self.ax_
+        look: dict[str, Any] = {"color": color, "label": label}
+        if len(curve.x) <= FEW or not curve.by_score:
+            return ax.vlines(curve.x, low, high, linewidth=width, alpha=alpha, **look)
+        for end in (low, high):
+            ax.plot(curve.x, end, color=color, linewidth=0.7, alpha=0.8)
+        return ax.fill_between(curve.x, low, high, alpha=alpha / 2, linewidth=0, **look)
+
+    def _name_parts(self) -> Any:
+        """Name probability, bounds and confidence interval where they are; return a free corner.
+
+        Probabilities rise from left to right, so that above the left ones or below the right ones
+        there is room: names stand where there is more of it, a legend in the other corner.
+        """
+        curve = self.curve
+        assert curve.confidence is not None
+        low, high = curve.confidence
+        third = max(1, len(curve.x) // 3)
+        above = 1 - high[:third].max() >= low[-third:].min()
+        last = len(curve.x) - 1
+        level = f"{100 * (curve.level or 0):g}% confidence interval"
+        for name, ends, color, at, row in (
+            (level, (low, high), COLOURS[2], 0.08, 0),
+            ("Venn–Abers bounds", (curve.low, curve.high), COLOURS[0], 0.18, 1),
+            ("Probability", (curve.p, curve.p), "black", 0.28, 2),
+        ):
+            i = round(last * at) if above else last - round(last * at)
+            to = (curve.x[i], ends[1][i] if above else ends[0][i])
+            # From straight above (or below), with earlier names farther off: no line crosses one.
+            self.ax_.annotate(
+                name,
+                to,
+                xytext=(to[0], 1.0 - 0.07 * row if above else 0.07 * row),
+                ha="left" if above else "right",
+                va="center",
+                color=color,
+                fontsize="small",
+                arrowprops={
+                    "arrowstyle": "-",
+                    "color": color,
+                    "linewidth": 0.8,
+                    "shrinkA": 1,
+                    "shrinkB": 2,
+                    "relpos": (0, 0) if above else (1, 1),
+                },
+            )
+        return "lower right" if above else "upper left"
 
     def _draw_outcomes(self, outcome: Any) -> None:
         for value, at, color, label in (

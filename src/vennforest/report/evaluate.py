@@ -15,6 +15,7 @@ from vennforest.report.evaluation import (
     Evaluation,
     Origin,
     assemble,
+    check_about,
     check_positive,
     compared_methods,
 )
@@ -115,6 +116,7 @@ def evaluate(
     >>> evaluation.verdict.method
     'venn-abers'
     """
+    check_about("evaluate", about)
     started = clock.perf_counter()
     chosen = _check_methods(methods)
     _check_numbers(n_folds, n_trees, n_draws, random_state, n_jobs)

@@ -299,6 +299,16 @@ class About(TypedDict, total=False):
     notes: Sequence[str]
 
 
+def check_about(door: str, about: Mapping[str, Any]) -> None:
+    """Refuse a keyword that no evaluation takes, and a wrong tolerance, before anything runs."""
+    unknown = set(about) - set(About.__annotations__)
+    if unknown:
+        raise TypeError(f"{door}() got an unexpected keyword argument {min(unknown)!r}")
+    tolerance = about.get("tolerance")
+    if tolerance is not None and not 0 < tolerance < 1:
+        raise InputError(f"tolerance must lie in (0, 1), got {tolerance}")
+
+
 def assemble(
     folds: OutOfFold,
     *,
@@ -346,8 +356,6 @@ def assemble(
     shares = folds.baseline()
     if tolerance is None:
         tolerance = usual_tolerance(folds, at)
-    elif not 0 < tolerance < 1:
-        raise InputError(f"tolerance must lie in (0, 1), got {tolerance}")
     baseline = measure(shares, folds.codes, folds.classes, at, seed, groups=folds.groups)
     measures = {
         method: measure(estimates, folds.codes, folds.classes, at, seed, baseline, folds.groups)

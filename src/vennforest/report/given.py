@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import log_loss
 
 from vennforest._files import one_line
 from vennforest._validation import (
@@ -25,9 +26,17 @@ from vennforest.calibrators.confidence import confidence_intervals
 from vennforest.calibrators.core.bounded import has_bounds
 from vennforest.calibrators.registry import check_method, make_calibrator
 from vennforest.classifier.confidence import predict_known
+from vennforest.metrics import calibration_error
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.evaluation import About, Evaluation, assemble, check_positive, method_names
+from vennforest.report.evaluation import (
+    About,
+    Evaluation,
+    assemble,
+    check_about,
+    check_positive,
+    method_names,
+)
 from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
 from vennforest.report.splits import members_of, shuffled
 
@@ -91,6 +100,7 @@ def report(
     >>> found.verdict.method
     'clinic'
     """
+    check_about("report", about)
     started = clock.perf_counter()
     codes, labels = encode_labels(y, classes)
     if len(labels) < 2:
@@ -223,6 +233,7 @@ def report_scores(
     ValueError
         If scores do not fit the labels.
     """
+    check_about("report_scores", about)
     started = clock.perf_counter()
     about.setdefault("name", "scores")
     codes, labels = encode_labels(y)
@@ -303,6 +314,52 @@ def _calibrated(
     return MethodEstimates(p, bounds, replace(known, lower=low, upper=high, widened=None))
 
 
+FEWEST_TO_CALIBRATE = 100
+"""Rows from which on it is said what calibrating given probabilities would gain."""
+
+
+def calibration_gain(
+    y: ArrayLike, p: FloatArray, groups: ArrayLike | None = None, random_state: int = 0
+) -> str | None:
+    """Return what Venn–Abers calibration by folds makes of given probabilities, in a sentence.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Observed labels of two classes.
+    p : ndarray of shape (n, 2)
+        Probabilities, in sorted order of the labels.
+    groups : array-like of shape (n,), optional
+        Rows of a group are never on both sides of a fold.
+    random_state : int
+        Of the folds.
+
+    Returns
+    -------
+    str or None
+        None for fewer than 100 rows, or fewer than ten of a class.
+    """
+    codes, labels = encode_labels(y)
+    if len(labels) != 2 or len(codes) < FEWEST_TO_CALIBRATE or np.bincount(codes).min() < 10:
+        return None
+    splits = shuffled(codes, members_of(groups, len(codes), []), 10, random_state)
+    after = np.empty_like(p)
+    for train, held in splits:
+        calibrator = make_calibrator("venn-abers").fit(p[train, 1], codes[train], classes=[0, 1])
+        after[held] = calibrator.predict_proba(p[held, 1])
+    losses = [log_loss(codes, one, labels=[0, 1]) for one in (p, after)]
+    errors = [100 * calibration_error(codes, one[:, 1], pos_label=1) for one in (p, after)]
+    if losses[1] >= losses[0]:
+        return (
+            "Calibrating these probabilities would gain nothing: log loss "
+            f"{losses[0]:.3f}, and {losses[1]:.3f} calibrated by folds."
+        )
+    return (
+        f"Calibrated by folds: log loss {losses[0]:.3f} → {losses[1]:.3f}; mean error "
+        f"{errors[0]:.1f} → {errors[1]:.1f} points."
+    )
+
+
 SAME = 40
 """So many labels in a row that agree are the training labels: 1 in 2^40 by chance."""
 
@@ -341,6 +398,7 @@ def report_model(
     ValueError
         If a label is none of the model's classes, or the rows are none the model takes.
     """
+    check_about("report_model", about)
     started = clock.perf_counter()
     labels = np.asarray(model.classes_)
     known = {str(label): j for j, label in enumerate(labels)}

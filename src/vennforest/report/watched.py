@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -282,6 +283,7 @@ class Watched:
             "threshold": monitor.threshold_,
             "rows": monitor.n_seen_,
             "unlabelled": monitor.n_unlabelled_,
+            "repeated": monitor.n_repeated_,
             "changes": [{**asdict(one), "label": str(one.label)} for one in self.changes],
             "columns": [asdict(one) for one in self.columns],
             "classes": [asdict(one) for one in self.classes],
@@ -336,13 +338,16 @@ def watched(
     """
     n_before = monitor.n_seen_
     update = monitor.update_scores if monitor.model is None else monitor.update
-    evidence = update(X, y, time=times)
-    known = np.ones(len(evidence), bool) if y is None else np.array([one is not None for one in y])
+    notes = notes or []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        evidence = update(X, y, time=times)
+    notes += [f"{text[:1].upper()}{text[1:]}." for text in (str(one.message) for one in caught)]
     changes = monitor.explain()
     began: int | None = None
     if monitor.alarm_ is not None:
         since = changes[0].since - n_before
-        rows = np.flatnonzero(known)
+        rows = np.flatnonzero(monitor.taken_)
         began = int(rows[since]) if 0 <= since < len(rows) else 0
     unlabelled: dict[str, Any] = {}
     if y is None and judged is not None:
@@ -359,7 +364,7 @@ def watched(
         began=began,
         columns=[] if began is None else column_changes(columns, began),
         classes=[] if began is None or y is None else _classes(monitor, y, probabilities, began),
-        notes=notes or [],
+        notes=notes,
         losses=None if began is None or y is None else _losses(monitor, y, probabilities, began),
         **unlabelled,
     )

@@ -1,0 +1,176 @@
+"""A forest of several kinds of trees: what its seeds promise, and all that forests can."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import vennforest
+from vennforest import CalibratedClassifier, MixedForestClassifier
+from vennforest.forest import Membership, PackedForest
+
+X, Y = load_breast_cancer(return_X_y=True)
+KIND = ("splitter", "min_samples_leaf", "max_features")
+
+
+DRAWN = "rows are drawn at random in proportion to their weights"
+"""Why scikit-learn expects its own forests to fail these two checks."""
+
+
+@parametrize_with_checks(
+    [MixedForestClassifier(8, min_samples_leaf=[1, 2], random_state=0)],
+    expected_failed_checks=lambda estimator: {
+        f"check_sample_weight_equivalence_on_{kind}_data": DRAWN for kind in ("dense", "sparse")
+    },
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def kinds(forest):
+    return [tuple(getattr(tree, name) for name in KIND) for tree in forest.estimators_]
+
+
+def test_with_one_kind_it_is_the_random_forest():
+    one = {"min_samples_leaf": 3, "max_features": 0.4, "class_weight": {0: 1, 1: 1}}
+    mixed = MixedForestClassifier(20, splitter="best", random_state=7, **one).fit(X, Y)
+    plain = RandomForestClassifier(20, random_state=7, **one).fit(X, Y)
+    np.testing.assert_array_equal(mixed.predict_proba(X), plain.predict_proba(X))
+
+
+def test_every_tree_is_one_of_its_kind_grown_on_its_bag():
+    """The slow way: each tree anew, by itself, from its seed and its bag."""
+    forest = MixedForestClassifier(
+        12, min_samples_leaf=(1, 4), max_features=["sqrt", 0.5], random_state=3
+    ).fit(X, Y)
+    for tree, bag in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+        alone = DecisionTreeClassifier(**tree.get_params())
+        counts = np.bincount(bag, minlength=len(Y))
+        alone.fit(X.astype(np.float32), Y, sample_weight=counts)
+        np.testing.assert_array_equal(alone.predict_proba(X), tree.predict_proba(X))
+
+
+def test_kinds_are_drawn_evenly_and_independently():
+    leaves, features = (1, 2, 5), ("sqrt", 1.0)
+    forest = MixedForestClassifier(
+        1200, min_samples_leaf=leaves, max_features=features, max_depth=1, random_state=20_417
+    ).fit(X[:40], Y[:40])
+    wanted = list(product(("best", "random"), leaves, features))
+    found = [kinds(forest).count(kind) for kind in wanted]
+    assert sum(found) == 1200
+    assert stats.chisquare(found).pvalue > 0.001
+    # The draw says nothing of the bag, which comes from the same seed.
+    first = [int(np.isin(0, bag)) for bag in forest.estimators_samples_]
+    random = [kind[0] == "random" for kind in kinds(forest)]
+    assert stats.fisher_exact(np.histogram2d(first, random, 2)[0]).pvalue > 0.001
+
+
+def test_a_forest_that_grows_is_the_forest_grown_at_once():
+    once = MixedForestClassifier(30, random_state=1).fit(X, Y)
+    steps = MixedForestClassifier(10, random_state=1, warm_start=True).fit(X, Y)
+    steps.set_params(n_estimators=30).fit(X, Y)
+    assert kinds(once) == kinds(steps)
+    np.testing.assert_array_equal(once.predict_proba(X), steps.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"splitter": "worst"},
+        {"splitter": []},
+        {"splitter": ["best", 1]},
+        {"min_samples_leaf": [1, 0]},
+        {"min_samples_leaf": [[1]]},
+        {"max_features": ("sqrt", "all")},
+        {"n_estimators": 0},
+    ],
+)
+def test_values_that_there_are_none_of(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        MixedForestClassifier(**{"n_estimators": 5, **wrong}).fit(X, Y)
+
+
+@pytest.mark.parametrize("data", [load_breast_cancer, load_iris], ids=["two", "three"])
+def test_the_packed_walk_answers_as_it_does(data):
+    rows, y = data(return_X_y=True)
+    forest = MixedForestClassifier(60, min_samples_leaf=[1, 3], random_state=0).fit(rows, y)
+    answers = forest.predict_proba(rows)
+    packed = PackedForest.from_forest(forest)
+    np.testing.assert_array_equal(
+        packed.scores(rows), answers[:, 1] if answers.shape[1] == 2 else answers
+    )
+    forest.set_params(oob_score=True).fit(rows, y)
+    packed = PackedForest.from_forest(forest)
+    own = packed.scores(rows, Membership.from_forest(forest, len(y)), np.arange(len(y)))
+    known = forest.oob_decision_function_
+    np.testing.assert_allclose(own, known[:, 1] if known.shape[1] == 2 else known, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"subforest": "exchangeable", "n_draws": 3},
+        {"subforest": "joined"},
+        {"calibrate_on": "cv-forest", "cv": 2},
+        {"method": "venn"},
+    ],
+)
+@pytest.mark.parametrize("names", [{}, {"min_samples_leaf": [1, 5], "class_weight": {0: 1, 1: 2}}])
+def test_calibrated_saved_and_loaded(settings, names, tmp_path):
+    forest = MixedForestClassifier(40, **names)
+    model = CalibratedClassifier(forest, random_state=0, **settings).fit(X[:300], Y[:300])
+    p = model.predict_proba(X[300:])
+    vennforest.save(model, tmp_path / "m.skops")
+    again = vennforest.load(tmp_path / "m.skops")
+    np.testing.assert_array_equal(again.predict_proba(X[300:]), p)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X[300:]), p)
+    for one, other in zip(model.estimators_, again.estimators_, strict=True):
+        assert type(other) is MixedForestClassifier
+        assert kinds(one) == kinds(other)
+        np.testing.assert_array_equal(one.feature_importances_, other.feature_importances_)
+        for a, b in zip(one.estimators_samples_, other.estimators_samples_, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_missing_values_and_monotone_features_are_calibrated_out_of_bag():
+    rows = X[:, :6].copy()
+    rows[::7, 2] = np.nan
+    monotone = [-1, 0, 0, 0, 0, 0]
+    forest = MixedForestClassifier(60, monotonic_cst=monotone, random_state=0)
+    model = CalibratedClassifier(forest, random_state=0, merge="log").fit(rows, Y)
+    assert model.calibrate_on_ == "oob"  # bags verified, leaves within monotone bounds
+    grid = np.tile(np.nanmedian(rows, axis=0), (50, 1))
+    grid[:, 0] = np.linspace(rows[:, 0].min(), rows[:, 0].max(), 50)
+    assert (np.diff(model.estimator_.predict_proba(grid)[:, 1]) <= 1e-12).all()
+
+
+def test_bags_that_it_did_not_use_are_found_out():
+    class Reordered(MixedForestClassifier):
+        def fit(self, rows, y, sample_weight=None):
+            order = np.random.default_rng(0).permutation(len(y))
+            return super().fit(rows[order], np.asarray(y)[order], sample_weight)
+
+    model = CalibratedClassifier(Reordered(30), random_state=0).fit(X, Y)
+    assert model.calibrate_on_ == "cv"
+
+
+def test_a_file_whose_trees_are_of_other_data_is_refused():
+    state = dict(MixedForestClassifier(8, random_state=0).fit(X, Y).to_state())
+    other = RandomForestClassifier(4, random_state=0).fit(*load_iris(return_X_y=True))
+    for changed in (
+        {"forests": [*state["forests"][:1], other]},
+        {"forests": []},
+        {"places": state["places"][:-1]},
+        {"places": state["places"] + 5},
+        {"forests": [clone(other)]},
+    ):
+        with pytest.raises((ValueError, AttributeError)):
+            MixedForestClassifier.from_state(**{**state, **changed})

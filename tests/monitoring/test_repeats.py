@@ -1,0 +1,167 @@
+"""Rows that a monitor must not count: sent before, of training, or with labels that come late."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+import vennforest
+from vennforest import CalibratedClassifier
+from vennforest._validation import InputError
+from vennforest.monitoring import Monitor
+from vennforest.sources.draws import hash_rows
+from vennforest.sources.known_rows import KnownRows
+
+STREAMS = 20
+
+
+def draw(rng, n):
+    X = rng.normal(size=(n, 3))
+    return X, (X[:, 0] + rng.logistic(size=n) > 1).astype(int)
+
+
+def make(rng, n=400):
+    linear = FrozenEstimator(LogisticRegression().fit(*draw(rng, 300)))
+    return Monitor(CalibratedClassifier(linear).fit(*draw(rng, n)), random_state=0).fit()
+
+
+def windows(monitor, rng):
+    X, y = draw(rng, 1600)
+    for first in range(0, 1500, 50):
+        monitor.update(X[first : first + 100], y[first : first + 100])
+
+
+def five_times(monitor, rng):
+    X, y = draw(rng, 400)
+    rows = np.repeat(np.arange(400), 5)
+    monitor.update(X[rows], y[rows])
+
+
+def in_turns(monitor, rng):
+    pair = [draw(rng, 200) for _ in range(2)]
+    for turn in range(8):
+        X, y = pair[turn % 2]
+        order = rng.permutation(200)
+        monitor.update(X[order], y[order])
+
+
+def late(monitor, rng):
+    for _ in range(10):
+        X, y = draw(rng, 200)
+        given = y.astype(float)
+        given[(y == 1) & (rng.random(200) < 0.3)] = np.nan
+        monitor.update(X, given)
+
+
+@pytest.mark.parametrize("send", [windows, five_times, in_turns])
+def test_repeated_rows_raise_no_more_alarms_than_stated(send):
+    alarms = 0
+    for seed in range(STREAMS):
+        rng = np.random.default_rng(seed)
+        monitor = make(rng)
+        with pytest.warns(UserWarning, match="rows came before and are left out"):
+            send(monitor, rng)
+        alarms += monitor.alarm_ is not None
+    assert alarms <= 3  # P(more) = .016 at a rate of .05
+
+
+def test_an_alarm_by_labels_that_come_late_says_so():
+    told = alarms = 0
+    for seed in range(STREAMS):
+        rng = np.random.default_rng(seed)
+        monitor = make(rng)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            late(monitor, rng)
+        alarms += monitor.alarm_ is not None
+        told += any("had no label and were left out" in str(one.message) for one in caught)
+    assert told == alarms > 0
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 100])
+@pytest.mark.parametrize("source", ["oob", "cv", "holdout"])
+def test_training_rows_are_refused(source, at_once):
+    rng = np.random.default_rng(3)
+    X, y = draw(rng, 300)
+    forest = RandomForestClassifier(20, random_state=0)
+    model = CalibratedClassifier(forest, calibrate_on=source, random_state=0).fit(X, y)
+    monitor = Monitor(model, random_state=0).fit()
+    with pytest.raises(InputError, match="among the reference or those that the model"):
+        for first in range(0, 100, at_once):
+            monitor.update(X[first : first + at_once], y[first : first + at_once])
+    assert monitor.n_seen_ < 5
+
+
+def test_rows_that_are_many_by_nature_count():
+    rng = np.random.default_rng(4)
+    X, y = rng.integers(0, 3, (400, 3)).astype(float), rng.integers(0, 2, 400)
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    monitor = Monitor(model, random_state=0).fit()
+    for _ in range(5):
+        monitor.update(rng.integers(0, 3, (100, 3)).astype(float), rng.integers(0, 2, 100))
+    assert monitor.n_seen_ == 500 and monitor.n_repeated_ == 0
+    Z, z = rng.integers(0, 3, (100, 3)).astype(float), rng.integers(0, 2, 100)
+    monitor.update(Z, z)
+    monitor.update(*(rng.integers(0, 3, (50, 3)).astype(float), rng.integers(0, 2, 50)))
+    with pytest.raises(InputError, match="of an earlier update again"):
+        monitor.update(Z, z)
+
+
+def test_default_rows_among_measured_ones_count():
+    rng = np.random.default_rng(5)
+
+    def draw_some(n):
+        X, y = draw(rng, n)
+        X[rng.random(n) < 0.02] = 0
+        return X, y
+
+    linear = FrozenEstimator(LogisticRegression().fit(*draw_some(300)))
+    monitor = Monitor(CalibratedClassifier(linear).fit(*draw_some(600)), random_state=0).fit()
+    monitor.update(*draw_some(3000))
+    assert monitor.n_seen_ == 3000 and monitor.alarm_ is None
+
+
+def test_a_row_counts_again_when_the_window_has_passed_and_files_remember(tmp_path):
+    rng = np.random.default_rng(6)
+    monitor = make(rng)
+    window = monitor._progress.recent.window
+    assert window == int(0.05 * 400 * 399 / 2 / 3)
+    X, y = draw(rng, window + 10)
+    monitor.update(X, y)
+    monitor.update(X[:5], y[:5])
+    assert monitor.n_repeated_ == 0
+    vennforest.save(monitor, tmp_path / "monitor.skops")
+    again = vennforest.load(tmp_path / "monitor.skops")
+    for one in (monitor, again):
+        evidence = one.update(X[-8:], y[-8:])
+        assert one.n_repeated_ == 8 and not one.taken_.any()
+        assert_array_equal(evidence, one.evidence_)
+
+
+def test_one_after_the_other_is_all_at_once():
+    rng = np.random.default_rng(7)
+    X, y = draw(rng, 300)
+    rows = rng.integers(0, 300, 500)
+    one, all_ = make(np.random.default_rng(8)), make(np.random.default_rng(8))
+    with pytest.warns(UserWarning, match="came before"):
+        found = np.concatenate([one.update(X[[i]], y[[i]]) for i in rows])
+    with pytest.warns(UserWarning, match="came before"):
+        assert_array_equal(all_.update(X[rows], y[rows]), found)
+    assert one.n_seen_ == all_.n_seen_ == len(np.unique(rows))
+
+
+def test_rows_are_known_by_a_sketch():
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(6000, 2))
+    rows = KnownRows.of(X)
+    assert len(rows.hashes) == 4096 and rows.window == 10_000
+    told, known = rows.compared(hash_rows(X))
+    assert_array_equal(told, known)
+    assert told.sum() == 4096
+    assert not rows.compared(hash_rows(rng.normal(size=(500, 2))))[1].any()
+    assert KnownRows.of(np.zeros((100, 2))) is None
+    assert KnownRows.of(object()) is None
