@@ -161,6 +161,8 @@ def test_shapes_of_every_answer(model, data):
         own = two.predict_confidence(X, 0.9)
         np.testing.assert_array_equal(intervals.upper[:, j], own.upper[:, 1])
         np.testing.assert_array_equal(oob[:, j], two.oob_probability_[:, 1])
+        own = two.oob_multiprobability_
+        np.testing.assert_array_equal(model.oob_multiprobability_.lower[:, j], own.lower[:, 1])
 
 
 def test_what_two_classes_have_each_label_has(model, data):
@@ -349,7 +351,6 @@ def _in_batches(model, X):
         lambda model, X: model.calibration_scores_,
         lambda model, X: model.prior_,
         lambda model, X: model.estimator_,
-        lambda model, X: model.oob_multiprobability_,
     ],
 )
 def test_everything_else_asks_for_one_label(model, data, use):

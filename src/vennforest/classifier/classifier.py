@@ -878,6 +878,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def oob_multiprobability_(self) -> Multiprobability:
         """Bounds of the rows given to ``fit``, each without its own label: see the probability."""
+        if isinstance(self._made, FittedLabels):
+            of_labels: Any = predict_label_training_rows(self._made)[0]
+            if of_labels is None:
+                raise AttributeError(no_bounds(self._first.calibrators[0]))
+            return of_labels  # type: ignore[no-any-return]
         bounds, _ = predict_training_rows(self._state)
         if bounds is None:
             raise AttributeError(no_bounds(self._state.calibrators[0]))

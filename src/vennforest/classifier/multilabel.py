@@ -28,6 +28,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.sources import Fold, TrainingData, with_seed
 from vennforest.sources.base import ModelScorer, SampledScores
 from vennforest.sources.hazards import check_training_data
+from vennforest.sources.known_rows import KnownRows
 from vennforest.sources.pipelines import last_step
 from vennforest.sources.registry import is_plain
 
@@ -311,9 +312,12 @@ def fit_labels(
         together = settings.source(name).folds(_Together(estimator), data, **given)
         every = [[_of_label(fold, j, codes) for fold in together] for j in range(q)]
     settings.warn_of_no_effect(name, reason)
+    known = KnownRows.of(X)
     return FittedLabels(
         tuple(
-            FittedClassifier.calibrate(settings, TWO, folds, name, reason, n_rows=n)
+            FittedClassifier.calibrate(
+                settings, TWO, folds, name, reason, n_rows=n, known_rows=known
+            )
             for folds in every
         )
     )
