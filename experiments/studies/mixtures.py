@@ -5,6 +5,10 @@
 its out-of-bag answers and of its answers for test rows. Any mixture of kinds is then a sum of
 blocks, and needs no tree again. Losses go into ``results/mixtures.jsonl``; the tables
 of ``docs/results/mixtures.md`` are printed. A stopped run goes on where it was.
+
+``--tuning`` compares, on the kept sums, the leaf size and features chosen by the raw and by the
+calibrated out-of-bag log loss (``docs/how-to/tuning.md``); its losses are in
+``results/tuning.jsonl``.
 """
 
 import argparse
@@ -38,6 +42,7 @@ WHOLE = (("best", 1, "sqrt"), ("random", 1, "sqrt"))
 
 FOLDS = 5
 RESULTS = Path(__file__).with_name("results") / "mixtures.jsonl"
+TUNING = RESULTS.with_name("tuning.jsonl")
 
 
 def n_blocks(kind):
@@ -116,6 +121,26 @@ class Blocks:
             seconds += n_trees * float(self.arrays[f"seconds{number}"])
         free = count > 0
         return (own[free].T / count[free]).T, self.y[free], new / total, seconds
+
+    def raw_loss(self, shares):
+        """Return the log loss of the out-of-bag scores as they are."""
+        cal, y, _, _ = self.scores(shares)
+        cal = _sums(cal)
+        return losses(np.column_stack([1 - cal, cal]) if cal.ndim == 1 else cal, y)[0]
+
+    def calibrated_loss(self, shares):
+        """Return the log loss of the calibrated out-of-bag scores, cross-fitted over five folds.
+
+        As that of ``CalibratedClassifier.oob_probability_``: no row is in its own calibrator.
+        """
+        cal, y, _, _ = self.scores(shares)
+        cal, total = _sums(cal), 0.0
+        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+        for a, b in folds.split(cal, y):
+            pool = PooledCalibration(on="probabilities")
+            pool.fit(cal[a], y[a], classes=np.arange(self.k))
+            total += losses(pool.predict_proba(cal[b]), y[b])[0] * len(b)
+        return total / len(y)
 
     def calibrated(self, shares):
         """Return probabilities of the test rows by the library's default map, and seconds."""
@@ -232,6 +257,75 @@ def measure(blocks):
     return found
 
 
+def measure_settings(blocks):
+    """Return [raw and calibrated out-of-bag loss, test loss] of 100 trees of every searched kind.
+
+    The test loss is that after calibration.
+    """
+    found = []
+    for kind in SEARCHED:
+        shares = {kind: 100}
+        test = losses(blocks.calibrated(shares)[0], blocks.ytest)[0]
+        each = [blocks.raw_loss(shares), blocks.calibrated_loss(shares), test]
+        found.append([round(loss, 6) for loss in each])
+    return found
+
+
+def run_tuning(keep):
+    """Measure the settings of every kept split that was not measured, and append the losses."""
+    lines = TUNING.read_text().splitlines() if TUNING.exists() else []
+    done = {(one["set"], one["split"]) for one in map(json.loads, lines)}
+    for path in sorted(keep.glob("first-*.npz"), key=lambda path: path.stat().st_size):
+        name, number = path.stem.removeprefix("first-").rsplit("-", 1)
+        if (name, int(number)) in done:
+            continue
+        with np.load(path) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            blocks = Blocks(dict(file))
+            one = {"set": name, "split": int(number), "k": blocks.k, "rows": len(blocks.y)}
+            one["losses"] = measure_settings(blocks)
+        with TUNING.open("a") as file:
+            print(json.dumps(one), file=file)
+
+
+def chosen(results, many, by):
+    """Return what choosing by a column of losses changes against the first setting, set by set.
+
+    The changes are those of the out-of-bag loss it was chosen by and of the test loss,
+    (sets, 2), means of splits; then the share of splits in which each setting was chosen,
+    (settings,), means of sets.
+    """
+    changes, settings = {}, {}
+    for one in results:
+        if (one["k"] > 2) == many:
+            found = np.array(one["losses"])
+            best = int(np.argmin(found[:, by]))
+            changes.setdefault(one["set"], []).append((found[best] - found[0])[[by, 2]])
+            settings.setdefault(one["set"], []).append(np.arange(len(found)) == best)
+    means = [np.array([np.mean(v, axis=0) for v in each.values()]) for each in (changes, settings)]
+    return means[0], means[1].mean(axis=0)
+
+
+def tuning_table(results):
+    """Return Markdown tables: what was gained by tuning, and which settings were chosen."""
+    lines = [
+        "| | chosen by the | out-of-bag loss it was chosen by | test log loss, calibrated "
+        "| better / worse / equal |",
+        "|---|---|---|---|---|",
+    ]
+    shares = ["| | chosen by the | " + " | ".join(f"{leaf}, {part}" for _, leaf, part in SEARCHED)]
+    shares = [shares[0] + " |", "|---" * (len(SEARCHED) + 2) + "|"]
+    for many in (False, True):
+        for by, name in enumerate(("raw loss", "calibrated loss")):
+            change, share = chosen(results, many, by)
+            classes = f"{'more' if many else 'two'} classes, {len(change)} sets"
+            own, test = (f"{d.mean():+.4f} ± {d.std(ddof=1) / len(d) ** 0.5:.4f}" for d in change.T)
+            counts = " / ".join(str((np.sign(change[:, 1]) == s).sum()) for s in (-1, 1, 0))
+            lines.append(f"| {classes} | {name} | {own} | {test} | {counts} |")
+            shares.append(f"| {classes} | {name} | " + " | ".join(f"{s:.2f}" for s in share) + " |")
+    return "\n".join([*lines, "", *shares])
+
+
 def run(args):
     """Grow what is not there yet, and return what every split measures."""
     folder = args.data_dir if args.collection == "first" else keel_folder()
@@ -317,8 +411,14 @@ def main():
     parser.add_argument("--keep", type=Path, default=Path("mixtures"))
     parser.add_argument("--collection", choices=("first", "keel"), default="first")
     parser.add_argument("--only-kept", action="store_true", help="print what was measured before")
+    parser.add_argument("--tuning", action="store_true", help="choices of leaf size and features")
     parser.add_argument("--picture", type=Path)
     args = parser.parse_args()
+    if args.tuning:
+        if not args.only_kept:
+            run_tuning(args.keep)
+        print(tuning_table([json.loads(line) for line in TUNING.read_text().splitlines()]))
+        return
     if not args.only_kept:
         args.keep.mkdir(exist_ok=True)
         lines = [json.dumps(one) for one in run(args)]

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 from vennforest import (
@@ -87,3 +89,22 @@ def test_betacal():
     there = peer.BetaCalibration(parameters="abm").fit(p_cal.reshape(-1, 1), Y_CAL)
     here = BetaCalibration(targets="hard").fit(p_cal, Y_CAL)
     np.testing.assert_allclose(there.predict(p_new), here.predict_proba(p_new)[:, 1], atol=1e-3)
+
+
+def test_calibrated_explanations_out_of_bag():
+    peer = pytest.importorskip("calibrated_explanations")
+    if peer.__version__ != "1.0.2":
+        pytest.skip("the page speaks of version 1.0.2")
+    X, y = make_classification(1500, 10, n_informative=4, flip_y=0.3, random_state=1)
+    X, X_new, y, y_new = train_test_split(X, y, test_size=0.5, random_state=0)
+    there = peer.WrapCalibratedExplainer(
+        RandomForestClassifier(200, oob_score=True, random_state=0)
+    )
+    there.fit(X, y)
+    there.calibrate(X, y, oob=True)
+    predicted = there.learner.oob_decision_function_.argmax(axis=1)
+    np.testing.assert_array_equal(there.explainer.y_cal, predicted)
+    assert np.mean(predicted == y) == pytest.approx(0.71, abs=0.02)
+    loss = log_loss(y_new, np.clip(there.predict_proba(X_new), 1e-6, 1 - 1e-6))
+    assert loss == pytest.approx(0.674, abs=0.02)
+    assert log_loss(y_new, there.learner.predict_proba(X_new)) == pytest.approx(0.537, abs=0.02)

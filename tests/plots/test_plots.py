@@ -189,10 +189,10 @@ def ends_of(collection):
 @pytest.mark.parametrize("mostly", ["low", "high"])
 def test_bounds_and_confidence_intervals_are_drawn_apart(mostly):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((120, 3))
-    y = rng.random(120) < 1 / (1 + np.exp(-2 * X[:, 0] - (2 if mostly == "high" else -2)))
+    X = rng.standard_normal((150, 3))
+    y = rng.random(150) < 1 / (1 + np.exp(-2 * X[:, 0] - (2 if mostly == "high" else -2)))
     model = CalibratedClassifier(RandomForestClassifier(20, random_state=0), random_state=0)
-    model.fit(X, y)
+    model.fit(X[30:], y[30:])
     new = X[:30]
     p, m, known = (
         model.predict_proba(new)[:, 1],
