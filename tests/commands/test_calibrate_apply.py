@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from functools import partial
 
 import numpy as np
@@ -308,3 +309,111 @@ def test_decimal_commas_and_two_columns_of_two_classes(tmp_path):
         )
         == 0
     )
+
+
+def pasted(text, command):
+    """Run the line of an output that holds a command, as a shell would read it."""
+    line = next(line for line in text.splitlines() if f"vennforest {command} " in line)
+    return main(shlex.split(line[line.index("vennforest ") :])[1:])
+
+
+@pytest.mark.parametrize("columns", [["bad_p"], ["p bad"], ["good p"], ["rating"]])
+def test_the_command_that_a_report_prints_works_as_it_stands(
+    tmp_path, monkeypatch, capsys, columns
+):
+    rng = np.random.default_rng(9)
+    bad = rng.random(1500)
+    y = np.where(rng.random(1500) < bad**2, "bad", "good")
+    frame = pd.DataFrame(
+        {"bad_p": bad, "p bad": bad, "good p": 1 - bad, "rating": 600 + 200 * bad, "y": y}
+    )
+    (tmp_path / "a table").mkdir()
+    frame.to_csv(tmp_path / "a table" / "off.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    named = [part for name in columns for part in ("--probability", name)]
+    positive = ["--positive", "bad"] if columns in (["rating"], ["bad_p"]) else []
+    assert main(["report", "a table/off.csv", "-t", "y", *named, *positive]) == 0
+    said = capsys.readouterr().err
+    assert pasted(said, "calibrate") == 0
+    read = Calibrator.from_json((tmp_path / "calibrator.json").read_text(encoding="utf-8"))
+    assert main(["apply", "calibrator.json", "a table/off.csv", "-o", "out.csv"]) == 0
+    p = read_csv(tmp_path / "out.csv")["p(bad)"]
+    assert read.classes_.tolist() == ["bad", "good"] and np.abs(p - bad**2).mean() < 0.05
+    if columns != ["rating"]:  # and the one in the note on what is gained
+        (tmp_path / "calibrator.json").unlink()
+        note = next(line for line in said.splitlines() if "Calibrated by folds" in line)
+        assert pasted(note, "calibrate") == 0 and (tmp_path / "calibrator.json").exists()
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_show_says_what_a_calibrator_is(table, method, capsys):
+    frame, folder = table
+    calibrate(folder, "--method", method, "--higher-is", "likelier")
+    capsys.readouterr()
+    assert main(["show", str(folder / "c.json"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    counts = frame["y"].value_counts()
+    assert found["method"] == method and found["bounds"] == METHODS[method].bounds
+    assert found["rows"] == len(frame) and found["scores"] == ["s"] and found["target"] == "y"
+    assert found["class_counts"] == {"no": counts["no"], "yes": counts["yes"]}
+    assert found["higher_is"] == "likelier" and found["grid"] is None
+    assert (found["distinct_scores"] == frame["s"].nunique()) == (method == "venn-abers")
+    assert main(["show", str(folder / "c.json")]) == 0
+    shown = capsys.readouterr().out
+    assert METHODS[method].title in shown and f"'yes' {counts['yes'] / len(frame):.1%}" in shown
+
+
+def test_show_tells_direction_grid_and_classes_and_refuses_other_json(tmp_path, capsys):
+    s, y = draw()
+    frame = pd.DataFrame({"risk": 1 - s, "y": y})
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    calibrate(tmp_path, "-s", "risk", "--higher-is", "safer", "--grid", "score")
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "c.json"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["higher_is"] == "safer" and found["grid"] == {"on": "score", "cells": 1 << 20}
+    # of three classes, and without what the command notes beside it
+    p = np.random.default_rng(3).dirichlet(np.ones(3), 200)
+    three = np.array(["a", "b", "c"])[p.argmax(axis=1)]
+    (tmp_path / "three.json").write_text(VennAbers().fit(p, three).to_json(), encoding="utf-8")
+    assert main(["show", str(tmp_path / "three.json"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["higher_is"] is None and found["rows"] is None and found["scores"] == []
+    assert found["class_counts"] == {one: (three == one).sum() for one in "abc"}
+    assert main(["show", str(tmp_path / "three.json")]) == 0
+    assert "'a'" in capsys.readouterr().out
+    (tmp_path / "other.json").write_text('{"format": "other"}')
+    assert main(["show", str(tmp_path / "other.json")]) == 2
+    assert "calibrator" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", ["likelier", "safer"])
+@pytest.mark.parametrize("method", ["venn-abers", "platt"])
+def test_report_on_a_calibrator_is_that_of_its_answers(tmp_path, method, way, capsys):
+    from vennforest.report import report
+
+    s, y = draw(900)
+    s = s if way == "likelier" else 1 - s
+    frame = pd.DataFrame({"s": s, "y": y})
+    frame[:500].to_csv(tmp_path / "scores.csv", index=False)
+    frame[500:].rename(columns={"s": "now"}).to_csv(tmp_path / "later.csv", index=False)
+    calibrate(tmp_path, "--method", method, "--higher-is", way)
+    capsys.readouterr()
+    command = ["report", str(tmp_path / "later.csv"), "-t", "y", "--json"]
+    command += ["--model", str(tmp_path / "c.json"), "-o", str(tmp_path / "r.html")]
+    assert main(command) == 2  # it has no column of that name
+    capsys.readouterr()
+    assert main([*command, "--score", "now"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    own = Calibrator.from_json((tmp_path / "c.json").read_text(encoding="utf-8"))
+    p = own.predict_proba(frame["s"][500:])
+    expected = report(frame["y"][500:], {"Calibrated": p}).summary()
+    mine, theirs = (one["methods"]["Calibrated"] for one in (found, expected))
+    assert mine["log_loss"] == pytest.approx(theirs["log_loss"], rel=1e-12)
+    assert mine["brier"] == pytest.approx(theirs["brier"], rel=1e-12)
+    assert (mine["size"] is not None) == (method == "venn-abers")
+    assert main(["report", str(tmp_path / "later.csv"), "-t", "y", "--score", "now"]) == 2
+    strange = frame[500:].assign(y="maybe").rename(columns={"s": "now"})
+    strange.to_csv(tmp_path / "later.csv", index=False)
+    capsys.readouterr()
+    assert main([*command, "--score", "now"]) == 2

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from vennforest._files import one_line, refuse_special
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator, VennAbers
+from vennforest.calibrators.registry import METHODS
 from vennforest.counts import ScoreCounts
 from vennforest.monitoring.stream import score_columns
 
@@ -37,8 +38,38 @@ class CalibratorFile:
     scores: list[str]
     about: dict[str, Any]
 
+    @property
+    def method(self) -> str:
+        """The name of the calibrator, or of its class where it has none."""
+        made = type(self.calibrator)
+        names = [name for name, method in METHODS.items() if method.calibrator is made]
+        return names[0] if names else made.__name__
+
+    @property
+    def reversed(self) -> bool:
+        """Whether high scores mean that the second class is less likely."""
+        return self.calibrator._fitted.reversed_at is not None
+
+    def class_counts(self) -> FloatArray | None:
+        """Return how many examples, or what weight, each class has, None where it is not kept."""
+        made = self.calibrator
+        if isinstance(made, VennAbers) and len(made.tables_) > 1:
+            return np.array([table.sums.counts()[1].sum() for table in made.tables_])
+        counted = self._counted()
+        return None if counted is None else counted[1].sum(axis=0)
+
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
         """Return scores and labels of the calibration examples, None where none are kept."""
+        counted = self._counted()
+        if counted is None:
+            return None
+        scores, counts = counted
+        number = np.rint(counts).astype(np.int64).ravel()
+        labels = np.tile(self.calibrator.classes_, len(scores))
+        return np.repeat(np.repeat(scores, 2), number), np.repeat(labels, number)
+
+    def _counted(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return distinct scores (m,) and how often each of two classes has them, (m, 2)."""
         made = self.calibrator
         if isinstance(made, VennAbers) and len(made.tables_) == 1:
             table = made.tables_[0]
@@ -56,9 +87,7 @@ class CalibratorFile:
             sound = counts.shape == (len(scores), 2) and np.isfinite(scores).all()
             if not sound or not np.isfinite(counts).all() or (counts < 0).any():
                 return None
-        number = np.rint(counts).astype(np.int64).ravel()
-        labels = np.tile(made.classes_, len(scores))
-        return np.repeat(np.repeat(scores, 2), number), np.repeat(labels, number)
+        return scores, counts
 
     def oriented(self, scores: FloatArray) -> FloatArray:
         """Return scores (n,) or (n, k) of which high ones speak for the class."""
@@ -83,19 +112,26 @@ def is_calibrator_file(path: Path) -> bool:
         return False
 
 
-def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
-    """Return the calibrator of a file, and the columns of scores it takes.
+def score_options(names: Sequence[str], *, higher_is_safer: bool = False) -> list[str]:
+    """Return the options of ``calibrate`` that name columns of scores and their direction."""
+    named = [part for name in names for part in ("-s", name)]
+    return [*named, "--higher-is", "safer"] if higher_is_safer else named
 
-    Parameters
-    ----------
-    path : Path
-    scores : sequence of str
-        The columns; none: those named at ``calibrate``.
+
+def written_label(label: Any) -> str:
+    """Return a label as text in which 1, 1.0 and "1" are one."""
+    if isinstance(label, float | np.floating) and float(label).is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
+    """Return the calibrator of a file, and the whole document.
 
     Raises
     ------
     InputError
-        If it holds none, or other columns are named than it takes.
+        If it holds none.
     """
     if not path.is_file():
         raise InputError(f"there is no calibrator {path}")
@@ -110,9 +146,26 @@ def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
             f"{path} holds no calibrator, which vennforest calibrate writes as JSON"
         ) from None
     try:
-        calibrator = Calibrator.from_json(text)
+        return Calibrator.from_json(text), document
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
+    """Return the calibrator of a file, and the columns of scores it takes.
+
+    Parameters
+    ----------
+    path : Path
+    scores : sequence of str
+        The columns; none: those named at ``calibrate``.
+
+    Raises
+    ------
+    InputError
+        If it holds none, or other columns are named than it takes.
+    """
+    calibrator, document = read_document(path)
     k = len(calibrator.classes_)
     about = document.get("about", {})
     named = list(scores) or about.get("scores", [])

@@ -211,7 +211,7 @@ def show(
         typer.Argument(
             metavar="MODEL",
             show_default=False,
-            help="A model file written by fit or vennforest.save.",
+            help="A model file written by fit or vennforest.save, or a calibrator by calibrate.",
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
@@ -219,7 +219,8 @@ def show(
 ) -> None:
     """Show what a model file contains: what was trained, when, on what, and its calibration.
 
-    This is the file's own description; predict and vennforest.load verify it.
+    This is the file's own description; predict and vennforest.load verify it. A calibrator is read
+    and checked whole.
     """
     from vennforest.commands.show import run
 

@@ -59,7 +59,20 @@ def report(
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Evaluate this model file on DATA; train nothing."),
+        typer.Option(
+            metavar="FILE",
+            help="Evaluate this model file, or calibrator, on DATA; train nothing.",
+        ),
+    ] = None,
+    scores: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--score",
+            "-s",
+            metavar="COLUMN",
+            help="With a calibrator, the scores.",
+            show_default="the columns that it was calibrated on",
+        ),
     ] = None,
     trusted: Annotated[
         list[str] | None,
@@ -154,7 +167,7 @@ def report(
         columns=Columns(
             groups, time, by or [], drop or [], keep or [], types, names_in(missing or ""), sheet
         ),
-        judged=Judged(probability or [], model, trusted or []),
+        judged=Judged(probability or [], model, trusted or [], scores or []),
         costs=costs,
         guessed=guessed,
         rows=rows,

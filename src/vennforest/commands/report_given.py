@@ -1,4 +1,4 @@
-"""Report on what is there already: columns of probabilities or scores, or a model file."""
+"""Report on what is there already: columns of probabilities or scores, a model, a calibrator."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from vennforest import persistence
 from vennforest._files import one_line
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
+from vennforest.calibrators.core.bounded import has_bounds
+from vennforest.commands.calibrator_file import (
+    is_calibrator_file,
+    read_calibrator,
+    score_options,
+    written_label,
+)
 from vennforest.commands.report_table import (
     Columns,
     Judged,
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
 
 def report_on_columns(
     table: ReportTable,
+    data: Path | None,
     columns: Columns,
     judged: Judged,
     costs: CostMatrix | None,
@@ -60,6 +68,7 @@ def report_on_columns(
     shared = {"positive": options["positive"], "random_state": options["seed"], "X": table.named(X)}
     outside = [name for name, v in read.items() if v.min() < -1e-9 or v.max() > 1 + 1e-9]
     of_classes = _by_class(names, labels)
+    typed = _score_options(names, of_classes, labels, options)
     if outside:
         if len(names) > 1 and of_classes is None:
             raise InputError(
@@ -69,7 +78,7 @@ def report_on_columns(
         methods = options["methods"]
         scores = _matrix(read, of_classes) if of_classes else _of_second(read, labels, options)
         notes.append(_no_probabilities(outside[0], read[outside[0]]))
-        return report_scores(
+        found = report_scores(
             y,
             scores,
             methods=None if methods is None else names_in(methods),
@@ -78,6 +87,8 @@ def report_on_columns(
             **shared,
             **common,
         )
+        found.settings["score_options"] = typed
+        return found
     for name in ("--methods", "--folds"):
         if changed(name, options):
             raise InputError(
@@ -109,12 +120,27 @@ def report_on_columns(
             )
             gain = calibration_gain(y, p, common["groups"], options["seed"])
             if gain is not None:
-                target = table.labelled.target
-                command = ["vennforest", "calibrate", table.labelled.name, "--score", name]
-                command += ["--target", target, *([] if at == 1 else ["--higher-is", "safer"])]
+                command = ["vennforest", "calibrate", str(data), "-t", table.labelled.target]
+                command += typed[name]
                 written = "" if gain.startswith("Calibrating") else f" {shlex.join(command)}"
                 notes.append(gain + written)
-    return report(y, predictions, notes=notes, **shared, **common)
+    found = report(y, predictions, notes=notes, **shared, **common)
+    found.settings["score_options"] = typed
+    return found
+
+
+def _score_options(
+    names: Sequence[str], of_classes: dict[int, str] | None, labels: Any, options: dict[str, Any]
+) -> dict[str, list[str]]:
+    """Return how ``calibrate`` is told of each lone column, or under "" of all columns."""
+    if of_classes:
+        ordered = [of_classes[j] for j in range(len(labels))]
+        return {"": score_options(ordered if len(labels) > 2 else ordered[1:])}
+    typed = {
+        name: score_options([name], higher_is_safer=_column_of(name, labels, options) == 0)
+        for name in names
+    }
+    return {"": typed[names[0]], **typed}
 
 
 def _numbers(cells: pd.Series[Any], name: str) -> FloatArray:
@@ -192,6 +218,10 @@ def report_on_model(
     assert judged.model is not None and data is not None
     if not judged.model.is_file():
         raise InputError(f"there is no model file {judged.model}")
+    if is_calibrator_file(judged.model):
+        return _report_on_calibrator(table, columns, judged, costs, options)
+    if judged.scores:
+        raise InputError("--score is for a calibrator: a model reads its own columns")
     try:
         model = persistence.load(judged.model, trusted=judged.trusted)
     except OSError as error:
@@ -217,6 +247,52 @@ def report_on_model(
         raise
     except ValueError as error:
         raise InputError(f"the model refuses the table: {one_line(error)}") from error
+
+
+def _report_on_calibrator(
+    table: ReportTable,
+    columns: Columns,
+    judged: Judged,
+    costs: CostMatrix | None,
+    options: dict[str, Any],
+) -> Evaluation:
+    """Evaluate what a calibrator makes of columns of scores."""
+    assert judged.model is not None
+    read = read_calibrator(judged.model, judged.scores)
+    calibrator, X = read.calibrator, table.labelled.X
+    names = [find_column(X, name) for name in read.scores]
+    scores = np.column_stack([_numbers(X[name], name) for name in names])
+    if not np.isfinite(scores).all():
+        row = int((~np.isfinite(scores).all(axis=1)).argmax())
+        raise InputError(
+            f"every row with a label must have a score, and row {X.index[row] + 1} has none: "
+            "leave such rows out"
+        )
+    classes = calibrator.classes_
+    known = {written_label(label): label for label in classes.tolist()}
+    given = [written_label(label) for label in table.labelled.y.tolist()]
+    strange = sorted(set(given) - set(known))
+    if strange:
+        raise InputError(
+            f"the table must hold labels of the calibrator ({', '.join(list(known)[:8])}), got "
+            f"{strange[0]!r}: leave these rows out"
+        )
+    try:
+        p = calibrator.predict_proba(scores)
+        bounds = calibrator.predict_multiprobability(scores) if has_bounds(calibrator) else None
+    except ValueError as error:
+        raise InputError(f"the calibrator refuses the table: {one_line(error)}") from error
+    found = report(
+        np.array([known[label] for label in given], dtype=classes.dtype),
+        {"Calibrated": p if bounds is None else (p, bounds.widen(p))},
+        classes=classes,
+        positive=options["positive"],
+        random_state=options["seed"],
+        X=table.named(X),
+        **common_options(table, columns, costs, options),
+    )
+    found.settings["score_options"] = {"": score_options(names, higher_is_safer=read.reversed)}
+    return found
 
 
 def _as_trained(model: Any, table: ReportTable, data: Path, sheet: str | None) -> Any:

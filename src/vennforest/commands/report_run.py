@@ -80,7 +80,7 @@ def run(
     if guessed is not None:
         table.labelled.write_types(guessed)
     if judged.probability:
-        evaluation = report_on_columns(table, columns, judged, matrix, options)
+        evaluation = report_on_columns(table, data, columns, judged, matrix, options)
     elif judged.model is not None:
         evaluation = report_on_model(table, data, columns, judged, matrix, options)
     else:
@@ -90,7 +90,7 @@ def run(
         files["data"] = str(data)
     if judged.model is not None:
         files["model"] = str(judged.model)
-    evaluation.settings["files"] = {**files, "probability": list(judged.probability)}
+    evaluation.settings["files"] = files
     evaluation.suspects.update(table.labelled.suspects)
     for name in columns.keep:  # known to be no leak
         evaluation.suspects.pop(name, None)
@@ -131,6 +131,8 @@ def _check(
         raise InputError(f"with {ready} nothing is trained, and --time has no meaning")
     if ready and guessed is not None:
         raise InputError(f"with {ready} no types are guessed, and --write-types has no meaning")
+    if judged.scores and judged.model is None:
+        raise InputError("--score is for a calibrator, which --model names")
     unused = [] if ready is None else ["--trees", "--subforest", "--n-draws"]
     if judged.model is not None:
         unused += ["--folds", "--methods"]

@@ -65,11 +65,14 @@ class Judged:
         A model file.
     trusted : list of str
         Types that it may hold.
+    scores : list of str
+        The columns that it takes where it is a calibrator; none: those named in its file.
     """
 
     probability: Sequence[str] = ()
     model: Path | None = None
     trusted: Sequence[str] = ()
+    scores: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)

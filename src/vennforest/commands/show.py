@@ -1,4 +1,4 @@
-"""The command ``show``: what a model file says of its model."""
+"""The command ``show``: what a model file says of its model, or a calibrator of itself."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from typing import Any
 
 from vennforest._errors import InputError
 from vennforest._version import __version__
+from vennforest.calibrators import VennAbers
+from vennforest.calibrators.core.bounded import has_bounds
+from vennforest.calibrators.registry import METHODS
+from vennforest.commands.calibrator_file import CalibratorFile, is_calibrator_file, read_document
 from vennforest.commands.measures import measures_sentence
 from vennforest.commands.terminal import print_json
 
@@ -20,18 +24,18 @@ COLUMNS = 40
 
 
 def run(model: Path, *, as_json: bool) -> None:
-    """Print what a model file says.
+    """Print what a model file says, or what a calibrator is.
 
     Parameters
     ----------
     model : Path
     as_json : bool
-        Print the header as it stands in the file.
+        Print the header as it stands in the file; of a calibrator what the lines say.
 
     Raises
     ------
     InputError
-        If it is not a model file, or cannot be read.
+        If it is neither, or cannot be read.
     """
     from vennforest.persistence.archive import read_header
 
@@ -40,18 +44,95 @@ def run(model: Path, *, as_json: bool) -> None:
     if not model.exists():
         raise InputError(f"there is no model file {model}")
     try:
-        header, size = read_header(model), model.stat().st_size
+        size = model.stat().st_size
+        if is_calibrator_file(model):
+            header = about_calibrator(model)
+            described = calibrator_lines(header, str(model), size)
+        else:
+            header = read_header(model)
+            described = lines(header, str(model), size)
     except OSError as error:
         raise InputError(f"{model} cannot be read: {error.strerror or error}") from error
     if as_json:
         print_json(header)
         return
-    rows = [(name, line) for name, line in lines(header, str(model), size) if line]
+    rows = [(name, line) for name, line in described if line]
     width = max(len(name) for name, _ in rows)
     for name, line in rows:
         shown = "".join(c if c.isprintable() else "�" for c in f"{name:{width}}  {line}".rstrip())
         encoding = sys.stdout.encoding or "utf-8"
         print(shown.encode(encoding, "replace").decode(encoding))  # noqa: T201
+
+
+def about_calibrator(path: Path) -> dict[str, Any]:
+    """Return what a calibrator's file is, without what it has learnt.
+
+    Raises
+    ------
+    InputError
+        If it holds no calibrator; the whole file is checked.
+    """
+    calibrator, document = read_document(path)
+    about = _Part(document).part("about")
+    read = CalibratorFile(calibrator, about.list("scores"), about.content)
+    counts, classes = read.class_counts(), [str(label) for label in calibrator.classes_]
+    fitted = None if counts is None else dict(zip(classes, counts.tolist(), strict=True))
+    rows = about.text("rows")
+    grid = calibrator._fitted.grid
+    return {
+        "format": document["format"],
+        "version": document["version"],
+        "vennforest": document.get("vennforest"),
+        "method": read.method,
+        "parameters": calibrator.get_params(deep=False),
+        "bounds": has_bounds(calibrator),
+        "scores": read.scores,
+        "target": about.text("target") or None,
+        "data": about.text("data") or None,
+        "rows": int(rows) if rows.isdecimal() else None,
+        "classes": classes,
+        "class_counts": fitted,
+        "higher_is": None if len(classes) > 2 else "safer" if read.reversed else "likelier",
+        "grid": None if grid is None else {"on": grid.on, "cells": grid.cells},
+        "distinct_scores": _distinct(calibrator),
+        "formulas": document["reading"] is not None,
+    }
+
+
+def _distinct(calibrator: Any) -> int | None:
+    """Return how many scores Venn–Abers tells apart, None for other calibrators."""
+    tables = calibrator.tables_ if isinstance(calibrator, VennAbers) else ()
+    return max((len(table.x) for table in tables), default=None)
+
+
+def calibrator_lines(header: Mapping[str, Any], name: str, size: int) -> Iterator[tuple[str, str]]:
+    """Yield what `about_calibrator` says as pairs of a name and a line."""
+    about = _Part(header)
+    yield "File", f"{name}, {size / 1e6:,.1f} MB, {about.text('format')} {about.text('version')}"
+    yield "Written", f"by vennforest {about.text('vennforest')}"
+    parameters = ", ".join(f"{key} {value}" for key, value in header["parameters"].items())
+    bounds = "with bounds" if header["bounds"] else "without bounds"
+    title = METHODS[header["method"]].title if header["method"] in METHODS else header["method"]
+    yield "Calibrator", f"{title}, {bounds}" + (f" ({parameters})" if parameters else "")
+    rows, data = about.text("rows"), about.text("data")
+    yield "Fitted to", (f"{_number(rows)} rows" if rows else "") + (f" of {data}" if data else "")
+    distinct = header["distinct_scores"]
+    yield "", "" if distinct is None else f"{distinct:,} distinct scores"
+    grid = about.part("grid")
+    of = "log-odds" if grid.text("on") == "logit" else "the scores"
+    cells = grid.text("cells")
+    yield "", cells and f"scores are put on {_number(cells)} cells of {of}, new ones too"
+    yield "Target", about.text("target")
+    yield "Classes", _classes(about)
+    yield "Scores", ", ".join(map(repr, about.list("scores")))
+    second, way = repr(header["classes"][1]), header["higher_is"]
+    if way is None:
+        yield "Direction", "a column for each class: a higher score, that class is likelier"
+    elif way == "safer":
+        yield "Direction", f"a higher score: {second} is less likely (scores are reversed)"
+    else:
+        yield "Direction", f"a higher score: {second} is likelier"
+    yield "Elsewhere", "" if header["formulas"] else "no formula for other programs"
 
 
 def lines(header: Mapping[str, Any], name: str, size: int) -> Iterator[tuple[str, str]]:
@@ -122,13 +203,13 @@ def _counted(part: _Part, name: str, what: str) -> str:
 
 
 def _classes(about: _Part) -> str:
-    counts = {k: n for k, n in about.mapping("class_counts").items() if isinstance(n, int)}
+    counts = {k: n for k, n in about.mapping("class_counts").items() if isinstance(n, int | float)}
     names = about.list("classes")
     total = sum(counts.values())
     if total > 0:
         most = sorted(counts, key=lambda label: -counts[label])
         shown = [
-            f"{label!r} {counts[label] / total:.1%} ({counts[label]:,})" for label in most[:10]
+            f"{label!r} {counts[label] / total:.1%} ({counts[label]:,.12g})" for label in most[:10]
         ]
     else:
         shown = [repr(label) for label in names[:10]]

@@ -20,6 +20,7 @@ from vennforest.commands.calibrator_file import (
     CalibratorFile,
     is_calibrator_file,
     read_calibrator,
+    written_label,
 )
 from vennforest.commands.model_rows import inner_model, read_model, rows_of, table_columns
 from vennforest.commands.terminal import busy, print_json, say
@@ -258,29 +259,22 @@ def _labels(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:
     """Return labels as the model knows them, None where there is none."""
     column = Column(table[target], target)
     classes = monitor.classes_
-    known = {_written(label): label for label in classes.tolist()}
+    known = {written_label(label): label for label in classes.tolist()}
     labels: NDArray[Any] = np.full(len(table), None, dtype=object)
     found = []
     for cell in column.present.tolist():
-        if _written(cell) not in known:
+        if written_label(cell) not in known:
             shown = ", ".join(repr(str(label)) for label in classes.tolist()[:8])
             raise InputError(
                 f"the target {target!r} holds {str(cell)!r}, a label that the model has never "
                 f"seen (it knows {shown}): that alone is a change; leave out such rows, or fit the "
                 "model again"
             )
-        found.append(known[_written(cell)])
+        found.append(known[written_label(cell)])
     labels[np.asarray(column.there)] = found
     if not len(found):
         raise InputError(f"the target {target!r} is missing in every row")
     return labels
-
-
-def _written(label: Any) -> str:
-    """Return a label as text in which 1, 1.0 and "1" are one."""
-    if isinstance(label, float | np.floating) and float(label).is_integer():
-        return str(int(label))
-    return str(label)
 
 
 def _plain(column: pd.Series[Any]) -> NDArray[Any]:

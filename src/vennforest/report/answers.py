@@ -208,7 +208,6 @@ def _miscalibrated(evaluation: Evaluation) -> Advice | None:
 def _recalibration(evaluation: Evaluation) -> str:
     """Return the commands, or the Python code, that calibrate what was given."""
     files = evaluation.settings.get("files", {})
-    columns: list[str] = list(files.get("probability", []))
     binary = evaluation.positive is not None
     if evaluation.origin == "model":
         if "data" not in files:
@@ -223,13 +222,17 @@ def _recalibration(evaluation: Evaluation) -> str:
             f"vennforest predict {model} {data} --keep -o scored.csv\n"
             f"vennforest calibrate scored.csv {wanted} -t {target}"
         )
-    if not columns or "data" not in files:
+    options = _score_options(evaluation)
+    if not options or "data" not in files:
         return "VennAbers().fit(p, y)"
-    chosen = columns
-    if evaluation.verdict.method in columns:
-        chosen = [evaluation.verdict.method]
-    scores = " ".join(f"-s {shlex.quote(name)}" for name in chosen)
-    return _typed("calibrate", files, scores)
+    return _typed("calibrate", files, *options)
+
+
+def _score_options(evaluation: Evaluation) -> list[str]:
+    """Return how ``calibrate`` is told of the judged columns, [] where they are of no file."""
+    known: dict[str, list[str]] = evaluation.settings.get("score_options", {})
+    own = known.get(evaluation.verdict.method) or known.get("", [])
+    return [shlex.quote(part) for part in own]
 
 
 def _without_gain(evaluation: Evaluation) -> Advice | None:
@@ -295,8 +298,8 @@ def _to_use(evaluation: Evaluation) -> Advice:
         return Advice("use", f"{what}: {size}.")
     files, settings = evaluation.settings.get("files", {}), evaluation.settings
     if evaluation.origin == "scores":
-        named = " ".join(f"-s {shlex.quote(one)}" for one in files.get("probability", []))
-        command = _typed("calibrate", files, named, *_option("--method", method, "venn-abers"))
+        chosen = _option("--method", method, "venn-abers")
+        command = _typed("calibrate", files, *_score_options(evaluation), *chosen)
         return Advice("use", f"Calibrate the scores by {name}: {size}.", command)
     if method == RAW:
         return Advice("use", f"Use the {_lower(name)} as it is: {size}.")
