@@ -1,5 +1,7 @@
 """Several labels: one training, a calibrator for each, the same answers as label by label."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -356,3 +358,15 @@ def _in_batches(model, X):
 def test_everything_else_asks_for_one_label(model, data, use):
     with pytest.raises(ValueError, match="label"):
         use(model, data[0])
+
+
+def test_classes_in_one_column_each_are_warned_of():
+    from vennforest.classifier.multilabel import check_label_table
+
+    rng = np.random.default_rng(5)
+    classes = rng.integers(0, 3, 60)
+    with pytest.warns(UserWarning, match=r"y\.argmax\(axis=1\)"):
+        check_label_table(np.eye(3)[classes])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_label_table(rng.integers(0, 2, (60, 3)))

@@ -17,6 +17,7 @@ from sklearn.tree._tree import Tree
 
 from vennforest._state import number, require, same_labels, stored
 from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._warn import warn
 from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.classifier.confidence import Asked, predict_confidence
 from vennforest.classifier.fitted import FittedClassifier
@@ -193,6 +194,12 @@ def check_label_table(y: Any) -> IntArray:
     if len(wrong):
         raise InputError(f"{rule}, got {wrong[0]:g}: fit one CalibratedClassifier for each column")
     made = numbers.astype(np.intp)
+    if (made.sum(axis=1) == 1).all():
+        warn(
+            "every row of y has exactly one label, as classes in one column each have: the "
+            "probabilities of a row will not sum to 1. If these are classes, give their numbers, "
+            "y.argmax(axis=1)"
+        )
     for j in range(made.shape[1]):
         if (made[:, j] == made[0, j]).all():
             raise InputError(
