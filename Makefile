@@ -220,7 +220,7 @@ $(VENV)-compare/.made: pyproject.toml
 	$(VENV)-compare/$(PROGRAMS)/python -m pip install --quiet --editable '.[compare]' --editable experiments
 	@touch $@
 
-compare: $(VENV)-compare/.made  ## compare with the other packages and write docs/compare.md
+compare: $(VENV)-compare/.made  ## compare with the other packages and write docs/results/compare.md
 	OMP_NUM_THREADS=1 $(VENV)-compare/$(PROGRAMS)/python -m experiments.studies.compare $(COMPARE)
 
 bench: $(VENV)/.dev  ## measure every speed target beside its peer and print the table

@@ -1,7 +1,7 @@
 """Beside the alternatives: features, losses and speed of the packages that calibrate.
 
-``make compare``, or ``python -m experiments.studies.compare -o docs/compare.md``, runs whatever of
-these is installed (``pip install 'vennforest[compare]'``) and says which versions; what is not
+``make compare``, or ``python -m experiments.studies.compare -o FILE``, runs whatever of these is
+installed (``pip install 'vennforest[compare]'``) and says which versions; what is not
 installed is left out, and named. Every package gets the same forest or the same scores, with its
 own defaults where it has any (``experiments/studies/compare_ways.py``).
 
@@ -300,7 +300,7 @@ def page(there, missing, records, times, folds, trees):
     )
     _, compared = losses_table(sets)
     picture = "![Mean ranks by log loss over all data sets; bars join what does not differ]"
-    lines += ["", f"{picture}(pictures/compare.svg)", ""]
+    lines += ["", f"{picture}(../pictures/compare.svg)", ""]
     lines += [f"Mean ranks by log loss over all {len(sets)}: 1 is best, and what a bar joins does "
               "not differ significantly (Nemenyi, 5%)."]  # fmt: skip
     for heading, some in parts.items():
@@ -346,7 +346,7 @@ def draw(compared, path):
 def main():
     """Run and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-o", "--output", type=Path, default=Path("docs/compare.md"))
+    parser.add_argument("-o", "--output", type=Path, default=Path("docs/results/compare.md"))
     parser.add_argument("--data-dir", type=Path, help="folder of the named data sets")
     parser.add_argument("--sets", help="names of sets, with commas between them; not all")
     parser.add_argument("--folds", type=int, default=3)
