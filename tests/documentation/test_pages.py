@@ -54,10 +54,16 @@ PAGES = [p for p in sorted(DOCS.rglob("*.md")) if p.name not in NOT_HERE and blo
 def data():
     """Return what a reader has: numbers and labels, and who the rows are of."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(1060, 3))
-    y = (X[:, 0] + rng.logistic(size=1060) > 1.5).astype(int)
+
+    def drawn(n):
+        X = rng.normal(size=(n, 3))
+        return X, (X[:, 0] + rng.logistic(size=n) > 1.5).astype(int)
+
+    X, y = drawn(1060)
     here = {"X": X[:1000], "y": y[:1000], "X_new": X[1000:], "y_new": y[1000:]}
-    here |= {"X_same": X[500:], "y_same": y[500:], "X_worn": X[500:], "y_worn": 1 - y[500:]}
+    here |= dict(zip(("X_same", "y_same"), drawn(560), strict=True))
+    here |= dict(zip(("X_worn", "y_worn"), drawn(560), strict=True))
+    here["y_worn"] = 1 - here["y_worn"]
     return here | {"patient": np.arange(1000) // 2}
 
 
