@@ -146,3 +146,8 @@ def test_what_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "shap", None)
     with pytest.raises(ImportError, match=r"pip install 'vennforest\[shap\]'"):
         explain(fitted(), NEW)
+
+
+def test_votes_are_refused():
+    with pytest.raises(ValueError, match='votes must be "soft" for explanations'):
+        explain(fitted(votes="hard"), NEW)

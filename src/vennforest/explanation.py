@@ -72,7 +72,7 @@ def explain(
     NotFittedError
         Before ``fit``.
     ValueError
-        If the estimator is not such a forest.
+        If the estimator is not such a forest, or ``votes`` is ``"hard"``.
 
     Notes
     -----
@@ -107,6 +107,11 @@ def explain(
             f"model must be a CalibratedClassifier, got {type(model).__name__}: fit one"
         )
     fitted = model._state
+    if model.votes == "hard":
+        raise InputError(
+            'votes must be "soft" for explanations, whose attributions are of mean probabilities, '
+            'got "hard": fit the CalibratedClassifier with votes="soft"'
+        )
     phi, base, rows, names = _of_scores(shap, fitted, X)
     score = base + phi.sum(axis=1)
     # The same maps asked at other scores; without groups one row stands for all.

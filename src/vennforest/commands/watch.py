@@ -159,6 +159,18 @@ def _monitor_of_scores(
     return monitor.fit_scores(read.oriented(examples[0])[:, 0], examples[1], classes=classes)
 
 
+def _stream(
+    monitor: Monitor, data: Path, target: str | None, time: str | None, notes: list[str]
+) -> tuple[Any, NDArray[Any] | None, NDArray[Any] | None]:
+    """Return a table in the order of its times, the times, and the labels."""
+    table = read_table(data)
+    times: NDArray[Any] | None = None
+    if time is not None:
+        table, times = _in_order(table, find_column(table, time), notes)
+    labels = None if target is None else _labels(table, find_column(table, target), monitor)
+    return table, times, labels
+
+
 def _watched_scores(
     monitor: Monitor,
     read: CalibratorFile,
@@ -168,11 +180,7 @@ def _watched_scores(
     notes: list[str],
 ) -> Watched:
     """Return what is found in scores of another system."""
-    table = read_table(data)
-    times: NDArray[Any] | None = None
-    if time is not None:
-        table, times = _in_order(table, find_column(table, time), notes)
-    labels = None if target is None else _labels(table, find_column(table, target), monitor)
+    table, times, labels = _stream(monitor, data, target, time, notes)
     names = [find_column(table, name) for name in read.scores]
     file = TableFile(data)
     columns = [read_scores(table[name], name, file.place) for name in names]
@@ -205,11 +213,7 @@ def _watched(
     time: str | None,
     notes: list[str],
 ) -> Watched:
-    table = read_table(data)
-    times: NDArray[Any] | None = None
-    if time is not None:
-        table, times = _in_order(table, find_column(table, time), notes)
-    labels = None if target is None else _labels(table, find_column(table, target), monitor)
+    table, times, labels = _stream(monitor, data, target, time, notes)
     rows = rows_of(monitor.model, TableFile(data), [name for name in (time, target) if name])
     X = rows.read(table[rows.columns])
     try:
