@@ -44,23 +44,8 @@ def calibrate(
     Parameters
     ----------
     frame : dask.dataframe.DataFrame
-    score : str or sequence of str
-        The column of the second of two classes' scores, or a column per class in sorted order of
-        the labels.
-    target : str
-        The column of the labels: numbers, booleans or text.
-    method : str or calibrator, default="venn-abers"
-        As of `CalibratedClassifier`.
-    weight : str, optional
-        A column of weights, not below zero; integers count so many examples.
-    classes : sequence, optional
-        Every class; None: those in the data, which takes a pass more.
-    grid : ScoreGrid, "auto" or None, default="auto"
-        On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
-        methods that need all scores of an example together. None: every distinct score, of which
-        there may be as many as rows.
-    higher_is : {"likelier", "safer", "auto"}, default="likelier"
-        What a higher score says of the second of two classes; "auto": what the data show.
+    score, target, method, weight, classes, grid, higher_is
+        See `vennforest.engines.duckdb.calibrate`.
 
     Returns
     -------
@@ -103,20 +88,13 @@ def predict(
     frame : dask.dataframe.DataFrame
     model : CalibratedClassifier or calibrator
         Fitted; sent once to each worker.
-    columns : str or sequence of str, optional
-        The columns of features in the order of training, or of scores; None: by their names in
-        training.
-    carried : sequence of str, optional
-        Columns that the result begins with; None: all.
-    answers : str or sequence of str, optional
-        What is written of each class: see ``vennforest.BatchPredictor``.
+    columns, carried, answers
+        See `vennforest.engines.duckdb.predict`; ``carried=None``: all columns.
 
     Returns
     -------
     dask.dataframe.DataFrame
-        With the partitions and index of ``frame``, and beside the columns carried along ``label``,
-        and for each class c what ``answers`` says.
-        Nothing is computed yet; what a partition is refused for, its error names.
+        With the partitions and index of ``frame``, not computed yet. Errors name the partition.
 
     Raises
     ------

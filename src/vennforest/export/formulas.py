@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.core.formula import LOWEST, Column, Score, Terms, on_grid
 from vennforest.calibrators.core.interface import CalibrationTable, Calibrator
 from vennforest.calibrators.core.probabilities import SUM_TOLERANCE
+from vennforest.calibrators.likelihood_ratio import IntervalTable
+
+LEVEL = 0.95
+"""Of the intervals that are exported."""
 
 
 class Taken(NamedTuple):
@@ -41,13 +46,16 @@ def _one_a_class(calibrator: Calibrator) -> bool:
     return hasattr(calibrator, "maps_") and not hasattr(calibrator, "on_")
 
 
-def answers(calibrator: Calibrator) -> dict[str, Terms]:
+def answers(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms]:
     """Return ``p``, and with bounds ``p0`` and ``p1``, as formulas of the columns of scores.
 
-    Each is that of the second of two classes, or there is one a class.
+    Each is that of the second of two classes, or there is one a class. With ``confidence`` there
+    are ``low95`` and ``high95`` too.
 
     Raises
     ------
+    InputError
+        If the calibrator gives no confidence intervals.
     ValueError
         If there is none, such as of a user's own function.
     """
@@ -56,7 +64,31 @@ def answers(calibrator: Calibrator) -> dict[str, Terms]:
     scores: Terms = tuple(columns if grid is None else [on_grid(one, grid) for one in columns])
     if (at := calibrator._fitted.reversed_at) is not None:
         scores = (at - scores[0],)
-    return calibrator._formulas(scores)
+    found = calibrator._formulas(scores)
+    if confidence:
+        found |= intervals(_tables(calibrator), scores, found["p"])
+    return found
+
+
+def intervals(tables: Sequence[IntervalTable], scores: Terms, p: Terms) -> dict[str, Terms]:
+    """Return the ends of confidence intervals, widened to contain the probabilities."""
+    low, high = [], []
+    for table, score, middle in zip(tables, scores, p, strict=True):
+        edges, lower, upper = table.steps()
+        ends = score.look_up(edges, {"low": lower, "high": upper})
+        low.append(ends["low"].min(middle))
+        high.append(ends["high"].max(middle))
+    return {"low95": tuple(low), "high95": tuple(high)}
+
+
+def _tables(calibrator: Calibrator) -> Sequence[IntervalTable]:
+    make = getattr(calibrator, "_interval_tables", None)
+    if make is None:
+        raise InputError(
+            f"confidence must be False: a {type(calibrator).__name__} gives no confidence intervals"
+        )
+    tables: Sequence[IntervalTable] = make(LEVEL)
+    return tables
 
 
 def table_of(calibrator: Calibrator) -> CalibrationTable:

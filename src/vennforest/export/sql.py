@@ -31,6 +31,7 @@ def to_sql(
     table: str,
     score: str | Sequence[str],
     steps: str | None,
+    confidence: bool = False,
 ) -> str:
     """Return the query: see `Calibrator.to_sql`.
 
@@ -52,7 +53,7 @@ def to_sql(
         raise InputError(
             f"score must name a column of scores for each of {len(classes)} classes, got {score!r}"
         )
-    found = answers(calibrator)
+    found = answers(calibrator, confidence)
     query = _Query(dialect, names, steps)
     low, high, sums = taken(calibrator)
     ends = f"CAST({number(low)} AS {query.double}) AND CAST({number(high)} AS {query.double})"
@@ -154,14 +155,20 @@ class _Query:
         self.known[name] = step
         return name
 
+    def _kept_after(self, x: str, made: str) -> str:
+        """Give a name to what is made of a value that has one."""
+        self.known[made] = self.known[x]
+        return self.keep(made)
+
     def look_up(self, table: Steps, x: str) -> dict[str, str]:
         """Join the table's intervals."""
         name, self.steps = self.steps, None
         columns, x = list(table.columns), self.keep(x)
         names, step = ", ".join(columns), self.known[x]
         if self.dialect == "postgres" and name is None:
-            at = self.keep(f"width_bucket({x}, {self._array(table.start)})")
-            return {c: self.keep(f"({self._array(table.columns[c])})[{at}]") for c in columns}
+            at = self._kept_after(x, f"width_bucket({x}, {self._array(table.start)})")
+            cells = {c: f"({self._array(table.columns[c])})[{at}]" for c in columns}
+            return {c: self._kept_after(at, cell) for c, cell in cells.items()}
         if name is None:
             every = zip(table.start, *table.columns.values(), strict=True)
             rows = ", ".join(f"({', '.join(map(self._value, row))})" for row in every)

@@ -56,7 +56,7 @@ class CalibrationTable(NamedTuple):
 class Exports(Protocol):
     """What calibrators ask of the package ``vennforest.export``."""
 
-    def to_json(self, calibrator: Any) -> str:
+    def to_json(self, calibrator: Any, confidence: bool = False) -> str:
         """Return `Calibrator.to_json`."""
         ...
 
@@ -71,6 +71,7 @@ class Exports(Protocol):
         table: str,
         score: str | Sequence[str],
         steps: str | None,
+        confidence: bool = False,
     ) -> str:
         """Return `Calibrator.to_sql`."""
         ...
@@ -463,8 +464,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "classes_")
         return exports().table_of(self)
 
-    def to_json(self) -> str:
+    def to_json(self, *, confidence: bool = False) -> str:
         """Return the fitted calibrator as JSON, which any program can read.
+
+        Parameters
+        ----------
+        confidence : bool, default=False
+            Whether other programs are to find the ends of the confidence intervals of level .95
+            too, ``low95`` and ``high95``.
 
         Returns
         -------
@@ -481,7 +488,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             If it holds something else than numbers and text, such as a user's function.
         """
         check_is_fitted(self, "classes_")
-        return exports().to_json(self)
+        return exports().to_json(self, confidence)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -520,6 +527,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         table: str = "scores",
         score: str | Sequence[str] = "score",
         steps: str | None = None,
+        confidence: bool = False,
     ) -> str:
         """Return a query that adds the answers to the columns of a table.
 
@@ -536,13 +544,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         steps : str, optional
             A table that holds what ``to_table`` gives, for large ones; None: it is written into
             the query.
+        confidence : bool, default=False
+            Whether to add the ends of the confidence intervals of level .95.
 
         Returns
         -------
         str
-            A SELECT of all columns and ``p0``, ``p1`` (with bounds) and ``p``, which are NULL
-            where the score is NULL, NaN, infinite, or refused by ``predict_proba``; of more than
-            two classes ``p_`` and the label, for each. Rows come in no order.
+            A SELECT of all columns and ``p0``, ``p1`` (with bounds), ``p``, and if asked for
+            ``low95`` and ``high95``, which are NULL where the score is NULL, NaN, infinite, or
+            refused by ``predict_proba``; of more than two classes ``p_`` and the label, for each.
+            Rows come in no order.
 
         Raises
         ------
@@ -559,7 +570,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         by 1e-13 at most in ``p``.
         """
         check_is_fitted(self, "classes_")
-        return exports().to_sql(self, dialect, table, score, steps)
+        return exports().to_sql(self, dialect, table, score, steps, confidence)
 
     @property
     def n_given(self) -> int:

@@ -18,11 +18,13 @@ from vennforest.calibrators.confidence import (
     ConfidenceIntervals,
     Method,
     intervals_of,
+    tables_of,
 )
 from vennforest.calibrators.core.bounded import BoundedCalibrator, LeftOut
 from vennforest.calibrators.core.formula import LOWEST, Terms, after
 from vennforest.calibrators.core.interface import Learnt, as_tuple
 from vennforest.calibrators.core.one_vs_rest import normalised_bounds, normalised_bounds_formulas
+from vennforest.calibrators.likelihood_ratio import IntervalTable
 from vennforest.calibrators.venn_abers.smooth import SmoothEstimate
 from vennforest.calibrators.venn_abers.step_table import MOST_WEIGHT, StepTable, check_total
 from vennforest.counts import ScoreCounts
@@ -298,10 +300,16 @@ class VennAbers(BoundedCalibrator):
                 "sample_weight must be None at fit for exact confidence intervals, which count "
                 "examples: use method='likelihood-ratio'"
             )
-        per_class = [ClassExamples(table.x, *table.sums.counts()) for table in self.tables_]
         columns = new[:, None] if new.ndim == 1 else new
-        found = intervals_of(per_class, columns, self.classes_, level, method, simultaneous)
+        found = intervals_of(self._examples(), columns, self.classes_, level, method, simultaneous)
         return found.widen(self._predict_proba(new))
+
+    def _examples(self) -> list[ClassExamples]:
+        return [ClassExamples(table.x, *table.sums.counts()) for table in self.tables_]
+
+    def _interval_tables(self, level: float) -> list[IntervalTable]:
+        """Return what ``predict_confidence`` looks up, one a class or for the second of two."""
+        return tables_of(self._examples(), level)
 
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
         """Return the smooth estimates that ``merge="smooth"`` clips into the bounds.
