@@ -68,6 +68,42 @@ def test_marks_of_missing_cells(tmp_path, capsys):
     assert np.array_equal(model.predict_proba(X), model.predict_proba(blank))
 
 
+def test_marks_of_missing_cells_in_a_report(tmp_path, capsys):
+    """The report of a table with marks is that of the table with empty cells."""
+    for name, table in (("t", lab()), ("blank", lab().replace({"lab": {"n.d.": "", "-": ""}}))):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    found = {}
+    for name, more in (("t", ["--missing", "n.d.,-"]), ("blank", []), ("t", [])):
+        command = ["report", tmp_path / f"{name}.csv", "-t", "y", "--trees", "15", "--json"]
+        capsys.readouterr()
+        assert main([*map(str, command), "-o", str(tmp_path / "r.html"), *more]) == 0
+        found[len(found)] = json.loads(capsys.readouterr().out)["methods"]
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("name", ["s", "score"])
+def test_a_reversed_column_is_refused_by_the_report(scores, capsys, name):
+    table, folder = pd.read_csv(scores / "scores.csv"), scores
+    safer = 1 - table["s"] if name == "s" else 700 - 300 * table["s"]  # a credit score
+    pd.DataFrame({name: safer, "y": table["y"]}).to_csv(folder / "r.csv", index=False)
+    command = [
+        "report",
+        folder / "r.csv",
+        "--probability",
+        name,
+        "-t",
+        "y",
+        "-o",
+        folder / "r.html",
+    ]
+    command = [str(part) for part in command]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert f"the column '{name}' is lower for 'b' than for 'a'" in said
+    assert "--positive a if it is the score of 'a', or --positive b" in said
+    assert main([*command, "--positive", "a"]) == 0
+
+
 def test_marks_among_numbers_and_in_frames():
     X = pd.DataFrame({"a": [1.0, -999.0, 3.0], "b": [" ? ", "2", "x"], "c": ["?", "1", "2"]})
     columns = TableColumns(missing=["?", "-999"]).fit(X)

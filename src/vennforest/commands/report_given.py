@@ -14,6 +14,7 @@ from vennforest._files import one_line
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.bounded import has_bounds
+from vennforest.calibrators.core.direction import ranking
 from vennforest.commands.calibrator_file import (
     is_calibrator_file,
     read_calibrator,
@@ -28,6 +29,7 @@ from vennforest.commands.report_table import (
     common_options,
 )
 from vennforest.commands.terminal import names_in
+from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import CostMatrix, Evaluation, report, report_model, report_scores
 from vennforest.report.given import calibration_gain, class_of_name
@@ -68,6 +70,9 @@ def report_on_columns(
     shared = {"positive": options["positive"], "random_state": options["seed"], "X": table.named(X)}
     outside = [name for name, v in read.items() if v.min() < -1e-9 or v.max() > 1 + 1e-9]
     of_classes = _by_class(names, labels)
+    if of_classes is None and len(labels) == 2 and options["positive"] is None:
+        for name, values in read.items():
+            _check_direction(name, values, y, labels)
     typed = _score_options(names, of_classes, labels, options)
     if outside:
         if len(names) > 1 and of_classes is None:
@@ -127,6 +132,20 @@ def report_on_columns(
     found = report(y, predictions, notes=notes, **shared, **common)
     found.settings["score_options"] = typed
     return found
+
+
+def _check_direction(name: str, values: FloatArray, y: Any, labels: Any) -> None:
+    """Refuse a column that falls where the class it is taken for becomes frequent."""
+    if class_of_name(name, labels) is not None:
+        return
+    area, sure = ranking(ScoreCounts.from_scores(values, y))
+    if sure and area < 0.5:
+        first, second = (str(label) for label in labels)
+        raise InputError(
+            f"the column {name!r} is lower for {second!r} than for {first!r} (area under the ROC "
+            f"curve {area:.3f}): give --positive {shlex.quote(first)} if it is the score of "
+            f"{first!r}, or --positive {shlex.quote(second)} to report it as it is"
+        )
 
 
 def _score_options(
