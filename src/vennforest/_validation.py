@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from vennforest._errors import InputError as InputError
+from vennforest._messages import InputError as InputError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -16,11 +16,15 @@ from vennforest._state import (
     require,
     stored,
 )
-from vennforest.calibrators.core.bounded import BoundedCalibrator
 from vennforest.calibrators.core.formula import Term, Terms
-from vennforest.calibrators.core.interface import Calibrator, Learnt
-from vennforest.calibrators.core.one_vs_rest import BinaryMap, OneVsRestCalibrator
-from vennforest.calibrators.registry import register_calibrator
+from vennforest.calibrators.core.interface import (
+    BinaryMap,
+    BoundedCalibrator,
+    Calibrator,
+    Learnt,
+    OneVsRestCalibrator,
+    register_calibrator,
+)
 from vennforest.forest import Answers, Bag, ForestKind, forest_kinds, register_forest
 from vennforest.sources import (
     Fold,

@@ -10,8 +10,7 @@ from vennforest import PlattScaling, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core import logistic as _logistic
-from vennforest.calibrators.core.bounded import BoundedCalibrator
-from vennforest.calibrators.core.label_counts import group
+from vennforest.calibrators.core.interface import BoundedCalibrator
 from vennforest.calibrators.core.logistic import (
     _Problem,
     _step,
@@ -19,6 +18,7 @@ from vennforest.calibrators.core.logistic import (
     fit_multinomial,
     logistic,
 )
+from vennforest.calibrators.core.scores import group
 from vennforest.calibrators.venn.taxonomies import CallableTaxonomy
 from vennforest.export import json_form
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import isotonic_regression
 
 from oracles import formulas as oracle
-from vennforest.calibrators.core.bounded import LeftOut
+from vennforest.calibrators.core.interface import LeftOut
 from vennforest.calibrators.venn_abers import kernels, step_table
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 from vennforest.calibrators.venn_abers.step_table import StepTable, _sort

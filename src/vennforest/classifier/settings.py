@@ -12,11 +12,16 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
+from vennforest._messages import warn
 from vennforest._validation import check_option
-from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, Venn
-from vennforest.calibrators.core.bounded import has_bounds, leaves_out
-from vennforest.calibrators.registry import METHODS, check_method, make_calibrator
+from vennforest.calibrators.core.interface import (
+    METHODS,
+    check_method,
+    has_bounds,
+    leaves_out,
+    make_calibrator,
+)
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest import BagsError
 from vennforest.forest.packed import Votes

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from functools import cached_property
+from typing import Any, Literal, Protocol, Self, get_args
 
 import attrs
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vennforest._blocks import run_in_blocks
 from vennforest._state import require
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, IntArray
 from vennforest.forest import kernels
 from vennforest.forest.membership import Membership
 
@@ -428,3 +429,71 @@ def _takes_missing(tree: Any) -> bool:
     """
     late = parse_version(sklearn.__version__) >= parse_version("1.9")
     return bool(get_tags(tree).input_tags.allow_nan and (late or tree.monotonic_cst is None))
+
+
+class Answers(Protocol):
+    """What the members of a fitted ensemble answer for rows."""
+
+    @property
+    def n_trees(self) -> int:
+        """Number of members."""
+        ...
+
+    def check(self, X: Any) -> Any:
+        """Return rows as the members see them, refused as the ensemble would refuse them."""
+        ...
+
+    def table(self, rows: Any) -> Any:
+        """Return checked rows as the table of numbers that draws are hashed from."""
+        ...
+
+    def mean(
+        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
+    ) -> FloatArray:
+        """Return scores by all members, or by those for whom the row's example is out of bag."""
+        ...
+
+    def per_member(self, rows: Any) -> FloatArray:
+        """Return each member's answers, (n, n_trees) or (n, n_trees, k)."""
+        ...
+
+
+@dataclass(frozen=True)
+class ForestAnswers:
+    """The trees of a forest, walked in packed form."""
+
+    forest: Any
+    votes: Votes = "soft"
+    n_jobs: int | None = None
+
+    @cached_property
+    def packed(self) -> PackedForest:
+        """The forest in flat arrays; packed again after pickling."""
+        return PackedForest.from_forest(self.forest)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "packed"}
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.forest.estimators_)
+
+    def check(self, X: Any) -> Any:
+        """Return rows as float32, refused as the forest would refuse them."""
+        return self.packed.check_rows(X)
+
+    def table(self, rows: Any) -> Any:
+        """Return the float32 table of checked rows."""
+        return rows.table
+
+    def mean(
+        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
+    ) -> FloatArray:
+        """Return scores by all trees, or by those for whom the row's example is out of bag."""
+        return self.packed.scores(rows, membership, examples, votes=self.votes, n_jobs=self.n_jobs)
+
+    def per_member(self, rows: Any) -> FloatArray:
+        """Return each tree's answers, (n, n_trees) or (n, n_trees, k)."""
+        return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)

@@ -14,7 +14,7 @@ from vennforest.monitoring.channel import MOST, Channel
 from vennforest.monitoring.evidence import Watch, check_channels
 from vennforest.monitoring.jumpers import Form
 from vennforest.monitoring.repeats import RecentRows
-from vennforest.sources.known_rows import KnownRows
+from vennforest.sources.row_hashes import KnownRows
 
 SEEDS = 2**31 - 1
 """Seeds of channels are at most this."""

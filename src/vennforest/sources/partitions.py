@@ -18,7 +18,7 @@ from vennforest._validation import FloatArray, InputError, IntArray, check_count
 from vennforest.forest import Answers, Members, Membership
 from vennforest.forest.packed import FORESTS, Votes
 from vennforest.sources.base import Fold, SampledScores, TrainingData
-from vennforest.sources.draws import draw_examples, hash_rows
+from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 PartitionSubforest = Literal["all", "exchangeable"]
 """Which trees score a new object."""

@@ -12,7 +12,7 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.formula import Term, Terms, summed
 from vennforest.calibrators.core.interface import Calibrator, Learnt
 from vennforest.calibrators.core.logistic import logistic
-from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
+from vennforest.calibrators.core.scores import ANY_SCORES, check_probabilities
 
 WAY_OUT = f" for Boström's correction ({ANY_SCORES})"
 

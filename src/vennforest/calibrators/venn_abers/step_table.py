@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vennforest._blocks import run_in_blocks
 from vennforest._state import check_array, check_increasing, require, stored
 from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.core.bounded import LeftOut
+from vennforest.calibrators.core.interface import LeftOut
 from vennforest.calibrators.core.logistic import SMALLEST
 from vennforest.calibrators.venn_abers import kernels, left_out_kernels
 

@@ -39,7 +39,7 @@ from vennforest._validation import (
     encode_labels,
     is_frame,
 )
-from vennforest.calibrators.core.one_vs_rest import normalised_bounds
+from vennforest.calibrators.core.interface import normalised_bounds
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
 from vennforest.multiprobability import Merge, Multiprobability

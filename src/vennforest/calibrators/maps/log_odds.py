@@ -1,4 +1,4 @@
-"""Smooth curves of the log-odds that never decrease: quadratic scaling and splines."""
+"""Maps of one score's log-odds: sigmoids (Platt, beta), parabolas and splines."""
 
 from __future__ import annotations
 
@@ -9,30 +9,512 @@ from typing import Literal
 
 import attrs
 import numpy as np
+from attrs.validators import instance_of, optional
 
+from vennforest._blocks import in_blocks
 from vennforest._state import array, check_increasing, number, require, stored
-from vennforest._validation import FloatArray, InputError, IntArray, check_count
+from vennforest._validation import FloatArray, InputError, IntArray, check_count, check_option
 from vennforest.calibrators.core.formula import Term, Terms
-from vennforest.calibrators.core.interface import Calibrator, Learnt
-from vennforest.calibrators.core.label_counts import count_labels
+from vennforest.calibrators.core.interface import (
+    Calibrator,
+    Column,
+    Learnt,
+    Maps,
+    OneVsRestCalibrator,
+    against_rest,
+)
 from vennforest.calibrators.core.logistic import (
     LARGEST_SLOPE,
     Counts,
     PenalisedFit,
     Prior,
+    Standard,
+    fit_logistic,
     fit_penalised,
     probability,
 )
-from vennforest.calibrators.core.one_vs_rest import Column, Maps, OneVsRestCalibrator, against_rest
-from vennforest.calibrators.core.probabilities import (
+from vennforest.calibrators.core.scores import (
+    ANY_SCORES,
+    Interior,
     On,
     Shrinkage,
     are_probabilities,
     check_not_negative,
+    check_unit_interval,
     choose_on,
+    count_labels,
 )
-from vennforest.calibrators.maps.temperature import ToProbabilities
+from vennforest.calibrators.maps.softmax import ToProbabilities
 from vennforest.counts import ScoreCounts
+
+Targets = Literal["smoothed", "hard"]
+"""What the sigmoid is fitted to."""
+
+SigmoidOf = Literal["score", "logit"]
+"""What the sigmoid is a function of."""
+
+MANY, FEW = 2048, 256
+"""From so many scores on, so many stretches of them tell where to begin."""
+
+TOO_SMALL = 1e-290
+"""Scores this small beside the unit of the scale count as 0 in formulas."""
+
+IN_UNIT_INTERVAL = ' with on="logit" (on="score" takes any)'
+
+
+@stored("sigmoid")
+@attrs.frozen(eq=False)
+class PlattMap:
+    """A fitted sigmoid from scores to probabilities.
+
+    Attributes
+    ----------
+    standard : Standard
+        The scale on which the sigmoid was fitted.
+    slope, intercept : float
+        ``p = 1 / (1 + exp(-(slope * z + intercept)))`` of the standard score z.
+    interior : Interior or None
+        Where scores are clipped before their log-odds are taken; None: the scores themselves.
+    """
+
+    standard: Standard = attrs.field(validator=instance_of(Standard))
+    slope: float = attrs.field(validator=number())
+    intercept: float = attrs.field(validator=number())
+    interior: Interior | None = attrs.field(default=None, validator=optional(instance_of(Interior)))
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities (n,) for scores (n,).
+
+        Raises
+        ------
+        ValueError
+            If the map is one of log-odds and a score is outside [0, 1].
+        """
+        return in_blocks(self._read, scores)
+
+    @np.errstate(under="ignore")
+    def _read(self, scores: FloatArray) -> FloatArray:
+        if self.interior is not None:
+            check_unit_interval(scores, IN_UNIT_INTERVAL)
+            scores = self.interior.log_odds(scores)
+        return probability(self.slope * self.standard(scores) + self.intercept)
+
+    def formula(self, x: Term) -> Term:
+        """Return the probability as a formula of the score."""
+        if self.interior is not None:
+            x = self.interior.log_odds_formula(x)
+        scale = self.standard
+        z = x.without_underflow(scale.unit * TOO_SMALL) / scale.unit - scale.centre
+        return (self.slope * (z / scale.spread) + self.intercept).logistic()
+
+    @property
+    def A(self) -> float:  # noqa: N802
+        """A of ``p = 1 / (1 + exp(A s + B))`` for scores (or log-odds) s as they came."""
+        with np.errstate(over="ignore", under="ignore"):
+            return -float(np.float64(self.slope) / self.standard.spread / self.standard.unit)
+
+    @property
+    def B(self) -> float:  # noqa: N802
+        """B of ``p = 1 / (1 + exp(A s + B))`` for scores (or log-odds) s as they came."""
+        with np.errstate(over="ignore", under="ignore"):
+            shift = np.float64(self.slope) * self.standard.centre / self.standard.spread
+            return float(shift - self.intercept)
+
+
+def fit_platt(
+    scores: FloatArray,
+    positive: FloatArray,
+    weight: FloatArray | None = None,
+    targets: Targets = "smoothed",
+    on: SigmoidOf = "score",
+) -> PlattMap:
+    """Fit a sigmoid by maximum likelihood.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Any finite numbers; in [0, 1] with ``on="logit"``.
+    positive : ndarray of shape (n,)
+        Labels, 0.0 or 1.0.
+    weight : ndarray of shape (n,), optional
+        How often each example is to count, above zero.
+    targets : {"smoothed", "hard"}
+        See ``PlattScaling``.
+    on : {"score", "logit"}
+        See ``PlattScaling``.
+
+    Raises
+    ------
+    ValueError
+        If scores are outside [0, 1] with ``on="logit"``.
+    """
+    w = np.ones(len(scores)) if weight is None else weight
+    target = make_targets(positive, w, targets)
+    return _fit_sigmoid(scores, weight, w * (1 - target), w * target, on)
+
+
+def fit_platt_to_counts(
+    scores: FloatArray, weight: FloatArray, positive: FloatArray, on: SigmoidOf = "score"
+) -> PlattMap:
+    """Fit a sigmoid to the weights (m,) of increasing scores (m,), and the positive ones of these.
+
+    What `fit_platt` finds from single examples with smoothed targets, to rounding.
+    """
+    negative = weight - positive
+    n_positive, n_negative = positive.sum(), negative.sum()
+    low, high = 1 / (n_negative + 2), 1 / (n_positive + 2)  # high: what is missing to 1
+    return _fit_sigmoid(
+        scores,
+        weight,
+        positive * high + negative * (n_negative + 1) * low,
+        positive * (n_positive + 1) * high + negative * low,
+        on,
+        ascending=True,
+    )
+
+
+def _fit_sigmoid(
+    scores: FloatArray,
+    weight: FloatArray | None,
+    negative: FloatArray,
+    positive: FloatArray,
+    on: SigmoidOf,
+    ascending: bool = False,
+) -> PlattMap:
+    """Fit to how often each score counts as one label and as the other, each (n,)."""
+    interior = None
+    if on == "logit":
+        interior = Interior.of(scores, IN_UNIT_INTERVAL)
+        scores = interior.log_odds(scores)
+    standard = Standard.of(scores, weight=weight)
+    z = standard(scores)
+    start = None
+    if ascending and len(z) > MANY:
+        total = negative + positive
+        at = np.arange(0, len(z), len(z) // FEW)
+        mean, less, more, whole = (
+            np.add.reduceat(part, at) for part in (z * total, negative, positive, total)
+        )
+        start = fit_logistic((mean / whole)[None], less, more)[:2]
+    slope, intercept, _ = fit_logistic(z[None], negative, positive, start=start)
+    return PlattMap(standard, float(slope[0]), intercept, interior)
+
+
+def make_targets(positive: FloatArray, weight: FloatArray, targets: Targets) -> FloatArray:
+    """Return what a map is fitted to, (n,): see ``PlattScaling``.
+
+    Parameters
+    ----------
+    positive : ndarray of shape (n,)
+        Labels, 0.0 or 1.0.
+    weight : ndarray of shape (n,)
+        How often each example is to count.
+    targets : {"smoothed", "hard"}
+    """
+    if targets == "hard":
+        return positive
+    n_positive = float((weight * positive).sum())
+    n_negative = float((weight * (1 - positive)).sum())
+    return np.where(positive > 0, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+
+
+@stored("platt-scaling")
+class PlattScaling(OneVsRestCalibrator):
+    """Platt scaling: a sigmoid of the score, fitted by maximum likelihood.
+
+    ``p = 1 / (1 + exp(A s + B))``. Many classes: one sigmoid per class, normalised.
+
+    Parameters
+    ----------
+    targets : {"smoothed", "hard"}, default="smoothed"
+        ``"smoothed"``: (N+ + 1) / (N+ + 2) for the N+ examples of the class and 1 / (N- + 2) for
+        the N- others (Niculescu-Mizil & Caruana 2005, eq. 4); with weights N+ and N- are sums of
+        weights. ``"hard"``: 1 and 0 (Boström 2008, section 2.2.1).
+    on : {"score", "logit"}, default="score"
+        ``"score"``: s is the score itself, any finite number. ``"logit"``: s is the log-odds of a
+        score in [0, 1]. Scores of 0 and 1, which forests give, are moved halfway to the nearest
+        calibration score inside, by 2.2e-16 at least and 0.01 at most; new scores beyond these
+        two places count as the places.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    maps_ : tuple of PlattMap
+        One map for two classes, else one a class.
+    A_, B_ : ndarray of shape (1,) or (k,)
+        A and B of every map, for scores (or log-odds) as they came.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
+        if scores are outside [0, 1] with ``on="logit"``.
+
+    Notes
+    -----
+    The fit is Lin, Lin & Weng's (2007) Newton method on scores brought to mean 0 and deviation 1,
+    so it depends neither on their scale nor on their offset. With ``targets="hard"`` and
+    separable scores the maximum lies at infinity: the fit stops at a steep finite sigmoid.
+
+    References
+    ----------
+    Platt (2000), Probabilities for SV machines. Lin, Lin & Weng (2007), A note on Platt's
+    probabilistic outputs for support vector machines, Machine Learning 68.
+
+    Examples
+    --------
+    >>> from vennforest.calibrators.maps.log_odds import PlattScaling
+    >>> model = PlattScaling().fit([0.1, 0.3, 0.4, 0.8], ["no", "no", "yes", "yes"])
+    >>> model.predict_proba([0.2, 0.9]).round(2)
+    array([[0.66, 0.34],
+           [0.15, 0.85]])
+    """
+
+    _map_type = PlattMap
+
+    def __init__(self, targets: Targets = "smoothed", on: SigmoidOf = "score") -> None:
+        self.targets = targets
+        self.on = on
+
+    def _fit_columns(self, columns: Iterable[Column]) -> Maps:
+        check_option(self.targets, Targets, "targets")
+        check_option(self.on, SigmoidOf, "on")
+        return super()._fit_columns(columns)
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        return self._learnt.maps[0].interior is not None
+
+    @property
+    def A_(self) -> FloatArray:  # noqa: N802
+        """A of every map."""
+        return np.array([one.A for one in self.maps_])
+
+    @property
+    def B_(self) -> FloatArray:  # noqa: N802
+        """B of every map."""
+        return np.array([one.B for one in self.maps_])
+
+    def _fit_map(
+        self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
+    ) -> PlattMap:
+        return fit_platt(scores, positive, weight, self.targets, self.on)
+
+
+BETA_SCORES = f" for beta calibration ({ANY_SCORES})"
+
+Parameters = Literal["abm", "am", "ab"]
+"""Which of the map's parameters are free."""
+
+
+@stored("beta-map")
+@attrs.frozen(eq=False)
+class BetaMap:
+    """A fitted map ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))``.
+
+    Attributes
+    ----------
+    a, b : float
+        Non-negative.
+    c : float
+        Any number.
+    interior : Interior
+        Where scores are clipped first.
+    """
+
+    a: float = attrs.field(validator=number(0, LARGEST_SLOPE))
+    b: float = attrs.field(validator=number(0, LARGEST_SLOPE))
+    c: float = attrs.field(validator=number(-LARGEST_SLOPE, LARGEST_SLOPE))
+    interior: Interior = attrs.field(validator=attrs.validators.instance_of(Interior))
+
+    @np.errstate(under="ignore")
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities (n,) for scores (n,).
+
+        Raises
+        ------
+        ValueError
+            If a score is outside [0, 1].
+        """
+        check_unit_interval(scores, BETA_SCORES)
+        s = self.interior.clip(scores)
+        return probability(self.a * np.log(s) - self.b * np.log1p(-s) + self.c)
+
+    def formula(self, x: Term) -> Term:
+        """Return the probability as a formula of the score."""
+        s = x.clip(self.interior.low, self.interior.high)
+        return (self.a * s.log() - self.b * (1.0 - s).log() + self.c).logistic()
+
+
+def fit_beta(
+    scores: FloatArray,
+    positive: FloatArray,
+    weight: FloatArray | None,
+    parameters: Parameters,
+    targets: Targets = "smoothed",
+) -> BetaMap:
+    """Fit a beta map by maximum likelihood.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        In [0, 1].
+    positive : ndarray of shape (n,)
+        Labels, 0.0 or 1.0.
+    weight : ndarray of shape (n,) or None
+        How often each example is to count, above zero.
+    parameters : {"abm", "am", "ab"}
+        See ``BetaCalibration``.
+    targets : {"smoothed", "hard"}
+        See ``BetaCalibration``.
+
+    Raises
+    ------
+    ValueError
+        If a score is outside [0, 1].
+    """
+    interior = Interior.of(scores, BETA_SCORES)
+    s = interior.clip(scores)
+    w = np.ones(len(s)) if weight is None else weight
+    target = make_targets(positive, w, targets)
+    masses = (w * (1 - target), w * target)
+    rising, falling = np.log(s), -np.log1p(-s)
+    if parameters == "am":
+        (a,), c, _ = _not_negative([rising + falling], *masses)
+        return BetaMap(a, a, c, interior)
+    if parameters == "ab":
+        # m = 1/2 is c = (a - b) ln 2: the same regression on ln 2s and -ln 2(1 - s), without c.
+        (a, b), _, _ = _not_negative(
+            [rising + np.log(2), falling - np.log(2)], *masses, intercept=False
+        )
+        return BetaMap(a, b, (a - b) * float(np.log(2)), interior)
+    (a, b), c, _ = _not_negative([rising, falling], *masses)
+    return BetaMap(a, b, c, interior)
+
+
+def _not_negative(
+    columns: Sequence[FloatArray],
+    negative: FloatArray,
+    positive: FloatArray,
+    intercept: bool = True,
+) -> tuple[list[float], float, float]:
+    """Return the best coefficients that are not below zero, the intercept, and the loss.
+
+    The loss is convex, so where the free optimum violates constraints, the constrained one meets
+    one of these with equality: that column is dropped, and of two the better way is taken.
+    """
+    weight = negative + positive
+    standards = [Standard.of(column, intercept, weight) for column in columns]
+    z = np.array([one(column) for one, column in zip(standards, columns, strict=True)])
+    slopes, c, loss = fit_logistic(z.reshape(len(columns), -1), negative, positive, intercept)
+    if (slopes >= 0).all():
+        fitted = []
+        for slope, one in zip(slopes, standards, strict=True):
+            fitted.append(float(slope / one.spread / one.unit))
+            c -= float(slope * one.centre / one.spread)
+        return fitted, c, loss
+    ways = []
+    for dropped in np.flatnonzero(slopes < 0):
+        left = [column for j, column in enumerate(columns) if j != dropped]
+        # A column of zeros stands for no column at all.
+        left = left or [np.zeros(len(negative))]
+        fitted, c, loss = _not_negative(left, negative, positive, intercept)
+        ways.append(([*fitted[:dropped], 0.0, *fitted[dropped:]][: len(columns)], c, loss))
+    return min(ways, key=lambda way: way[2])
+
+
+@stored("beta-calibration")
+class BetaCalibration(OneVsRestCalibrator):
+    """Beta calibration: ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))`` of scores s in [0, 1].
+
+    The map that is right when the scores of either class follow a beta distribution (Kull, Silva
+    Filho & Flach 2017, eq. 3), fitted by maximum likelihood with a, b >= 0 so that it does not
+    decrease. Many classes: one map per class against the rest, normalised.
+
+    Parameters
+    ----------
+    parameters : {"abm", "am", "ab"}, default="abm"
+        Which parameters are free; m is the score at which the map gives 1/2,
+        ``c = b ln(1 - m) - a ln m``. ``"abm"``: all; ``"am"``: a = b, a sigmoid of the log-odds;
+        ``"ab"``: m = 1/2.
+    targets : {"smoothed", "hard"}, default="smoothed"
+        What it is fitted to. ``"smoothed"``: (N+ + 1) / (N+ + 2) and 1 / (N- + 2), as in
+        `PlattScaling`. ``"hard"``: 1 and 0, as Kull et al. have it; where labels are separable,
+        which the few examples of a rare class often are, that leads to certainties, and one that
+        fails costs more than all else gains.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    maps_ : tuple of BetaMap
+        One map for two classes, else one a class.
+    a_, b_, c_ : ndarray of shape (1,) or (k,)
+        The parameters of every map.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``, if a parameter has none of these values; from ``fit`` and
+        ``predict_proba``, if scores are outside [0, 1].
+
+    Notes
+    -----
+    Scores of 0 and 1, which forests give, are moved halfway to the nearest calibration score
+    inside, by 2.2e-16 at least and 0.01 at most; new scores beyond these two places count as the
+    places. Where a or b comes out below zero, it is
+    set to 0 and the rest fitted again, which is the constrained optimum. With ``targets="hard"``
+    separable scores have their maximum at infinity: the fit stops at a steep finite map.
+
+    References
+    ----------
+    Kull, Silva Filho & Flach (2017), Beta calibration: a well-founded and easily implemented
+    improvement on logistic calibration for binary classifiers, AISTATS.
+
+    Examples
+    --------
+    >>> from vennforest.calibrators.maps.log_odds import BetaCalibration
+    >>> model = BetaCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
+    >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
+    array([0.28, 0.79])
+    """
+
+    _map_type = BetaMap
+
+    def __init__(self, parameters: Parameters = "abm", targets: Targets = "smoothed") -> None:
+        self.parameters = parameters
+        self.targets = targets
+
+    def _fit_columns(self, columns: Iterable[Column]) -> Maps:
+        check_option(self.parameters, Parameters, "parameters")
+        check_option(self.targets, Targets, "targets")
+        return super()._fit_columns(columns)
+
+    @property
+    def _takes_probabilities(self) -> bool:
+        return True
+
+    @property
+    def a_(self) -> FloatArray:
+        """A of every map."""
+        return np.array([one.a for one in self.maps_])
+
+    @property
+    def b_(self) -> FloatArray:
+        """B of every map."""
+        return np.array([one.b for one in self.maps_])
+
+    @property
+    def c_(self) -> FloatArray:
+        """C of every map."""
+        return np.array([one.c for one in self.maps_])
+
+    def _fit_map(
+        self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
+    ) -> BetaMap:
+        return fit_beta(scores, positive, weight, self.parameters, self.targets)
+
 
 FARTHEST, NEAREST = 1e6, 1e-30
 """Largest log-odds of a knot, and smallest distance of two knots."""
@@ -286,7 +768,7 @@ class QuadraticScaling(LogOddsCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.spline import QuadraticScaling
+    >>> from vennforest.calibrators.maps.log_odds import QuadraticScaling
     >>> model = QuadraticScaling().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
     array([0.14, 0.92])
@@ -390,7 +872,7 @@ class SplineCalibration(LogOddsCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.spline import SplineCalibration
+    >>> from vennforest.calibrators.maps.log_odds import SplineCalibration
     >>> model = SplineCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
     array([0.14, 0.92])

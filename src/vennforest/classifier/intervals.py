@@ -20,15 +20,15 @@ from vennforest.calibrators.confidence import (
     one_against_rest,
 )
 from vennforest.calibrators.likelihood_ratio import expected_scores
-from vennforest.classifier.fitted import FittedClassifier
-from vennforest.classifier.prediction import (
+from vennforest.classifier.fitted import (
+    FittedClassifier,
     Once,
     Prediction,
     predict_once,
     predict_sub_model,
     put_together,
 )
-from vennforest.groups.cells import SubModel
+from vennforest.groups import SubModel
 from vennforest.prior import shift_intervals
 from vennforest.sources import Fold, whole_scores
 
