@@ -6,7 +6,8 @@ short name with `stored`; what ``fit`` has learnt is a `Learnt`, an ``attrs.froz
 fields have the validators of this module, which `fit` and loading pass alike.
 """
 
-from vennforest._state import (
+from vennforest._state import stored
+from vennforest._validation import (
     array,
     check_array,
     check_increasing,
@@ -14,7 +15,6 @@ from vennforest._state import (
     labels,
     number,
     require,
-    stored,
 )
 from vennforest.calibrators.core.formula import Term, Terms
 from vennforest.calibrators.core.interface import (

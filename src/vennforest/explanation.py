@@ -18,7 +18,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import FittedClassifier, predict
 from vennforest.classifier.intervals import Asked, predict_confidence
 from vennforest.sources import SampledScores
-from vennforest.sources.pipelines import taken_apart
+from vennforest.sources.base import taken_apart
 
 if TYPE_CHECKING:
     import shap

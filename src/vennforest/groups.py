@@ -15,16 +15,20 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
 from vennforest._messages import warn
-from vennforest._state import (
+from vennforest._state import stored
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
     array,
     check_array,
+    check_count,
     check_increasing,
+    is_frame,
     number,
     require,
     same_labels,
-    stored,
 )
-from vennforest._validation import FloatArray, InputError, IntArray, check_count, is_frame
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import has_bounds
 from vennforest.calibrators.group_correction import GroupCorrection, choose_ridge
@@ -517,10 +521,6 @@ class SubModel(NamedTuple):
     folds: Sequence[Fold]
     calibrators: Sequence[Any]
     points: Sequence[Any]
-
-    def of(self, X: Any) -> Any:
-        """Return these rows of X."""
-        return X if self.rows is None else _safe_indexing(X, self.rows)
 
 
 class Vacuous:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from vennforest._messages import warn
-from vennforest._state import array, require, stored
-from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._state import stored
+from vennforest._validation import FloatArray, InputError, IntArray, array, require
 from vennforest.multiprobability import Multiprobability
 
 __all__ = ["PriorEstimate"]

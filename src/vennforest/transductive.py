@@ -29,15 +29,18 @@ from sklearn.utils.validation import (
 )
 from threadpoolctl import ThreadpoolController
 
-from vennforest._state import check_array, labels, require, stored
+from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     IntArray,
+    check_array,
     check_option,
     check_scores,
     check_weights,
     encode_labels,
     is_frame,
+    labels,
+    require,
 )
 from vennforest.calibrators.core.interface import normalised_bounds
 from vennforest.calibrators.venn.calibrator import Venn

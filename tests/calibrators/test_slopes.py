@@ -9,7 +9,8 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from oracles import maps
-from vennforest.calibrators.core.logistic import Counts, Prior, fit_penalised, logistic
+from vennforest.calibrators.core.logistic import Counts, Prior, fit_penalised
+from vennforest.calibrators.core.scores import logistic
 from vennforest.calibrators.maps.log_odds import (
     ROUGHNESS,
     QuadraticScaling,

@@ -9,11 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vennforest import PlattScaling, ScoreCounts, Venn, VennAbers
-from vennforest._blocks import NUMBERS, blocks, in_blocks
+from vennforest.calibrators.core.interface import NUMBERS, blocks, in_blocks
 from vennforest.calibrators.core.scores import FINEST, MOST_LOG_ODDS
 from vennforest.calibrators.maps.log_odds import MANY, fit_platt, fit_platt_to_counts
-from vennforest.calibrators.venn_abers.calibrator import _group
-from vennforest.calibrators.venn_abers.step_table import StepTable, Sums
+from vennforest.calibrators.venn_abers.calibrator import StepTable, Sums, _group
 
 
 def drawn(n, kind, seed=0):

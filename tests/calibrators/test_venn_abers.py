@@ -12,8 +12,7 @@ from scipy.optimize import isotonic_regression
 from oracles import formulas as oracle
 from vennforest.calibrators.core.interface import LeftOut
 from vennforest.calibrators.venn_abers import kernels, step_table
-from vennforest.calibrators.venn_abers.calibrator import VennAbers
-from vennforest.calibrators.venn_abers.step_table import StepTable, _sort
+from vennforest.calibrators.venn_abers.calibrator import StepTable, VennAbers, _sort
 from vennforest.counts import ScoreCounts
 
 TOLERANCE = 1e-12

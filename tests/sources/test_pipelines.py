@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from vennforest.sources.pipelines import _alike, obstacle, sees_labels
+from vennforest.sources.base import _alike, obstacle, sees_labels
 from vennforest.sources.row_hashes import hash_rows
 
 

@@ -21,8 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest.sources import model_scores
-from vennforest.sources.base import _has_rows
-from vennforest.sources.pipelines import _alike
+from vennforest.sources.base import _alike, _has_rows
 from vennforest.sources.row_hashes import draw_examples, draw_subsets, hash_rows
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from vennforest._state import require, stored
-from vennforest._validation import FloatArray, IntArray
+from vennforest._state import stored
+from vennforest._validation import FloatArray, IntArray, require
 from vennforest.calibrators.core.formula import Terms
 from vennforest.calibrators.core.interface import Calibrator, Learnt
 from vennforest.calibrators.maps.softmax import MatrixScaling

@@ -10,8 +10,15 @@ import attrs
 import numpy as np
 from sklearn.base import clone
 
-from vennforest._state import check_number, require, stored
-from vennforest._validation import FloatArray, InputError, IntArray, check_count
+from vennforest._state import stored
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_count,
+    check_number,
+    require,
+)
 from vennforest.calibrators.core.formula import Terms, summed
 from vennforest.calibrators.core.interface import Calibrator, Learnt
 from vennforest.calibrators.core.scores import Cells, On

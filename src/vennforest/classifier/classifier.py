@@ -21,12 +21,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from vennforest._messages import warn
-from vennforest._state import require, stored
+from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     check_weights,
     encode_labels,
     refuse_text,
+    require,
 )
 from vennforest.calibrators import Calibrator, PooledCalibration
 from vennforest.calibrators.confidence import ConfidenceIntervals, Method
@@ -50,7 +51,6 @@ from vennforest.classifier.multilabel import (
     FittedLabels,
     SeveralLabelsError,
     fit_labels,
-    has_several_labels,
     predict_label_confidence,
     predict_label_training_rows,
     predict_labels,
@@ -66,7 +66,7 @@ from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import Fold, Source, Subforest, TrainingData
-from vennforest.sources.pipelines import feature_importances
+from vennforest.sources.base import feature_importances
 from vennforest.sources.row_hashes import KnownRows
 
 Bound = TypeVar("Bound", bound=Callable[..., Any])
@@ -347,7 +347,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If a search or cross-validation around it has groups and gives it none.
         """
         settings = Settings.of(self)
-        several = has_several_labels(y)
+        several = _has_several_columns(y)
         X, y = indexable(X, y)
         check_consistent_length(X, y)
         random_state = check_random_state(self.random_state)
@@ -932,3 +932,12 @@ def _only(name: str, things: list[Any]) -> Any:
     if len(things) != 1:
         raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
     return things[0]
+
+
+def _has_several_columns(y: Any) -> bool:
+    """Return whether y is a table of two columns or more."""
+    try:
+        shape = np.asarray(y).shape if getattr(y, "shape", None) is None else y.shape
+    except ValueError:  # rows of different lengths
+        return False
+    return len(shape) == 2 and shape[1] > 1

@@ -13,11 +13,21 @@ import numpy as np
 from attrs.validators import instance_of, optional
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from vennforest._messages import warn
-from vennforest._state import array, check_array, labels, number, require, same_labels, stored
-from vennforest._validation import FloatArray, IntArray
+from vennforest._state import stored
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    array,
+    check_array,
+    labels,
+    number,
+    require,
+    same_labels,
+)
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import (
     BoundedCalibrator,
@@ -34,7 +44,7 @@ from vennforest.joined import Joined, predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import ShiftedPrior, class_shares, shift_bounds, shift_probabilities
 from vennforest.sources import CalibrationExamples, Fold, whole_scores
-from vennforest.sources.row_hashes import KnownRows, hash_rows, some_rows
+from vennforest.sources.row_hashes import FEWEST, KnownRows, hash_rows
 
 
 @stored("fitted-classifier")
@@ -213,10 +223,12 @@ _TOLD: WeakSet[FittedClassifier] = WeakSet()
 """Models of which it was said that they predict their training rows."""
 
 
+LOOKED_AT = 500
+"""Rows of a table that are looked at for known ones, evenly over it."""
+
+
 def warn_of_training_rows(fitted: FittedClassifier, X: Any) -> None:
     """Warn, once for each model, where the trees that calibrate out of bag have seen the rows of X.
-
-    Looks at 500 rows at most.
 
     Warns
     -----
@@ -227,8 +239,10 @@ def warn_of_training_rows(fitted: FittedClassifier, X: Any) -> None:
     if fitted.calibrate_on != "oob" or known is None or fitted in _TOLD:
         return
     try:
-        some = some_rows(X)
-        met = some is not None and known.knows(hash_rows(some))
+        n = _num_samples(X)
+        if n > LOOKED_AT:
+            X = _safe_indexing(X, np.linspace(0, n - 1, LOOKED_AT).astype(np.intp))
+        met = n >= FEWEST and known.knows(hash_rows(X))
     except Exception:  # the model says better what is wrong with its rows
         return
     if met:
@@ -238,6 +252,11 @@ def warn_of_training_rows(fitted: FittedClassifier, X: Any) -> None:
             "probabilities are too certain. oob_probability_ and oob_multiprobability_ are what it "
             "predicts of each of them without its own label"
         )
+
+
+def rows_of(sub: SubModel, X: Any) -> Any:
+    """Return the rows of X that a sub-model is for."""
+    return X if sub.rows is None else _safe_indexing(X, sub.rows)
 
 
 def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction:
@@ -258,7 +277,7 @@ def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction
     factors = None if fitted.shift is None else fitted.shift.factors
     return put_together(
         [
-            (sub.rows, predict_sub_model(sub, fitted.classes, sub.of(X), bounds, factors))
+            (sub.rows, predict_sub_model(sub, fitted.classes, rows_of(sub, X), bounds, factors))
             for sub in fitted.sub_models(X)
         ]
     )
@@ -445,7 +464,7 @@ def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
         raise ValueError("models must share their estimators, got models that were fitted apart")
     pieces: list[list[Piece]] = [[] for _ in models]
     for subs in zip(*(fitted.sub_models(X) for fitted in every), strict=True):
-        rows = subs[0].of(X)
+        rows = rows_of(subs[0], X)
         folds = [attrs.evolve(fold, scorer=Once(fold.scorer)) for fold in subs[0].folds]
         for fitted, sub, own in zip(every, subs, pieces, strict=True):
             factors = None if fitted.shift is None else fitted.shift.factors

@@ -33,9 +33,9 @@ from vennforest.sources import (
     TrainingData,
     with_seed,
 )
+from vennforest.sources.base import last_step, transformers_of
 from vennforest.sources.hazards import check_frozen, check_training_data
 from vennforest.sources.out_of_bag import StepsError
-from vennforest.sources.pipelines import last_step, transformers_of
 from vennforest.sources.registry import FROZEN, SourceSettings, check_source, choose, make_source
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]

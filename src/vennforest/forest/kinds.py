@@ -19,8 +19,15 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import validate_data
 
-from vennforest._state import check_labels, require, store_type, stored
-from vennforest._validation import CodeArray, FloatArray, IntArray, check_option
+from vennforest._state import store_type, stored
+from vennforest._validation import (
+    CodeArray,
+    FloatArray,
+    IntArray,
+    check_labels,
+    check_option,
+    require,
+)
 from vennforest.forest.membership import Bag, BagsError, Membership, samples_of, verify_bag
 from vennforest.forest.packed import FORESTS, Answers, ForestAnswers, Rows, Votes
 

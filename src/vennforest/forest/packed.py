@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, Protocol, Self, get_args
 
 import attrs
+import joblib
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +20,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vennforest._blocks import run_in_blocks
-from vennforest._state import require
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import FloatArray, IntArray, require
 from vennforest.forest import kernels
 from vennforest.forest.membership import Membership
 
@@ -318,7 +319,7 @@ class PackedForest:
                     leaves[part],
                 )
 
-        run_in_blocks(work, rows.shape[0], n_jobs, max(1, WALKS_A_THREAD // len(roots)))
+        _run_in_blocks(work, rows.shape[0], n_jobs, max(1, WALKS_A_THREAD // len(roots)))
 
     def _table(self, votes: Votes) -> FloatArray:
         """Return what each distribution answers, shape (n_distinct, 1) or (n_distinct, k)."""
@@ -497,3 +498,22 @@ class ForestAnswers:
     def per_member(self, rows: Any) -> FloatArray:
         """Return each tree's answers, (n, n_trees) or (n, n_trees, k)."""
         return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)
+
+
+def _run_in_blocks(
+    work: Callable[[int, int], None], n: int, n_jobs: int | None, smallest: int = 1
+) -> None:
+    """Call ``work(start, stop)`` on equal parts of ``range(n)``, one thread per part.
+
+    ``n_jobs`` is scikit-learn's: ``None`` follows ``joblib.parallel_config`` and is 1 otherwise,
+    and inside joblib workers no more threads are started than they allow. Each part has at least
+    ``smallest`` items. Parts must write to places of their own.
+    """
+    parts = min(joblib.effective_n_jobs(n_jobs), max(1, n // smallest)) if n_jobs != 1 else 1
+    if parts == 1:
+        work(0, n)
+        return
+    edges = [n * part // parts for part in range(parts + 1)]
+    joblib.Parallel(n_jobs=parts, require="sharedmem")(
+        joblib.delayed(work)(start, stop) for start, stop in pairwise(edges)
+    )

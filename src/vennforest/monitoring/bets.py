@@ -11,14 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logit
 
-from vennforest._state import (
-    array,
-    check_array,
-    check_increasing,
-    require,
-    stored,
-)
-from vennforest._validation import FloatArray
+from vennforest._state import stored
+from vennforest._validation import FloatArray, array, check_array, check_increasing, require
 from vennforest.calibrators.maps.log_odds import SigmoidOf, fit_platt
 
 Kind = Literal["scores", "share", "labels given scores"]

@@ -13,8 +13,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import warn
-from vennforest._state import require, same_labels, stored
-from vennforest._validation import FloatArray, InputError, check_option, check_scores, encode_labels
+from vennforest._state import stored
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    check_option,
+    check_scores,
+    encode_labels,
+    require,
+    same_labels,
+)
 from vennforest.monitoring.evidence import (
     Change,
     Watch,

@@ -9,7 +9,8 @@ from typing import Any, Self, get_args
 import attrs
 from numpy.typing import NDArray
 
-from vennforest._state import labels, number, require, stored
+from vennforest._state import stored
+from vennforest._validation import labels, number, require
 from vennforest.monitoring.channel import MOST, Channel
 from vennforest.monitoring.evidence import Watch, check_channels
 from vennforest.monitoring.jumpers import Form

@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._state import check_array, check_number, require, stored
+from vennforest._state import stored
+from vennforest._validation import check_array, check_number, require
 from vennforest.sources.row_hashes import WINDOW, HashArray
 
 BATCH = 30

@@ -20,11 +20,10 @@ from sklearn.model_selection import (
 )
 
 from vennforest._messages import warn
-from vennforest._state import number, stored
-from vennforest._validation import IntArray
-from vennforest.sources.base import Fold, ModelScorer, TrainingData, model_scores
+from vennforest._state import stored
+from vennforest._validation import IntArray, number
+from vennforest.sources.base import Fold, ModelScorer, TrainingData, last_step, model_scores
 from vennforest.sources.hazards import check_folds
-from vennforest.sources.pipelines import last_step
 
 FEW = 8
 """With fewer examples than this beside the largest class, a random split may train on one class."""

@@ -19,20 +19,32 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._messages import warn
-from vennforest._state import check_array, check_increasing, check_number, number, require, stored
+from vennforest._state import stored
 from vennforest._validation import (
     CodeArray,
     FloatArray,
     InputError,
     IntArray,
+    check_array,
     check_count,
+    check_increasing,
+    check_number,
     check_option,
+    number,
+    require,
 )
 from vennforest.forest import BagsError, Members, Membership
 from vennforest.forest.kinds import read_bags
 from vennforest.forest.packed import Answers, Votes
-from vennforest.sources.base import Fold, SampledScores, TrainingData
-from vennforest.sources.pipelines import is_bagged, obstacle, sees_labels, taken_apart
+from vennforest.sources.base import (
+    Fold,
+    SampledScores,
+    TrainingData,
+    is_bagged,
+    obstacle,
+    sees_labels,
+    taken_apart,
+)
 from vennforest.sources.row_hashes import draw_examples, draw_subsets, hash_rows, mean_over_trees
 
 EXAMPLES = 512

@@ -10,10 +10,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import _safe_indexing
 
-from vennforest._state import array, check_increasing, number, require, stored
-from vennforest._validation import FloatArray, IntArray
+from vennforest._state import stored
+from vennforest._validation import FloatArray, IntArray, array, check_increasing, number, require
 from vennforest.sources import kernels
 
 HashArray = NDArray[np.uint64]
@@ -226,17 +225,3 @@ class KnownRows:
 def are_known(compared: int, known: int) -> bool:
     """Tell whether rows are known ones, from how many were compared and how many are known."""
     return known >= FEWEST and known >= KNOWN * compared
-
-
-LOOKED_AT = 500
-"""Rows of a table that are looked at where one look has to be cheap."""
-
-
-def some_rows(X: Any) -> Any:
-    """Return up to 500 rows of a table, evenly over it; None where there are fewer than five."""
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n < FEWEST:
-        return None
-    if n <= LOOKED_AT:
-        return X
-    return _safe_indexing(X, np.linspace(0, n - 1, LOOKED_AT).astype(np.intp))

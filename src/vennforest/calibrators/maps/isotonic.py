@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from vennforest._state import array, check_increasing, require, stored
-from vennforest._validation import FloatArray, check_option
+from vennforest._state import stored
+from vennforest._validation import FloatArray, array, check_increasing, check_option, require
 from vennforest.calibrators.core.formula import Term, after
 from vennforest.calibrators.core.interface import BinaryMap, Column, Maps, OneVsRestCalibrator
 

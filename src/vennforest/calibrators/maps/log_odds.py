@@ -11,9 +11,18 @@ import attrs
 import numpy as np
 from attrs.validators import instance_of, optional
 
-from vennforest._blocks import in_blocks
-from vennforest._state import array, check_increasing, number, require, stored
-from vennforest._validation import FloatArray, InputError, IntArray, check_count, check_option
+from vennforest._state import stored
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    array,
+    check_count,
+    check_increasing,
+    check_option,
+    number,
+    require,
+)
 from vennforest.calibrators.core.formula import Term, Terms
 from vennforest.calibrators.core.interface import (
     Calibrator,
@@ -22,27 +31,28 @@ from vennforest.calibrators.core.interface import (
     Maps,
     OneVsRestCalibrator,
     against_rest,
+    in_blocks,
 )
 from vennforest.calibrators.core.logistic import (
-    LARGEST_SLOPE,
     Counts,
     PenalisedFit,
     Prior,
-    Standard,
     fit_logistic,
     fit_penalised,
-    probability,
 )
 from vennforest.calibrators.core.scores import (
     ANY_SCORES,
+    LARGEST_SLOPE,
     Interior,
     On,
     Shrinkage,
+    Standard,
     are_probabilities,
     check_not_negative,
     check_unit_interval,
     choose_on,
     count_labels,
+    probability,
 )
 from vennforest.calibrators.maps.softmax import ToProbabilities
 from vennforest.counts import ScoreCounts

@@ -10,15 +10,13 @@ import numpy as np
 from attrs.validators import instance_of, optional
 from scipy.optimize import brentq
 
-from vennforest._state import number, require, stored
-from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest._state import stored
+from vennforest._validation import FloatArray, IntArray, check_option, number, require
 from vennforest.calibrators.core.formula import Term, Terms, softmax, summed
 from vennforest.calibrators.core.interface import Calibrator, Learnt
 from vennforest.calibrators.core.logistic import (
     SHARED,
-    SMALLEST,
     Counts,
-    Multinomial,
     Prior,
     Structure,
     diagonal_penalty,
@@ -27,7 +25,9 @@ from vennforest.calibrators.core.logistic import (
 )
 from vennforest.calibrators.core.scores import (
     MUST_BE_PROBABILITIES,
+    SMALLEST,
     Interior,
+    Multinomial,
     On,
     Shrinkage,
     are_probabilities,
