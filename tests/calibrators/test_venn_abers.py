@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from oracles import formulas as oracle
 from vennforest.calibrators.core.interface import LeftOut
-from vennforest.calibrators.venn_abers import kernels, step_table
+from vennforest.calibrators.venn_abers import calibrator, kernels
 from vennforest.calibrators.venn_abers.calibrator import StepTable, VennAbers, _sort
 from vennforest.counts import ScoreCounts
 
@@ -206,7 +206,7 @@ def test_a_large_table_is_read_like_a_small_one(monkeypatch):
     new = np.concatenate([rng.random(3000), scores, [-1, 2, 0.5]])
     table = StepTable.from_examples(scores, scores > 0.5, None)
     expected = table.read(new)
-    monkeypatch.setattr(step_table, "LARGE_TABLE", 100)
+    monkeypatch.setattr(calibrator, "LARGE_TABLE", 100)
     assert len(table.ones.ends) > 1000
     assert_array_equal(table.read(new), expected)
     assert_array_equal(table.read(new, None, 2), expected)
