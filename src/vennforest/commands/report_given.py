@@ -13,8 +13,8 @@ from vennforest import persistence
 from vennforest._files import one_line
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.bounded import has_bounds
-from vennforest.calibrators.core.direction import ranking
+from vennforest.calibrators.core.interface import has_bounds
+from vennforest.calibrators.core.scores import ranking
 from vennforest.commands.calibrator_file import (
     is_calibrator_file,
     read_calibrator,

@@ -15,10 +15,10 @@ from vennforest.calibrators.core.formula import Operation, Score, Steps, written
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.likelihood_ratio import IntervalTable
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.confidence import interval_tables
+from vennforest.classifier.intervals import interval_tables
 from vennforest.export.formulas import LEVEL, answers, intervals, taken
 from vennforest.forest.packed import FORESTS, PackedForest
-from vennforest.sources.pipelines import taken_apart
+from vennforest.sources.base import taken_apart
 
 OPSET = 17
 """Of the standard operators: every name below has meant the same since, and before."""
