@@ -16,9 +16,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.counts.grid import sql_number
-from vennforest.engines._sql import is_finite, not_nan, quoted
+from vennforest.counts import ScoreCounts, ScoreGrid, sql_number
+from vennforest.engines._counting import is_finite, not_nan, quoted
 from vennforest.engines.duckdb import Files, differing_by_case, opened
 from vennforest.tables.cells import Column
 from vennforest.tables.scores import (

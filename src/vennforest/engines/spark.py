@@ -15,9 +15,8 @@ from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.scores import HigherIs
 from vennforest.classifier import CalibratedClassifier
-from vennforest.engines._counting import Counting, Grid, fitted_to
+from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
-from vennforest.engines._sql import Statement, quoted
 from vennforest.engines._workers import Shipment
 
 if TYPE_CHECKING:

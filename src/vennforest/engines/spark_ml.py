@@ -22,7 +22,7 @@ from vennforest._shown import KINDS
 from vennforest._validation import FloatArray, InputError
 from vennforest.batch import BatchPredictor, find_column
 from vennforest.calibrators import Calibrator
-from vennforest.engines._sql import quoted
+from vennforest.engines._counting import quoted
 from vennforest.engines._workers import Shipment
 from vennforest.engines.spark import (
     calibrate,

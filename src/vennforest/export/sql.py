@@ -8,7 +8,7 @@ from typing import Any
 from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.core.formula import Operation, Steps, Terms, written
 from vennforest.calibrators.core.interface import Calibrator, Dialect
-from vennforest.counts.grid import sql_number as number
+from vennforest.counts import sql_number as number
 from vennforest.export.formulas import answers, taken
 
 OPERATIONS: dict[Operation, str] = {

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import InputError
-from vennforest.tables.dates import date_format
-from vennforest.tables.number_formats import HUNDREDS, PLAIN, NumberFormat, learn_format
+from vennforest.tables.formats import HUNDREDS, PLAIN, NumberFormat, date_format, learn_format
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._state import stored
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import LARGEST, Column, Kind, without_markers
-from vennforest.tables.number_formats import NumberFormat
+from vennforest.tables.formats import NumberFormat
 from vennforest.tables.types import DROP, check_types, learn_declared
 
 if TYPE_CHECKING:

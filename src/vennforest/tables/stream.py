@@ -17,8 +17,7 @@ from vennforest._files import files_of, one_line
 from vennforest._validation import InputError
 from vennforest.tables.arrow import ArrowFile, ParquetFiles, plain, to_frame
 from vennforest.tables.cells import Column, numbers, without_markers
-from vennforest.tables.excel import is_workbook, sheet_as_arrow
-from vennforest.tables.files import check_table_file, is_arrow
+from vennforest.tables.files import check_table_file, is_arrow, is_workbook, sheet_as_arrow
 from vennforest.tables.refusals import row_of
 from vennforest.tables.text import TextFormat, read_text, text_format, text_parts, with_point
 

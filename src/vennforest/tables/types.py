@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from vennforest._files import one_line, refuse_special, write_text
 from vennforest._validation import InputError
 from vennforest.tables.cells import Column, Kind
-from vennforest.tables.number_formats import PLAIN, NumberFormat
+from vennforest.tables.formats import PLAIN, NumberFormat
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -38,8 +38,7 @@ from vennforest.calibrators.core.scores import FINEST, MOST_LOG_ODDS, SMALLEST
 from vennforest.calibrators.likelihood_ratio import IntervalTable
 from vennforest.calibrators.maps.log_odds import PlattMap, fit_platt_to_counts
 from vennforest.calibrators.venn_abers import kernels, left_out_kernels
-from vennforest.counts import ScoreCounts
-from vennforest.counts.score_counts import CountArray
+from vennforest.counts import CountArray, ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 
 Int32Array = NDArray[np.int32]
