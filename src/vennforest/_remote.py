@@ -154,7 +154,9 @@ def _store(url: str) -> tuple[Any, str]:
     InputError
         If pyarrow and fsspec know none.
     """
-    scheme = urlsplit(url).scheme
+    scheme, _, _, query, _ = urlsplit(url)
+    if scheme.startswith("abfs") and "enable_tls=false" in query:  # pyarrow would end the process
+        raise InputError(f"{url} must be read with TLS: leave enable_tls=false out")
     try:
         from pyarrow import ArrowException, fs
     except ImportError as missing:
