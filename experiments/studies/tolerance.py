@@ -15,8 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from vennforest.metrics import calibration_error
-from vennforest.report.measures import BINS, CALIBRATION_TESTS, measure
-from vennforest.report.predictions import MethodEstimates
+from vennforest.report.measures import BINS, CALIBRATION_TESTS, MethodEstimates, measure
 
 TOLERANCE = 0.02
 VECTORS = 5

@@ -23,8 +23,8 @@ from vennforest.commands.report_table import (
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say
 from vennforest.decisions.costs import cost_file
 from vennforest.report import CostMatrix, Evaluation, evaluate
+from vennforest.report.folds import times
 from vennforest.report.learners import learner_of
-from vennforest.report.splits import times
 
 
 def run(
@@ -140,7 +140,7 @@ def _check(
     if meaningless:
         raise InputError(f"with {ready} nothing is trained, and {meaningless} has no meaning")
     learner = learner_of(options["estimator"])
-    if "{trees}" not in learner.code and changed("--trees", options):
+    if not learner.trees and changed("--trees", options):
         raise InputError(f"--trees has no meaning for --estimator {options['estimator']}")
     if test is not None and changed("--folds", options):
         raise InputError("with --test there are no folds, and --folds has no meaning")

@@ -19,7 +19,7 @@ from vennforest.report.event import (
     is_rare,
     share_of_positive,
 )
-from vennforest.report.measures import LEVEL, Measures, settled_labels
+from vennforest.report.measures import LEVEL, RAW, Measures, settled_labels
 from vennforest.report.numbers import (
     alike,
     area,
@@ -31,7 +31,6 @@ from vennforest.report.numbers import (
     rows,
     with_margin,
 )
-from vennforest.report.predictions import RAW
 from vennforest.tables.columns import as_pandas
 
 if TYPE_CHECKING:
@@ -302,7 +301,7 @@ def _to_use(evaluation: Evaluation) -> Advice:
         command = _typed("calibrate", files, *_score_options(evaluation), *chosen)
         return Advice("use", f"Calibrate the scores by {name}: {size}.", command)
     if method == RAW:
-        return Advice("use", f"Use the {_lower(name)} as it is: {size}.")
+        return Advice("use", f"Use the {raw_name(evaluation)} as it is: {size}.")
     command = _typed(
         "fit",
         files,
@@ -314,7 +313,7 @@ def _to_use(evaluation: Evaluation) -> Advice:
     raw = evaluation.measures[RAW]
     if raw.exceeds(evaluation.tolerance) or raw.impossible:
         off = number_of_points(raw.calibration_error)
-        what, calibrated = _lower(evaluation.names[RAW]), size.removeprefix("on average ")
+        what, calibrated = raw_name(evaluation), size.removeprefix("on average ")
         calibrated = calibrated.replace(" points off,", ",", 1)
         return Advice(
             "recalibrate",
@@ -329,8 +328,9 @@ def _option(name: str, value: str, usual: str) -> list[str]:
     return [] if value == usual else [name, value]
 
 
-def _lower(name: str) -> str:
-    return name.replace("Raw", "raw", 1)
+def raw_name(evaluation: Evaluation) -> str:
+    """Return what a reader calls the raw model within a sentence."""
+    return evaluation.names[RAW].replace("Raw", "raw", 1)
 
 
 def discrimination(evaluation: Evaluation) -> str:
@@ -566,7 +566,7 @@ def reasons(evaluation: Evaluation) -> list[tuple[str, str]]:
         (f"How accurate the probabilities of {name} are", reliability(evaluation, method)),
     ]
     if RAW in evaluation.measures and method != RAW:
-        raw = _lower(evaluation.names[RAW])
+        raw = raw_name(evaluation)
         found.append((f"How accurate those of the {raw} are", reliability(evaluation, RAW)))
     if evaluation.saved is not None:
         found.append(("What its decisions cost", net_benefit(evaluation)))
@@ -644,7 +644,7 @@ def recommendation(evaluation: Evaluation) -> str:
 def _against_raw(evaluation: Evaluation) -> str:
     verdict = evaluation.verdict
     gap, loss = verdict.against[RAW], verdict.by[RAW]
-    raw = _lower(evaluation.names[RAW])
+    raw = raw_name(evaluation)
     size = " ± ".join(with_margin(abs(gap.mean), gap.margin))
     why = "" if loss == "log loss" else ", compared because a log loss is infinite,"
     if not gap.clear:

@@ -23,7 +23,7 @@ from vennforest.metrics import (
     threshold_table,
 )
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.predictions import BASELINE, MethodEstimates
+from vennforest.report.measures import BASELINE, MethodEstimates
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
