@@ -454,7 +454,7 @@ def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
 BASE = Measures(
     log_loss=0.3, log_loss_clipped=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
     reliability=0.01, resolution=0.1, sharpness=0.1, calibration_error=0.02, chance_error=0.02,
-    chance_limit=0.03, pvalue=0.5, overconfidence=0.0,
+    chance_limit=0.03, mean_error=0.0, pvalue=0.5, overconfidence=0.0,
 )  # fmt: skip
 
 

@@ -120,8 +120,9 @@ class Evaluation:
     tolerance : float
         Miscalibration that does not matter, in (0, 1).
     suspects : dict of str to str
-        Columns to check first: ``"leak"`` (one that alone predicts the label almost without error)
-        or ``"id"`` (one that names who is in several rows).
+        Columns to check first: ``"leak"`` (one that alone predicts the label almost without
+        error), ``"id"`` (one that names who is in several rows) or ``"text"`` (numbers that are
+        read as text).
     """
 
     name: str

@@ -171,6 +171,9 @@ class Measures:
         in the predicted label.
     chance_error, chance_limit : float
         Mean and 95 % quantile of that error if the estimates were perfectly calibrated.
+    mean_error : float
+        Distance of that mean probability from the observed frequency, √(distance² − variance): the
+        part that chance leaves unexplained.
     pvalue : float
         Of the hypothesis that the estimates are calibrated: the smaller of Spiegelhalter's test
         and Kuiper's, doubled; with groups, of tests that turn the signs of whole groups.
@@ -198,6 +201,7 @@ class Measures:
     calibration_error: float
     chance_error: float
     chance_limit: float
+    mean_error: float
     pvalue: float
     overconfidence: float
     low: float | None = None
@@ -212,10 +216,12 @@ class Measures:
     def miscalibration(self) -> float:
         """The calibration error that chance leaves unexplained, in [0, 1].
 
-        The squares of what is there and of what chance adds sum up, about, so that the difference
-        of the squares estimates the square of the first.
+        The squares of what is there and of what chance adds sum up, about: the difference of the
+        squares estimates the square of the first, too low where errors of bins have the same sign.
+        No mean of distances is below the distance of the means.
         """
-        return float(np.sqrt(max(0.0, self.calibration_error**2 - self.chance_error**2)))
+        binned = self.calibration_error**2 - self.chance_error**2
+        return float(max(np.sqrt(max(0.0, binned)), self.mean_error))
 
     @property
     def detectable(self) -> float:
@@ -279,11 +285,14 @@ def measure(
     split = brier_decomposition(y, p, classes=classes, pos_label=label)
     losses = log_losses(p, codes)
     error = calibration_error(y, p, bins=BINS, classes=classes, pos_label=label)
+    column = p.argmax(axis=1) if positive is None else np.full(len(codes), positive)
+    event = np.take_along_axis(p, column[:, None], axis=1)[:, 0].clip(0, 1)
+    residual = (column == codes) - event
     if groups is None:
-        chance = _chance_errors(p, positive, seed)
+        chance, spread = _chance_errors(event, seed), float((event * (1 - event)).sum()) ** 0.5
         pvalue = min(test(y, p, classes=classes).pvalue for test in CALIBRATION_TESTS)
     else:
-        chance, pvalue = _grouped_errors(p, codes, positive, groups, error, seed)
+        chance, spread, pvalue = _grouped_errors(event, residual, groups, error, seed)
     intervals = None if estimates.bounds is None else interval_summary(y, estimates.bounds)
     log_loss = float(losses.mean())
     return Measures(
@@ -299,6 +308,7 @@ def measure(
         calibration_error=error,
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
+        mean_error=max(0.0, float(residual.sum()) ** 2 - spread**2) ** 0.5 / len(codes),
         pvalue=min(1.0, 2 * pvalue),
         overconfidence=confidence_minus_accuracy(y, p, classes=classes),
         low=None if intervals is None else intervals.low,
@@ -315,10 +325,8 @@ def _skill(score: float, reference: float) -> float:
     return 1 - score / reference if reference > 0 else float("nan")
 
 
-def _chance_errors(p: FloatArray, positive: int | None, seed: int) -> FloatArray:
+def _chance_errors(event: FloatArray, seed: int) -> FloatArray:
     """Return the calibration errors of labels drawn with the estimates as probabilities."""
-    event = p.max(axis=1) if positive is None else p[:, positive]
-    event = event.clip(0, 1)
     draws = REDRAWN if len(event) <= 100_000 else REDRAWN // 4
     random = np.random.default_rng((seed, 1))
     bins = Binner(event, BINS, "uniform").fixed
@@ -331,26 +339,18 @@ def _chance_errors(p: FloatArray, positive: int | None, seed: int) -> FloatArray
 
 
 def _grouped_errors(
-    p: FloatArray,
-    codes: IntArray,
-    positive: int | None,
-    groups: IntArray,
-    error: float,
-    seed: int,
-) -> tuple[FloatArray, float]:
-    """Return calibration errors by chance, and the smaller of two p-values.
+    event: FloatArray, residual: FloatArray, groups: IntArray, error: float, seed: int
+) -> tuple[FloatArray, float, float]:
+    """Return calibration errors by chance, the residuals' spread, and the smaller of two p-values.
 
     If the estimates are calibrated, the sums of residuals (outcome minus estimate) of a group vary
     about 0 and groups are independent, whatever happens within them: the signs of whole groups are
     turned at random. Of the two tests one is of the calibration error, the other of the mean
     residual, whose variance is the sum of the groups' squares.
     """
-    column = p.argmax(axis=1) if positive is None else np.full(len(codes), positive)
-    event = np.take_along_axis(p, column[:, None], axis=1)[:, 0].clip(0, 1)
     member = np.unique(groups, return_inverse=True)[1]
     cell = member * BINS + Binner(event, BINS, "uniform").fixed
     n_groups = int(member.max()) + 1
-    residual = (column == codes) - event
     sums = np.bincount(cell, weights=residual, minlength=n_groups * BINS).reshape(-1, BINS)
     random = np.random.default_rng((seed, 2))
     errors = np.empty(TURNED)
@@ -361,7 +361,7 @@ def _grouped_errors(
     of_groups = sums.sum(axis=1)
     spread = float(np.sqrt(of_groups @ of_groups))
     mean = float(erfc(abs(of_groups.sum()) / spread / np.sqrt(2))) if spread > 0 else 1.0
-    return errors, min(largest, mean)
+    return errors, spread, min(largest, mean)
 
 
 @dataclass(frozen=True)
