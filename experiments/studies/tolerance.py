@@ -1,4 +1,4 @@
-"""What the report says first of probabilities whose truth is known: ``python -m studies.tolerance``.
+"""What the report says of probabilities whose truth is known: ``python -m studies.tolerance``.
 
 Estimates are drawn from four distributions. Labels are drawn with these as their probabilities, or
 with others, which differ from them by a mean of 4 points: by a shift of the log-odds, by estimates

@@ -14,10 +14,12 @@ from vennforest.metrics import grouping_loss
 from vennforest.metrics._inputs import EventEstimates
 from vennforest.metrics.corp import recalibrate
 from vennforest.report.event import (
+    RARE,
     confidence_of,
     cost_threshold,
     event_of,
     is_rare,
+    levels,
     share_of_positive,
 )
 from vennforest.report.measures import LEVEL, RAW, Measures, settled_labels
@@ -603,6 +605,17 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
         usual = percent(evaluation.baseline.accuracy)
         shown.append((percent(m.accuracy), f"of labels are right; the most frequent one: {usual}"))
     return shown
+
+
+def finding(evaluation: Evaluation) -> str:
+    """Return what the first picture shows, by the level that adds most to the calibration error."""
+    found = levels(evaluation, evaluation.verdict.method)
+    level = max(found, key=lambda one: one.n * abs(one.p - one.share))
+    event = "right" if evaluation.positive is None else f"“{evaluation.label}”"
+    with_p = "whose predicted class has" if evaluation.positive is None else "with"
+    p, share = (percent(value, int(value < RARE)) for value in (level.p, level.share))
+    were = "was" if level.n == 1 else "were"
+    return f"Of {rows(level.n)} {with_p} a probability near {p}, {share} {were} {event}"
 
 
 def typical_margin(evaluation: Evaluation, method: str) -> float | None:

@@ -421,6 +421,7 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         advice=evaluation.advice(),
         reasons=answers.reasons(evaluation),
         figures=answers.key_figures(evaluation),
+        finding=answers.finding(evaluation),
         how=how(evaluation),
         recipe=recipe(evaluation),
         data=data(evaluation),
