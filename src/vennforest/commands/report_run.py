@@ -86,6 +86,12 @@ def run(
     else:
         evaluation = _trained(table, columns, matrix, options)
     files = {"target": table.labelled.target, "groups": columns.groups or ""}
+    read = {"--sheet": columns.sheet, "--missing": ",".join(columns.missing)}
+    read["--types"] = str(columns.types or "")
+    typed = [part for name, value in read.items() if value for part in (name, value)]
+    typed += [part for name in columns.drop for part in ("--drop", name)]
+    typed += [part for name in columns.keep for part in ("--keep", name)]
+    files["read"] = shlex.join(typed)
     if data is not None:
         files["data"] = str(data)
     if judged.model is not None:

@@ -136,11 +136,12 @@ def _to_check(evaluation: Evaluation) -> Advice | None:
 
 
 def _typed(command: str, files: dict[str, str], *more: str) -> str:
-    """Return a command on the same table; "" where it came from no file."""
+    """Return a command on the same table, read in the same way; "" where it came from no file."""
     if "data" not in files:
         return ""
     table = [shlex.quote(files["data"]), "-t", shlex.quote(files["target"])]
-    return " ".join(["vennforest", command, *table, *more])
+    read = files.get("read", "") if command in ("report", "fit") else ""
+    return " ".join(["vennforest", command, *table, *more, read]).rstrip()
 
 
 def _without_ranking(evaluation: Evaluation) -> Advice | None:
