@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.confidence import ConfidenceIntervals
-from vennforest.classifier.confidence import ForestSpread
+from vennforest.classifier.intervals import ForestSpread
 from vennforest.metrics import (
     brier_decomposition,
     calibration_error,
@@ -22,7 +22,7 @@ from vennforest.metrics import (
     spiegelhalter_test,
     weighted_auc,
 )
-from vennforest.metrics._binning import Binner
+from vennforest.metrics._inputs import Binner
 from vennforest.multiprobability import Multiprobability
 
 RAW: str = "none"

@@ -11,7 +11,7 @@ from importlib import resources
 from pprint import pformat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vennforest._harmless import harmless
+from vennforest._messages import harmless
 from vennforest._validation import is_frame
 from vennforest.report import answers, event, figures, numbers
 from vennforest.report.evaluation import versions
