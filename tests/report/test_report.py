@@ -315,7 +315,7 @@ def test_rare_classes():
     assert evaluation.folds.classes.tolist() == ["a", "b", "rare"]
     assert evaluation.folds.n_folds == 5 and len(evaluation.folds.codes) == 42
     single, rare = (note for note in evaluation.notes if "Class" in note)
-    assert "'single' has one row and is left out" in single
+    assert "Left out: 'single'." in single
     assert "rare (3)" in rare and "kept" in rare
     few = evaluate(X[:6], ["a", "b"] * 3, n_folds=10, n_trees=20)
     assert few.folds.n_folds == 3

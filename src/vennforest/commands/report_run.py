@@ -92,6 +92,7 @@ def run(
     typed += [part for name in columns.drop for part in ("--drop", name)]
     typed += [part for name in columns.keep for part in ("--keep", name)]
     files["read"] = shlex.join(typed)
+    files["sheet"] = shlex.join(typed[:2]) if columns.sheet else ""
     if data is not None:
         files["data"] = str(data)
     if judged.model is not None:

@@ -140,7 +140,7 @@ def _typed(command: str, files: dict[str, str], *more: str) -> str:
     if "data" not in files:
         return ""
     table = [shlex.quote(files["data"]), "-t", shlex.quote(files["target"])]
-    read = files.get("read", "") if command in ("report", "fit") else ""
+    read = files.get("read" if command in ("report", "fit") else "sheet", "")
     return " ".join(["vennforest", command, *table, *more, read]).rstrip()
 
 
