@@ -245,13 +245,7 @@ def ask_member(member: Any, p: FloatArray) -> FloatArray:
 
 
 def name_members(members: object) -> dict[str, Calibrator]:
-    """Return calibrators by name, none for "auto"; those of a sequence are named by their text.
-
-    Raises
-    ------
-    InputError
-        If they are not calibrators, or none.
-    """
+    """Return calibrators by name, none for "auto"; those of a sequence are named by their text."""
     if isinstance(members, str) and members == "auto":
         return {}
     named: dict[str, Calibrator] = {}

@@ -7,7 +7,6 @@ from vennforest.metrics.brier import (
     BrierDecomposition,
     CorpDecomposition,
     brier_decomposition,
-    brier_losses,
     brier_score,
     corp_decomposition,
 )
@@ -15,7 +14,6 @@ from vennforest.metrics.calibration_error import (
     ErrorInterval,
     calibration_error,
     calibration_error_interval,
-    confidence_errors,
     confidence_minus_accuracy,
 )
 from vennforest.metrics.calibration_line import (
@@ -72,12 +70,10 @@ __all__ = [
     "ThresholdTable",
     "auc_interval",
     "brier_decomposition",
-    "brier_losses",
     "brier_score",
     "calibration_error",
     "calibration_error_interval",
     "calibration_line",
-    "confidence_errors",
     "confidence_minus_accuracy",
     "corp_decomposition",
     "decision_curve",

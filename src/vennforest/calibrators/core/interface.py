@@ -113,13 +113,7 @@ class Learnt:
     """
 
     def check_classes(self, k: int) -> None:
-        """Refuse to be of k classes where the fields are those of another number.
-
-        Raises
-        ------
-        ValueError
-            Saying which field is not of so many classes.
-        """
+        """Refuse to be of k classes where the fields are those of another number."""
 
     @property
     def n_examples(self) -> int | None:
@@ -358,11 +352,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         -------
         tuple of Term
             The probability of the second class (two classes), or one a class.
-
-        Raises
-        ------
-        ValueError
-            If it has none.
         """
         raise ValueError(f"a formula must be of a calibrator that has one, got {self}")
 
@@ -402,12 +391,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             The arguments of the constructor.
         fitted : Fitted or None
             None for one that is not fitted.
-
-        Raises
-        ------
-        ValueError
-            If the fitted state is that of another kind of calibrator, or does not fit the
-            parameters.
         """
         made = cls(**parameters)
         if fitted is not None:
@@ -853,12 +836,6 @@ def left_out_rows(
         Number of new scores, and of examples as given to ``fit``.
     row_of : ndarray of shape (n,) or None
         The row of each example that reached ``_fit``, -1 for one of weight zero; None: its own.
-
-    Raises
-    ------
-    ValueError
-        If ``left_out`` is not a vector of m integers from -1 to n - 1, or ``groups`` not one
-        of n labels.
     """
     rows = np.asarray(left_out)
     if rows.shape != (m,):
@@ -948,12 +925,6 @@ class BoundedCalibrator(Calibrator):
         ``left_out`` and ``groups`` count the examples as given to ``fit``; those of weight zero
         never reached ``_fit``, so leaving one out is leaving out none, or the rest of its group.
         None stays None.
-
-        Raises
-        ------
-        ValueError
-            If ``left_out`` is not a vector of m integers from -1 to n - 1, or ``groups`` is not a
-            vector of n labels, or given without ``left_out``.
         """
         if left_out is None:
             if groups is not None:
@@ -966,13 +937,7 @@ class BoundedCalibrator(Calibrator):
         return left_out_rows(left_out, groups, m, self.n_given, self.row_of)
 
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
-        """Return the smooth estimates (m, k) that ``merge="smooth"`` clips into the bounds.
-
-        Raises
-        ------
-        ValueError
-            If the calibrator has none.
-        """
+        """Return the smooth estimates (m, k) that ``merge="smooth"`` clips into the bounds."""
         raise ValueError(f'merge must not be "smooth": {type(self).__name__} has no such estimates')
 
     def _check_merge(self) -> None:
@@ -1178,13 +1143,7 @@ def register_calibrator(name: str, title: str, calibrator: type[Calibrator]) -> 
 
 
 def check_method(method: object, name: str = "method") -> Method:
-    """Return the calibrator of a name.
-
-    Raises
-    ------
-    InputError
-        A ``ValueError``: there is none of this name.
-    """
+    """Return the calibrator of a name."""
     if not isinstance(method, str) or method not in METHODS:
         other = " or a calibrator instance" if name == "method" else ""
         raise InputError(f"{name} must be one of {list(METHODS)}{other}, got {method!r}")
@@ -1192,13 +1151,7 @@ def check_method(method: object, name: str = "method") -> Method:
 
 
 def make_calibrator(method: str | Calibrator) -> Calibrator:
-    """Return an unfitted calibrator for a name, or a clone of an instance.
-
-    Raises
-    ------
-    InputError
-        A ``ValueError``: there is none of this name.
-    """
+    """Return an unfitted calibrator for a name, or a clone of an instance."""
     if isinstance(method, Calibrator):
         copy: Calibrator = clone(method)
         return copy

@@ -93,13 +93,7 @@ class PlattMap:
     interior: Interior | None = attrs.field(default=None, validator=optional(instance_of(Interior)))
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return probabilities (n,) for scores (n,).
-
-        Raises
-        ------
-        ValueError
-            If the map is one of log-odds and a score is outside [0, 1].
-        """
+        """Return probabilities (n,) for scores (n,)."""
         return in_blocks(self._read, scores)
 
     @np.errstate(under="ignore")
@@ -152,11 +146,6 @@ def fit_platt(
         See ``PlattScaling``.
     on : {"score", "logit"}
         See ``PlattScaling``.
-
-    Raises
-    ------
-    ValueError
-        If scores are outside [0, 1] with ``on="logit"``.
     """
     w = np.ones(len(scores)) if weight is None else weight
     target = make_targets(positive, w, targets)
@@ -340,13 +329,7 @@ class BetaMap:
 
     @np.errstate(under="ignore")
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return probabilities (n,) for scores (n,).
-
-        Raises
-        ------
-        ValueError
-            If a score is outside [0, 1].
-        """
+        """Return probabilities (n,) for scores (n,)."""
         check_unit_interval(scores, BETA_SCORES)
         s = self.interior.clip(scores)
         return probability(self.a * np.log(s) - self.b * np.log1p(-s) + self.c)
@@ -378,11 +361,6 @@ def fit_beta(
         See ``BetaCalibration``.
     targets : {"smoothed", "hard"}
         See ``BetaCalibration``.
-
-    Raises
-    ------
-    ValueError
-        If a score is outside [0, 1].
     """
     interior = Interior.of(scores, BETA_SCORES)
     s = interior.clip(scores)
@@ -628,15 +606,12 @@ class SlopeProblem:
     features: FloatArray
     counts: Counts
     ridge: float
-    bounded: bool
 
     @classmethod
-    def of(
-        cls, z: FloatArray, knots: FloatArray, counts: Counts, ridge: float, bounded: bool = True
-    ) -> SlopeProblem:
+    def of(cls, z: FloatArray, knots: FloatArray, counts: Counts, ridge: float) -> SlopeProblem:
         """Return the problem for counts at log-odds z (m,)."""
         features = np.vstack([basis(z, knots), np.ones((1, len(z)))])
-        return cls(knots, features, counts, ridge, bounded)
+        return cls(knots, features, counts, ridge)
 
     def prior(self, roughness: float) -> Prior:
         """Return the penalty: on the distance of the mean slope from 1, the intercept, the bend.
@@ -652,7 +627,7 @@ class SlopeProblem:
             width = np.diff(self.knots)
             bends = np.diff(np.eye(m), axis=0) / np.sqrt(width / width.sum())[:, None]
             penalty[:m, :m] += roughness * bends.T @ bends
-        return Prior(np.array([1.0] * m + [0.0]), penalty, np.array([self.bounded] * m + [False]))
+        return Prior(np.array([1.0] * m + [0.0]), penalty, np.array([True] * m + [False]))
 
     def fit(self, roughness: float, start: FloatArray | None = None) -> PenalisedFit:
         """Return the coefficients: slopes at the knots, and the intercept."""
@@ -742,7 +717,8 @@ class QuadraticScaling(LogOddsCalibrator):
 
     Where the log-odds of a score are normally distributed in either class, with variances that
     may differ, the map is of this form. It is fitted by maximum likelihood with a ridge that
-    shrinks it towards the identity. Many classes: one map per class against the rest,
+    shrinks it towards the identity, and does not decrease: beyond the ends of the calibration
+    scores it goes on with the slope it has there. Many classes: one map per class against the rest,
     normalised.
 
     Parameters
@@ -751,9 +727,6 @@ class QuadraticScaling(LogOddsCalibrator):
         Above 0. ``ridge / 2`` times the squared distances of the slope from 1 (the mean over both
         ends of the calibration scores) and half of that of the intercept from 0 is added to the
         sum of the losses.
-    monotone : bool, default=True
-        Whether the map must not decrease: the slope stays at or above 0 at both ends of the
-        calibration scores' log-odds. Beyond the ends it goes on with the slope it has there.
     shrinkage : float, default=0.01
         Non-negative: see `MatrixScaling`.
     on : {"auto", "probabilities", "logits"}, default="auto"
@@ -787,19 +760,12 @@ class QuadraticScaling(LogOddsCalibrator):
     def __init__(
         self,
         ridge: float = 0.3,
-        monotone: bool = True,
         shrinkage: float = 0.01,
         on: On = "auto",
     ) -> None:
         self.ridge = ridge
-        self.monotone = monotone
         self.shrinkage = shrinkage
         self.on = on
-
-    def _fit_columns(self, columns: Iterable[Column]) -> Maps:
-        if not isinstance(self.monotone, bool | np.bool_):
-            raise InputError(f"monotone must be a boolean, got {self.monotone!r}")
-        return super()._fit_columns(columns)
 
     @property
     def a_(self) -> FloatArray:
@@ -809,7 +775,7 @@ class QuadraticScaling(LogOddsCalibrator):
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:
         knots = np.unique([z.min(), z.max()])
         # A slope that runs straight from one end to the other is that of a parabola.
-        fit = SlopeProblem.of(z, knots, counts, float(self.ridge), bool(self.monotone)).fit(0.0)
+        fit = SlopeProblem.of(z, knots, counts, float(self.ridge)).fit(0.0)
         return SlopeMap(shrinkage, knots, fit.theta[:-1], float(fit.theta[-1]))
 
 

@@ -249,13 +249,7 @@ class ToProbabilities:
         return cls(model.fit(scores, codes, sample_weight=weight, classes=np.arange(k)))
 
     def check_classes(self, k: int) -> None:
-        """Refuse a temperature of another number of classes than k.
-
-        Raises
-        ------
-        ValueError
-            If it is.
-        """
+        """Refuse a temperature of another number of classes than k."""
         one = self.temperature
         require(one is None or len(one.classes_) == k, f"temperature must be of {k} classes")
 
@@ -265,13 +259,7 @@ class ToProbabilities:
         return "probabilities" if self.temperature is None else "logits"
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return probabilities (n,) of the second class, or (n, k) of every class.
-
-        Raises
-        ------
-        ValueError
-            If they were to be probabilities and are none.
-        """
+        """Return probabilities (n,) of the second class, or (n, k) of every class."""
         if self.temperature is not None:
             p = self.temperature._predict_proba(scores)
             return p if scores.ndim == 2 else np.ascontiguousarray(p[:, 1])

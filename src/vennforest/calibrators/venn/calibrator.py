@@ -116,9 +116,8 @@ class Venn(BoundedCalibrator):
     ----------
     taxonomy : str, Taxonomy or callable, default="label"
         What puts examples into categories: ``"label"`` (the class with the largest score),
-        ``"confidence-bins"``, ``"confidence-quantiles"``, ``"largest-probability"``,
-        ``"second-probability"``, ``"margin"``, ``"nearest"``; a `Taxonomy` with parameters of its
-        own; or a function ``scores -> categories`` of any hashable values.
+        ``"confidence-bins"``, ``"confidence-quantiles"``, ``"margin"``, ``"nearest"``; a `Taxonomy`
+        with parameters of its own; or a function ``scores -> categories`` of any hashable values.
     merge : {"midpoint", "log", "brier", "smooth"}, default="midpoint"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
         ``"smooth"`` clips the smooth estimates of `VennAbers` on the same scores into them.
@@ -299,11 +298,6 @@ class Venn(BoundedCalibrator):
         -------
         ndarray of shape (m, k)
             Platt estimates in [0, 1], as `VennAbers.predict_smooth`; rows sum to 1.
-
-        Raises
-        ------
-        ValueError
-            If ``merge`` was not ``"smooth"`` at ``fit``.
         """
         return self._smooth(self._check_new(scores))
 

@@ -54,13 +54,7 @@ MOST_WEIGHT = 1e18
 
 
 def check_total(weight: FloatArray | None, name: str = "sample_weight") -> None:
-    """Refuse weights beside which the new object's weight of 1 is lost.
-
-    Raises
-    ------
-    ValueError
-        If they sum to more than 1e18.
-    """
+    """Refuse weights beside which the new object's weight of 1 is lost."""
     if weight is not None and weight.sum() > MOST_WEIGHT:
         raise ValueError(
             f"{name} must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
@@ -100,13 +94,7 @@ class Sums(NamedTuple):
         return weight, positive
 
     def check(self, m: int) -> Self:
-        """Return the sums as arrays of the kind kernels are compiled for.
-
-        Raises
-        ------
-        ValueError
-            If they are no sums at m scores.
-        """
+        """Return the sums as arrays of the kind kernels are compiled for."""
         W, Y = (np.require(column, np.float64, ["C", "W", "E"]) for column in (self.W, self.Y))
         if W.shape != (m + 1,) or Y.shape != (m + 1,):
             raise ValueError(f"W and Y must have shape (m + 1,), got {W.shape} and {Y.shape}")
@@ -176,14 +164,7 @@ class Examples:
     numbers: Int32Array | None = None  # (n,) the place of each score among the distinct ones
 
     def check(self, x: FloatArray, W: FloatArray, Y: FloatArray) -> None:
-        """Refuse examples that are not those of a fit.
-
-        Raises
-        ------
-        ValueError
-            If labels are not 0 or 1, weights not above zero, a score is none of the distinct
-            ones, or the weights do not add up to the cumulative ones.
-        """
+        """Refuse examples that are not those of a fit."""
         n, m, scores, numbers = len(self.labels), len(x), self.scores, self.numbers
         check_array(self.labels, "labels", (n,), "i", 0, 1)
         check_array(self.weight, "weight", (n if len(self.weight) else 0,), low=SMALLEST)
@@ -363,11 +344,6 @@ class StepTable:
         """Return the table of these sums, and make what follows from them again.
 
         So a file cannot bend places that kernels follow.
-
-        Raises
-        ------
-        ValueError
-            If they are not those of a fit.
         """
         x = np.require(x, np.float64, ["C", "W", "E"])
         check_array(x, "x", (None,))
@@ -422,10 +398,10 @@ class StepTable:
             low = self.x[0]
             scale = kernels.scale_of(low, self.x[-1], kernels.PARTS)
             read, numbers = np.empty(n), np.empty(n, np.uint32)
-            kernels.sort_into_parts(scores, low, scale, 0, n, read, numbers)
+            kernels.sort_into_parts(scores, low, scale, read, numbers)
             scores = read
         for equal, (ends, fits, _, _, *grid), out in tables:
-            kernels.read_steps(scores, ends, fits, *grid, equal, out, 0, n, numbers)
+            kernels.read_steps(scores, ends, fits, *grid, equal, out, numbers)
 
     def _look_up_without(
         self,
@@ -457,8 +433,6 @@ class StepTable:
                 steps.b,
                 *reach[label],
                 out,
-                0,
-                len(scores),
             )
 
     def _look_up_without_groups(
@@ -873,11 +847,6 @@ class VennAbers(BoundedCalibrator):
         -------
         ndarray of shape (m, k)
             Platt estimates in [0, 1]; rows sum to 1.
-
-        Raises
-        ------
-        ValueError
-            If ``merge`` was not ``"smooth"`` at ``fit``.
         """
         return self._smooth(self._check_new(scores))
 
