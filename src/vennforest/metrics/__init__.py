@@ -1,6 +1,9 @@
 """Measures of probability estimates and of intervals that scikit-learn lacks.
 
 Log loss, the two-class Brier score and the area under the ROC curve are scikit-learn's.
+
+`brier_decomposition` describes the arguments that all measures share. All raise a ValueError that
+names the argument where labels, estimates and weights do not fit, or an option has no such value.
 """
 
 from vennforest.metrics.brier import (

@@ -163,11 +163,6 @@ def brier_score(
     -------
     float
         In [0, 1] where halved, in [0, 2] otherwise.
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``.
     """
     estimates = check_estimates(
         y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label

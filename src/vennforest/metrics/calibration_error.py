@@ -162,11 +162,6 @@ def calibration_error(
     float
         In [0, 1]; 0 is best.
 
-    Raises
-    ------
-    ValueError
-        If ``kind`` is unknown, or as ``brier_decomposition``.
-
     Notes
     -----
     A binned error is biased upwards: of perfect estimates, too, the shares in finite bins differ
@@ -216,11 +211,6 @@ def calibration_error_interval(
     -------
     ErrorInterval
         ``(estimate, low, high)`` in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        As ``calibration_error``; or if ``confidence_level`` or ``n_resamples`` is out of range.
 
     Notes
     -----
@@ -378,11 +368,6 @@ def confidence_minus_accuracy(
     -------
     float
         In [-1, 1].
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``.
 
     Examples
     --------

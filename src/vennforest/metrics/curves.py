@@ -99,11 +99,6 @@ def reliability_curve(
     random_state : int, Generator or None
         The seed of these draws.
 
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``, or if ``level`` or ``n_resamples`` is out of range.
-
     Notes
     -----
     The CORP curve and its band are those of Dimitriadis, Gneiting & Jordan (2021): labels are
@@ -234,11 +229,6 @@ def smooth_calibration_curve(
         nearest to equal steps, half of them each.
     pos_label : label, optional
         As in ``reliability_curve``.
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``, or if ``span`` or ``points`` is out of range.
 
     Notes
     -----

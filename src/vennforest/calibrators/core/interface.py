@@ -64,40 +64,9 @@ class CalibrationTable(NamedTuple):
     """Probability of the second class, in [0, 1]; None where it moves within intervals."""
 
 
-class Exports(Protocol):
-    """What calibrators ask of the package ``vennforest.export``."""
-
-    def to_json(self, calibrator: Any) -> str:
-        """Return `Calibrator.to_json`."""
-        ...
-
-    def from_json(self, text: str | bytes) -> Any:
-        """Return `Calibrator.from_json`, of whatever class."""
-        ...
-
-    def to_sql(
-        self,
-        calibrator: Any,
-        dialect: Dialect,
-        table: str,
-        score: str | Sequence[str],
-        steps: str | None,
-    ) -> str:
-        """Return `Calibrator.to_sql`."""
-        ...
-
-    def table_of(self, calibrator: Any) -> CalibrationTable:
-        """Return `Calibrator.to_table`."""
-        ...
-
-
-def exports() -> Exports:
-    """Return the package that writes calibrators, ``vennforest.export``.
-
-    It knows them all and none of them knows it, so it is imported when it is first asked for.
-    """
-    package: Exports = import_module("vennforest.export")
-    return package
+def exports() -> Any:
+    """Return ``vennforest.export``: imported late, since it knows every calibrator."""
+    return import_module("vennforest.export")
 
 
 def as_tuple(parts: Iterable[Any]) -> tuple[Any, ...]:
@@ -238,8 +207,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If scores are NaN or infinite, shapes do not fit, there are fewer than two classes, or
-            the examples leave the direction in doubt.
+            If scores are NaN or infinite, or no probabilities where a map needs them; shapes do
+            not fit; there are fewer than two classes; a parameter has no such value; or the
+            examples leave the direction in doubt.
         """
         scores = check_scores(scores)
         check_consistent_length(scores, y)
@@ -423,7 +393,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         NotFittedError
             Before ``fit``.
         ValueError
-            If scores are NaN or infinite, or have another number of columns than in ``fit``.
+            If scores are NaN or infinite, no probabilities where those of ``fit`` were, or have
+            another number of columns.
         """
         return self._predict_proba(self._check_new(scores))
 
@@ -455,7 +426,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             If there are more than two classes, or nothing is constant on intervals.
         """
         check_is_fitted(self, "classes_")
-        return exports().table_of(self)
+        table: CalibrationTable = exports().table_of(self)
+        return table
 
     def to_json(self) -> str:
         """Return the fitted calibrator as JSON, which any program can read.
@@ -475,7 +447,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             If it holds something else than numbers and text, such as a user's function.
         """
         check_is_fitted(self, "classes_")
-        return exports().to_json(self)
+        document: str = exports().to_json(self)
+        return document
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -553,7 +526,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         by 1e-13 at most in ``p``.
         """
         check_is_fitted(self, "classes_")
-        return exports().to_sql(self, dialect, table, score, steps)
+        query: str = exports().to_sql(self, dialect, table, score, steps)
+        return query
 
     @property
     def n_given(self) -> int:
@@ -647,11 +621,6 @@ class OneVsRestCalibrator(Calibrator):
 
     The scores are those of the one many-class model: no further models are trained (Boström 2008,
     section 2.2.3). Where every class gets probability 0 the row falls back to its raw scores.
-
-    Attributes
-    ----------
-    maps_ : tuple of BinaryMap
-        One map of the second class's score (two classes), or one map per class.
     """
 
     _learns: ClassVar[type[Maps]] = Maps
@@ -660,7 +629,7 @@ class OneVsRestCalibrator(Calibrator):
 
     @property
     def maps_(self) -> tuple[Any, ...]:
-        """The fitted maps: one for two classes, else one a class."""
+        """The fitted maps: one of the second class's score (two classes), else one a class."""
         maps: tuple[Any, ...] = self._learnt.maps
         return maps
 
@@ -898,24 +867,7 @@ class BoundedCalibrator(Calibrator):
         *,
         groups: ArrayLike | None = None,
     ) -> Multiprobability:
-        """Return lower and upper probabilities of every class.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (m, k)
-            New scores, of the kind given to ``fit``.
-        left_out : array-like of int of shape (m,), optional
-            For each new score the calibration example, numbered as given to ``fit``, that leaves
-            the calibration set for it; -1: none.
-        groups : array-like of shape (n,), optional
-            The group of every calibration example, as given to ``fit``: with the left-out example
-            its whole group is left out.
-
-        Returns
-        -------
-        Multiprobability
-            Bounds of shape (m, k), in [0, 1].
-        """
+        """Return lower and upper probabilities of every class: see `VennAbers`."""
 
     def _left_out(
         self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
@@ -1004,6 +956,66 @@ class BoundedCalibrator(Calibrator):
     def _smooth_formulas(self, scores: Terms) -> Terms:
         """Return the smooth estimates, of the second of two classes or of each of more."""
         raise _no_formula(self)
+
+
+class VennPredictor(BoundedCalibrator):
+    """What Venn and Venn–Abers predictors share: a subclass gives ``_fit`` and two methods."""
+
+    @abstractmethod
+    def _multiprobability(self, scores: FloatArray, absent: LeftOut | None = None) -> Any:
+        """Return the bounds for checked scores, each without what is ``absent`` for it."""
+
+    @abstractmethod
+    def _smooth(self, scores: FloatArray) -> FloatArray: ...
+
+    def predict_multiprobability(
+        self,
+        scores: ArrayLike,
+        left_out: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Multiprobability:
+        """Return lower and upper probabilities of every class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,) or (m, k)
+            New scores, of the kind given to ``fit``.
+        left_out : array-like of int of shape (m,), optional
+            For each new score the calibration example, numbered as given to ``fit``, that leaves
+            the calibration set for it; -1: none. `VennAbers` answers exactly as if fitted without
+            it; `Venn` takes its weight from the counts, with the categories as they are.
+        groups : array-like of shape (n,), optional
+            The group of every calibration example, as given to ``fit``, in labels of one kind:
+            with the left-out example its whole group is left out.
+
+        Returns
+        -------
+        Multiprobability
+            Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If scores are NaN or infinite or have another number of columns than in ``fit``, or
+            ``left_out`` does not have m numbers from -1 to n - 1, or ``groups`` n labels.
+        """
+        new = self._check_new(scores)
+        bounds: Multiprobability
+        bounds = self._multiprobability(new, self._left_out(left_out, groups, len(new)))
+        return bounds
+
+    def predict_smooth(self, scores: ArrayLike) -> FloatArray:
+        """Return the Platt estimates (m, k) that ``merge="smooth"`` clips into the bounds.
+
+        Raises
+        ------
+        ValueError
+            If ``merge`` was not ``"smooth"`` at ``fit``.
+        """
+        return self._smooth(self._check_new(scores))
 
 
 def _no_formula(calibrator: Calibrator) -> ValueError:

@@ -235,21 +235,6 @@ class PlattScaling(OneVsRestCalibrator):
         calibration score inside, by 2.2e-16 at least and 0.01 at most; new scores beyond these
         two places count as the places.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    maps_ : tuple of PlattMap
-        One map for two classes, else one a class.
-    A_, B_ : ndarray of shape (1,) or (k,)
-        A and B of every map, for scores (or log-odds) as they came.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
-        if scores are outside [0, 1] with ``on="logit"``.
-
     Notes
     -----
     The fit is Lin, Lin & Weng's (2007) Newton method on scores brought to mean 0 and deviation 1,
@@ -287,12 +272,12 @@ class PlattScaling(OneVsRestCalibrator):
 
     @property
     def A_(self) -> FloatArray:  # noqa: N802
-        """A of every map."""
+        """A of every map, (1,) or (k,), for scores (or log-odds) as they came."""
         return np.array([one.A for one in self.maps_])
 
     @property
     def B_(self) -> FloatArray:  # noqa: N802
-        """B of every map."""
+        """B of every map, (1,) or (k,), for scores (or log-odds) as they came."""
         return np.array([one.B for one in self.maps_])
 
     def _fit_map(
@@ -432,21 +417,6 @@ class BetaCalibration(OneVsRestCalibrator):
         which the few examples of a rare class often are, that leads to certainties, and one that
         fails costs more than all else gains.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    maps_ : tuple of BetaMap
-        One map for two classes, else one a class.
-    a_, b_, c_ : ndarray of shape (1,) or (k,)
-        The parameters of every map.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if a parameter has none of these values; from ``fit`` and
-        ``predict_proba``, if scores are outside [0, 1].
-
     Notes
     -----
     Scores of 0 and 1, which forests give, are moved halfway to the nearest calibration score
@@ -485,17 +455,17 @@ class BetaCalibration(OneVsRestCalibrator):
 
     @property
     def a_(self) -> FloatArray:
-        """A of every map."""
+        """A of every map, (1,) or (k,)."""
         return np.array([one.a for one in self.maps_])
 
     @property
     def b_(self) -> FloatArray:
-        """B of every map."""
+        """B of every map, (1,) or (k,)."""
         return np.array([one.b for one in self.maps_])
 
     @property
     def c_(self) -> FloatArray:
-        """C of every map."""
+        """C of every map, (1,) or (k,)."""
         return np.array([one.c for one in self.maps_])
 
     def _fit_map(
@@ -732,23 +702,6 @@ class QuadraticScaling(LogOddsCalibrator):
     on : {"auto", "probabilities", "logits"}, default="auto"
         What the scores are: see `MatrixScaling`.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    maps_ : tuple of SlopeMap
-        One map for two classes, else one a class.
-    a_ : ndarray of shape (1, 3) or (k, 3)
-        a0, a1 and a2 of every map, which hold between the ends.
-    on_ : {"probabilities", "logits"}
-        What the calibration scores were taken for.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
-        if scores are to be probabilities and are none.
-
     Examples
     --------
     >>> from vennforest.calibrators.maps.log_odds import QuadraticScaling
@@ -769,7 +722,7 @@ class QuadraticScaling(LogOddsCalibrator):
 
     @property
     def a_(self) -> FloatArray:
-        """a0, a1 and a2 of every map."""
+        """a0, a1 and a2 of every map between the ends, (1, 3) or (k, 3)."""
         return np.array([_coefficients(one) for one in self.maps_])
 
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:
@@ -824,23 +777,6 @@ class SplineCalibration(LogOddsCalibrator):
     on : {"auto", "probabilities", "logits"}, default="auto"
         What the scores are: see `MatrixScaling`.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    maps_ : tuple of SlopeMap
-        One map for two classes, else one a class.
-    roughness_ : ndarray of shape (1,) or (k,)
-        The penalty of every map.
-    on_ : {"probabilities", "logits"}
-        What the calibration scores were taken for.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
-        if scores are to be probabilities and are none.
-
     References
     ----------
     Eilers & Marx (1996), Flexible smoothing with B-splines and penalties, Statistical Science 11.
@@ -883,7 +819,7 @@ class SplineCalibration(LogOddsCalibrator):
 
     @property
     def roughness_(self) -> FloatArray:
-        """The penalty of every map."""
+        """The penalty of the bend of every map, (1,) or (k,)."""
         return np.array([one.roughness for one in self.maps_])
 
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:

@@ -79,21 +79,6 @@ class TemperatureScaling(Calibrator):
         as they are; one column z stands for (0, z). ``"auto"``: probabilities where the
         calibration scores can be such, else logits; new scores are then taken for the same.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    temperature_ : float
-        T. Above 1 it makes estimates less extreme.
-    on_ : {"probabilities", "logits"}
-        What the calibration scores were taken for.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if ``on`` has none of these values; from ``fit`` and ``predict_proba``, if
-        scores are to be probabilities and are none.
-
     Notes
     -----
     The loss is convex in 1 / T, so T is where its derivative is zero. Where that is nowhere
@@ -144,7 +129,7 @@ class TemperatureScaling(Calibrator):
 
     @property
     def temperature_(self) -> float:
-        """T."""
+        """T; above 1 it makes estimates less extreme."""
         with np.errstate(over="ignore", under="ignore"):
             return float(2 * np.float64(self._learnt.unit) / self._learnt.beta)
 
@@ -321,23 +306,6 @@ class MatrixScaling(Calibrator):
         ``"auto"``: probabilities where the calibration scores can be such, else logits; new scores
         are then taken for the same.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    coef_ : ndarray of shape (k, k)
-        W; row j holds the slopes of class j's logit.
-    intercept_ : ndarray of shape (k,)
-        b.
-    on_ : {"probabilities", "logits"}
-        What the calibration scores were taken for.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
-        if scores are to be probabilities and are none.
-
     Notes
     -----
     The sum is strictly convex, so there is one minimum, which Newton steps find. It stays finite
@@ -399,13 +367,13 @@ class MatrixScaling(Calibrator):
 
     @property
     def coef_(self) -> FloatArray:
-        """W; row j holds the slopes of class j's logit."""
+        """W, (k, k); row j has the slopes of class j's logit."""
         slopes: FloatArray = self._learnt.softmax.slopes.T.copy()
         return slopes
 
     @property
     def intercept_(self) -> FloatArray:
-        """B."""
+        """B, (k,)."""
         intercepts: FloatArray = self._learnt.softmax.intercepts.copy()
         return intercepts
 

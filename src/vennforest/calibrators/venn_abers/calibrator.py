@@ -22,9 +22,9 @@ from vennforest.calibrators.confidence import (
 )
 from vennforest.calibrators.core.formula import LOWEST, Terms, after
 from vennforest.calibrators.core.interface import (
-    BoundedCalibrator,
     Learnt,
     LeftOut,
+    VennPredictor,
     as_tuple,
     blocks,
     in_blocks,
@@ -627,7 +627,7 @@ class StepTables(Learnt):
 
 
 @stored("venn-abers-predictor")
-class VennAbers(BoundedCalibrator):
+class VennAbers(VennPredictor):
     """Inductive Venn–Abers predictor: probabilities with bounds that carry a validity guarantee.
 
     For a new score s, p0 is the isotonic fit to the calibration pairs plus (s, 0), read at s, and
@@ -640,15 +640,6 @@ class VennAbers(BoundedCalibrator):
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
         ``"smooth"`` clips into the bounds what Platt scaling gives on the log-odds of the
         calibration scores, or on the scores themselves where these are not probabilities.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    tables_ : tuple of StepTable
-        The fitted step function of the second class's score (two classes), or one a class.
-    smooth_ : SmoothEstimate or None
-        The smooth estimates that belong to them; None unless ``merge="smooth"``.
 
     Notes
     -----
@@ -711,7 +702,7 @@ class VennAbers(BoundedCalibrator):
 
     @property
     def tables_(self) -> tuple[StepTable, ...]:
-        """The fitted step functions."""
+        """The step function of the second class's score (two classes), else one a class."""
         tables: tuple[StepTable, ...] = self._learnt.tables
         return tables
 
@@ -724,42 +715,6 @@ class VennAbers(BoundedCalibrator):
     def _check_parameters(self) -> None:
         self._check_merge()
         require(self.merge != "smooth" or self._learnt.smoothed, "smoothed must be true")
-
-    def predict_multiprobability(
-        self,
-        scores: ArrayLike,
-        left_out: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-    ) -> Multiprobability:
-        """Return lower and upper probabilities of every class.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (m, k)
-            New scores, of the kind given to ``fit``.
-        left_out : array-like of int of shape (m,), optional
-            For each new score the calibration example, numbered as given to ``fit``, that leaves
-            the calibration set for it (exactly, as if fitted without it); -1: none.
-        groups : array-like of shape (n,), optional
-            The group of every calibration example, as given to ``fit``, in labels of one kind:
-            with the left-out example its whole group is left out, as exactly.
-
-        Returns
-        -------
-        Multiprobability
-            Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
-
-        Raises
-        ------
-        NotFittedError
-            Before ``fit``.
-        ValueError
-            If scores are NaN or infinite or have another number of columns than in ``fit``, or
-            ``left_out`` does not hold m numbers from -1 to n - 1, or ``groups`` n labels.
-        """
-        new = self._check_new(scores)
-        return self._multiprobability(new, self._left_out(left_out, groups, len(new)))
 
     def _multiprobability(self, new: FloatArray, absent: LeftOut | None = None) -> Multiprobability:
         sides = np.empty((2, len(self.classes_), len(new)))
@@ -834,21 +789,6 @@ class VennAbers(BoundedCalibrator):
         columns = new[:, None] if new.ndim == 1 else new
         found = intervals_of(per_class, columns, self.classes_, level, method, simultaneous)
         return found.widen(self._predict_proba(new))
-
-    def predict_smooth(self, scores: ArrayLike) -> FloatArray:
-        """Return the smooth estimates that ``merge="smooth"`` clips into the bounds.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (m, k)
-            New scores, of the kind given to ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (m, k)
-            Platt estimates in [0, 1]; rows sum to 1.
-        """
-        return self._smooth(self._check_new(scores))
 
     def _smooth(self, scores: FloatArray) -> FloatArray:
         if self.smooth_ is None:
