@@ -10,13 +10,12 @@ from typing import IO, Any
 
 import pandas as pd
 import pyarrow as pa
-from pyarrow import compute, feather, ipc, parquet
+from pyarrow import compute, ipc, parquet
 
 from vennforest._files import one_line
 from vennforest._validation import InputError
 from vennforest.tables.files import (
     ARROW_STREAM,
-    FEATHER_1,
     PARQUET,
     check_table_file,
     opened,
@@ -99,8 +98,6 @@ class ArrowFile:
                     yield _Parquet(file)
                 elif self._head.startswith(ARROW_STREAM):
                     yield _Stream(file)
-                elif self._head.startswith(FEATHER_1):
-                    yield _Feather(file)
                 else:
                     yield _File(file)
         except InputError:
@@ -257,18 +254,6 @@ class _File(_Stream):
     def parts(self, wanted: list[str], size: int) -> Iterator[pa.Table]:
         for i in range(self._file.num_record_batches):
             yield pa.Table.from_batches([self._file.get_batch(i)]).select(wanted)
-
-
-class _Feather(_Stream):
-    def __init__(self, file: IO[bytes]) -> None:
-        self._table = feather.read_table(file)
-        self.schema = self._table.schema
-
-    def parts(self, wanted: list[str], size: int) -> Iterator[pa.Table]:
-        yield self._table.select(wanted)
-
-    def read(self) -> pa.Table:
-        return self._table
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:

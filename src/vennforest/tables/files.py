@@ -17,7 +17,7 @@ from vennforest._files import refuse_special
 from vennforest._remote import url_of
 from vennforest._validation import InputError
 
-GZIP, PARQUET, ARROW_FILE, FEATHER_1 = b"\x1f\x8b", b"PAR1", b"ARROW1", b"FEA1"
+GZIP, PARQUET, ARROW_FILE = b"\x1f\x8b", b"PAR1", b"ARROW1"
 ARROW_STREAM = b"\xff\xff\xff\xff"
 ZSTANDARD = b"(\xb5/\xfd"
 FREE, MOST_RATIO = 1 << 30, 100
@@ -26,6 +26,7 @@ FREE, MOST_RATIO = 1 << 30, 100
 OTHER_FORMATS = {
     b"PK\x03\x04": "a zip archive or an Excel workbook",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"FEA1": "a Feather file of version 1",
     b"%PDF": "a PDF document",
     b"\x89PNG": "a picture",
     b"\x89HDF": "an HDF5 file",
@@ -76,7 +77,7 @@ def _starts_with(path: Path, magic: bytes) -> bool:
 
 def is_arrow(head: bytes) -> bool:
     """Tell whether a file that begins like this is Parquet or Arrow; others are text."""
-    return head.startswith((PARQUET, ARROW_FILE, FEATHER_1, ARROW_STREAM))
+    return head.startswith((PARQUET, ARROW_FILE, ARROW_STREAM))
 
 
 @contextmanager
