@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vennforest._answers import Answers
 from vennforest._program import __version__
-from vennforest._shown import columns_of
-from vennforest.calibrators.core.interface import Calibrator, has_bounds
-from vennforest.classifier.fitted import predict_once
+from vennforest.calibrators.core.interface import Calibrator
 from vennforest.persistence.model_file import load, save
 
 if TYPE_CHECKING:
@@ -93,18 +92,6 @@ def _content(model: Any, folder: str, options: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def _predicted(model: Any, data: Any) -> tuple[Any, Any]:
-    """Return bounds, if there are any, and probabilities."""
-    if isinstance(model, Calibrator):
-        scores = np.asarray(data, np.float64)
-        scores = scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
-        p = model.predict_proba(scores)
-        return (model.predict_multiprobability(scores) if has_bounds(model) else None), p
-    if not hasattr(model, "feature_names_in_"):
-        data = np.asarray(data)
-    return predict_once(model, data)
-
-
 class Predictor:
     """What MLflow calls: rows in, probabilities with their bounds out."""
 
@@ -112,7 +99,7 @@ class Predictor:
         self.model = model
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> pd.DataFrame:
-        """Return ``label``, and of each class ``p(c)``, with bounds ``lower(c)`` and ``upper(c)``.
+        """Return the columns that ``vennforest predict`` writes.
 
         Parameters
         ----------
@@ -122,15 +109,17 @@ class Predictor:
         """
         import pandas as pd
 
-        model = self.model
-        bounds, p = _predicted(model, data)
-        columns: dict[str, Any] = {"label": model.classes_[p.argmax(axis=1)]}
-        parts = [p] if bounds is None else [p, bounds.lower, bounds.upper]
-        for j, label in enumerate(model.classes_.tolist()):
-            columns |= {
-                name: part[:, j] for name, part in zip(columns_of(label), parts, strict=False)
-            }
-        return pd.DataFrame(columns, index=getattr(data, "index", None))
+        rows, answers = data, Answers(self.model)
+        if isinstance(self.model, Calibrator):
+            rows = np.asarray(data, np.float64)
+            rows = rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 else rows
+        elif not hasattr(self.model, "feature_names_in_"):
+            rows = np.asarray(data)
+        columns = zip(answers.fields, answers.arrays(answers.predict(rows)), strict=True)
+        return pd.DataFrame(
+            {field.name: column.to_numpy(zero_copy_only=False) for field, column in columns},
+            index=getattr(data, "index", None),
+        )
 
 
 def _load_pyfunc(path: str) -> Predictor:
