@@ -63,13 +63,7 @@ class Counting:
         grid: Grid,
         classes: Iterable[Any] | None = None,
     ) -> Counting:
-        """Take what a user gave.
-
-        Raises
-        ------
-        InputError
-            If columns repeat, or the method takes no such counts.
-        """
+        """Take what a user gave."""
         calibrator = make_calibrator(method)
         scores = [score] if isinstance(score, str) else list(score)
         if len(scores) == 2:
@@ -106,13 +100,7 @@ class Counting:
         return np.unique(np.concatenate(found)) if found else np.empty(0)
 
     def with_labels(self, found: Sequence[NDArray[Any]]) -> Counting:
-        """Return the same with the classes that partitions hold.
-
-        Raises
-        ------
-        InputError
-            If they are labels of several kinds, or not as many as there are columns of scores.
-        """
+        """Return the same with the classes that partitions hold."""
         there = [(number, one) for number, one in enumerate(found) if len(one)]
         if not there:
             raise InputError("the data must hold at least one row, got none")
@@ -127,13 +115,7 @@ class Counting:
         return self.with_classes(np.unique(np.concatenate([one for _, one in there])))
 
     def with_classes(self, classes: ArrayLike) -> Counting:
-        """Return the same with these classes.
-
-        Raises
-        ------
-        InputError
-            If they are not as many as there are columns of scores, or fewer than two.
-        """
+        """Return the same with these classes."""
         labels = np.unique(np.asarray(classes)).tolist()
         wanted = len(self.scores) if len(self.scores) > 1 else 2
         if len(labels) != wanted:
@@ -145,14 +127,7 @@ class Counting:
         return replace(self, classes=labels)
 
     def count(self, batches: Iterable[pa.RecordBatch], number: int) -> ScoreCounts:
-        """Return the counts of one partition.
-
-        Raises
-        ------
-        InputError
-            If a column is missing or of another kind, or a score, label or weight is none; with
-            the row, from 1, and the partition.
-        """
+        """Return the counts of one partition."""
         where, done = f"partition {number}", 0
         classes = self.classes
         assert classes is not None
@@ -177,13 +152,7 @@ class Counting:
         return counts
 
     def check(self, batches: Iterable[pa.RecordBatch], where: str) -> None:
-        """Refuse the first row that cannot be counted.
-
-        Raises
-        ------
-        InputError
-            As of `count`, with ``where``.
-        """
+        """Refuse the first row that cannot be counted."""
         done = 0
         for batch in batches:
             if batch.num_rows:
@@ -320,13 +289,7 @@ def _two_classes(
 def fitted_to(
     method: str | Calibrator, counts: ScoreCounts, higher_is: HigherIs = "likelier"
 ) -> Calibrator:
-    """Return a calibrator fitted to counts.
-
-    Raises
-    ------
-    InputError
-        If there is no row.
-    """
+    """Return a calibrator fitted to counts."""
     if not len(counts):
         raise InputError("the data must hold at least one row of weight above zero, got none")
     fitted: Calibrator = make_calibrator(method).fit_counts(counts, higher_is=higher_is)

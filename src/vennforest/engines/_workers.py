@@ -53,13 +53,7 @@ class Shipment:
         return len(self._packed)
 
     def open(self) -> Any:
-        """Return the object, unpacked where this process has not done so yet.
-
-        Raises
-        ------
-        InputError
-            If this worker has another version of vennforest or scikit-learn.
-        """
+        """Return the object, unpacked where this process has not done so yet."""
         with _lock:
             if self.key not in _open:
                 ours = _versions()
@@ -108,14 +102,7 @@ class Labelled(NamedTuple):
 def read_labelled(
     batches: Iterable[pa.RecordBatch], features: Sequence[str], target: str, where: str
 ) -> Labelled:
-    """Return the rows of a partition.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, a feature is not a number or a label is missing; with the row, from
-        1, and ``where``.
-    """
+    """Return the rows of a partition."""
     need_pyarrow()
     tables: list[NDArray[np.float32]] = []
     labels: list[NDArray[Any]] = []
@@ -144,13 +131,7 @@ def read_labelled(
 
 
 def labels_of(column: pa.Array, name: str, where: str, first: int) -> NDArray[Any]:
-    """Return a column of labels.
-
-    Raises
-    ------
-    InputError
-        If one is missing.
-    """
+    """Return a column of labels."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):

@@ -337,13 +337,7 @@ def said_in_a_sentence() -> Iterator[None]:
 
 
 def need_pyspark() -> Any:
-    """Return pyspark.
-
-    Raises
-    ------
-    ImportError
-        Saying what to install.
-    """
+    """Return pyspark."""
     need_pyarrow()
     try:
         import pyspark

@@ -101,14 +101,7 @@ class ProbabilityCalibrator(
         self._set(**self._input_kwargs)
 
     def _fit(self, dataset: Any) -> ProbabilityCalibratorModel:
-        """Return the fitted model.
-
-        Raises
-        ------
-        InputError
-            As of `vennforest.engines.spark.calibrate`, or if the column of probabilities is none
-            of vectors.
-        """
+        """Return the fitted model."""
         label = self.getOrDefault("labelCol")
         weight = self.getOrDefault("weightCol") if self.isDefined("weightCol") else None
         for name in [label, *([] if weight is None else [weight])]:

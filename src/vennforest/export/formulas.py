@@ -51,13 +51,6 @@ def answers(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms
 
     Each is that of the second of two classes, or there is one a class. With ``confidence`` there
     are ``low95`` and ``high95`` too.
-
-    Raises
-    ------
-    InputError
-        If the calibrator gives no confidence intervals.
-    ValueError
-        If there is none, such as of a user's own function.
     """
     k, grid = len(calibrator.classes_), calibrator._fitted.grid
     columns = [Score(j) for j in range(1 if k == 2 else k)]

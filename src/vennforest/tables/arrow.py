@@ -43,11 +43,6 @@ class ArrowFile:
     n_rows : int or None
         None where only reading would tell.
     schema : pyarrow.Schema
-
-    Raises
-    ------
-    InputError
-        If it is damaged.
     """
 
     def __init__(self, path: Path, head: bytes) -> None:
@@ -65,13 +60,7 @@ class ArrowFile:
         return self._head.startswith(PARQUET)
 
     def parts(self, columns: Sequence[str], size: int) -> Iterator[pa.Table]:
-        """Yield some columns, up to ``size`` rows after another.
-
-        Raises
-        ------
-        InputError
-            If it is damaged further on.
-        """
+        """Yield some columns, up to ``size`` rows after another."""
         wanted = list(columns)
         with self._open() as file:
             for part in file.parts(wanted, size):
@@ -79,13 +68,7 @@ class ArrowFile:
                     yield part.slice(start, size)
 
     def read(self) -> pa.Table:
-        """Return all rows.
-
-        Raises
-        ------
-        InputError
-            If it is damaged further on.
-        """
+        """Return all rows."""
         with self._open() as file:
             return file.read().select(self.names)
 
@@ -123,11 +106,6 @@ class ParquetFiles:
     names, n_rows, schema
         As of `ArrowFile`.
     paths : list of Path
-
-    Raises
-    ------
-    InputError
-        If one is damaged, is no Parquet file, or lacks a column.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -149,25 +127,13 @@ class ParquetFiles:
         self.schema = pa.schema(list(kinds.items()))
 
     def parts(self, columns: Sequence[str], size: int) -> Iterator[pa.Table]:
-        """Yield some columns, up to ``size`` rows after another.
-
-        Raises
-        ------
-        InputError
-            If a file is damaged further on, or has integers that are none of its floats.
-        """
+        """Yield some columns, up to ``size`` rows after another."""
         for file in self._files:
             for part in file.parts(columns, size):
                 yield self._cast(part, file.path)
 
     def read(self) -> pa.Table:
-        """Return all rows.
-
-        Raises
-        ------
-        InputError
-            As above.
-        """
+        """Return all rows."""
         return pa.concat_tables([self._cast(file.read(), file.path) for file in self._files])
 
     def place(self, row: int) -> str:

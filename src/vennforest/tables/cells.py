@@ -101,11 +101,6 @@ class Column:
         Which these are.
     declared : str or None
         What the user says that it holds, while that is compared with it.
-
-    Raises
-    ------
-    InputError
-        If a cell holds bytes that are not UTF-8.
     """
 
     def __init__(self, cells: pd.Series[Any], name: str) -> None:
@@ -169,11 +164,6 @@ class Column:
         """Return how the numbers or dates of a declared column are written; None: as dates.
 
         What is declared (``written``) stays; of numbers a unit that it lacks is added.
-
-        Raises
-        ------
-        InputError
-            If a cell is none, or is written otherwise than others.
         """
         if kind == "date":
             if written is not None or not self._is_text():
@@ -248,11 +238,6 @@ class Column:
         written : str, optional
             How numbers or dates are written as text; None: as Python writes numbers, and in
             ISO 8601.
-
-        Raises
-        ------
-        InputError
-            If a cell holds something else; the message names it.
         """
         import pandas as pd
 

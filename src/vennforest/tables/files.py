@@ -37,15 +37,7 @@ OTHER_FORMATS = {
 
 
 def check_table_file(path: Path) -> bytes:
-    """Return the first bytes of a file, unzipped, that tell its format.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, it is a folder or empty, or surely something else than a table.
-    OSError
-        If it cannot be read.
-    """
+    """Return the first bytes of a file, unzipped, that tell its format."""
     if path.is_dir():
         raise InputError(f"{path} is a folder without Parquet files: name a file in it")
     refuse_special(path)
@@ -82,13 +74,7 @@ def is_arrow(head: bytes) -> bool:
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file, which may be packed by gzip or zstandard, for reading bytes.
-
-    Raises
-    ------
-    InputError
-        While reading, once a packed file has unpacked to more than an honest one does.
-    """
+    """Open a file, which may be packed by gzip or zstandard, for reading bytes."""
     path = Path(path)
     with path.open("rb") as file:
         head = file.read(4)
@@ -152,13 +138,7 @@ def _too_much(path: str | Path, most: int) -> InputError:
 
 
 def refuse_duplicates(path: Path, names: list[str]) -> None:
-    """Refuse a table in which two columns share a name.
-
-    Raises
-    ------
-    InputError
-        Naming the first of them.
-    """
+    """Refuse a table in which two columns share a name."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         rest = f" and {len(twice) - 1} more" if len(twice) > 1 else ""
@@ -192,13 +172,6 @@ def sheet_as_arrow(path: Path, sheet: str | None, folder: Path) -> Path:
 
     The first row names the columns; empty rows and columns without a name or cell are left out. A
     column of cells of several kinds becomes text, as written.
-
-    Raises
-    ------
-    InputError
-        If there is no such sheet, several and none is named, or it is too large.
-    ImportError
-        If openpyxl is not installed.
     """
     import pandas as pd
     import pyarrow as pa

@@ -85,13 +85,7 @@ class NumberFormat:
 
     @classmethod
     def parse(cls, text: str) -> NumberFormat:
-        """Return the format of a sample: one number such as ``1.234,5 €``.
-
-        Raises
-        ------
-        InputError
-            If it is none, or could be of several.
-        """
+        """Return the format of a sample: one number such as ``1.234,5 €``."""
         found = _parts(text)
         if found is not None and not (found["limit"] or found["sign"] or found["second"]):
             fitting = [name for name in DIGITS if _read(text, name) is not None]
@@ -120,11 +114,6 @@ def learn_format(
     """Return how the cells of a column are written, or the first that does not fit the others.
 
     Where a format is declared, only a unit that it lacks is learnt.
-
-    Raises
-    ------
-    InputError
-        If a comma or a point could separate thousands or decimals in all of them.
     """
     if declared is not None:
         return _with_unit(cells, declared.digits, declared.unit)

@@ -49,11 +49,6 @@ class TableFile:
         None where only reading would tell.
     text : TextFormat or None
         How it is written as text; None: it is Parquet or Arrow.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, it is not a table, or two columns share a name.
     """
 
     def __init__(self, path: Path, sheet: str | None = None) -> None:
@@ -109,11 +104,6 @@ class TableFile:
             Columns that stay text in a text file.
         missing : sequence of str
             Cells that stand for missing values.
-
-        Raises
-        ------
-        InputError
-            If the file is damaged further on.
         """
         if self._arrow is not None:
             return without_markers(to_frame(self._arrow.read()), missing)
@@ -154,11 +144,6 @@ class TableFile:
             Above zero.
         numbers : sequence of str
             The columns in which a comma may be a decimal comma.
-
-        Raises
-        ------
-        InputError
-            If the file is damaged further on.
         """
         try:
             yield from (
