@@ -7,7 +7,7 @@ import pytest
 from support.engine_data import CELLS
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.registry import make_calibrator
+from vennforest.calibrators.core.interface import make_calibrator
 
 pytestmark = pytest.mark.slow  # a session and its workers take longer than all else
 pytest.importorskip("pyspark")
