@@ -8,6 +8,7 @@ import pickle
 import platform
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from vennforest._answers import need_pyarrow
 from vennforest._program import __version__
 from vennforest._validation import InputError
-from vennforest.batch import check_number, find_column, matrix_of
+from vennforest.batch import BatchPredictor, check_number, find_column, matrix_of
 from vennforest.sources.row_hashes import HashArray, hash_rows
 from vennforest.tables.refusals import no_label, row_of
 
@@ -67,6 +68,27 @@ class Shipment:
                     _open.pop(next(iter(_open)))
                 _open[self.key] = pickle.loads(self._packed)
             return _open[self.key]
+
+
+@dataclass(frozen=True)
+class Predicting:
+    """A model on its way, and what it reads of a partition."""
+
+    shipped: Shipment
+    schema: pa.Schema
+    columns: list[str]
+    carried: list[str]
+    answers: str | Sequence[str] | None
+
+    def predictor(self) -> BatchPredictor:
+        """Return what predicts batches of such a partition."""
+        return BatchPredictor(
+            self.shipped.open(),
+            self.schema,
+            columns=self.columns,
+            carried=self.carried,
+            answers=self.answers,
+        )
 
 
 def _packed(thing: Any) -> bytes:

@@ -20,7 +20,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
-from vennforest.engines._workers import Shipment
+from vennforest.engines._workers import Predicting, Shipment
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,7 +110,7 @@ def predict(
     schema = pa.Schema.from_pandas(empty, preserve_index=False)
     predictor = BatchPredictor(model, schema, columns=columns, carried=carried, answers=answers)
     task = Predicting(Shipment(model), schema, predictor.columns, carried, answers)
-    meta = task.frame_of(predictor.schema.empty_table(), empty, empty.index)
+    meta = _frame_of(predictor.schema.empty_table(), carried, empty)
     shipped = dask.delayed(task)
     parts = [
         dask.delayed(_predict)(shipped, part, number)
@@ -193,41 +193,20 @@ class _Backend:
         return list(_computed(jobs))
 
 
-@dataclass(frozen=True)
-class Predicting:
-    """A model on its way, and what it reads of a partition."""
+def _predict(task: Predicting, part: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Return the predictions for one partition, with its index."""
+    import pyarrow as pa
 
-    shipped: Shipment
-    schema: Any
-    columns: list[str]
-    carried: list[str]
-    answers: str | Sequence[str] | None
-
-    def predict(self, part: pd.DataFrame, number: int) -> pd.DataFrame:
-        """Return the predictions for one partition, with its index."""
-        import pyarrow as pa
-
-        where = f"partition {number}"
-        predictor = BatchPredictor(
-            self.shipped.open(),
-            self.schema,
-            columns=self.columns,
-            carried=self.carried,
-            answers=self.answers,
-        )
-        batches = pa.Table.from_pandas(part, preserve_index=False).to_batches()
-        table = pa.Table.from_batches(list(predictor(batches, where)), predictor.schema)
-        return self.frame_of(table, part, part.index)
-
-    def frame_of(self, table: Any, part: pd.DataFrame, index: Any) -> pd.DataFrame:
-        """Return predictions as a pandas data frame; what was carried along is as it came."""
-        found: pd.DataFrame = table.drop_columns(self.carried).to_pandas()
-        found.index = index
-        return type(part)({**part[self.carried], **found}, index=index)
+    predictor = task.predictor()
+    found = list(predictor(_batches(part), f"partition {number}"))
+    return _frame_of(pa.Table.from_batches(found, predictor.schema), task.carried, part)
 
 
-def _predict(task: Predicting, part: Any, number: int) -> Any:
-    return task.predict(part, number)
+def _frame_of(table: Any, carried: list[str], part: pd.DataFrame) -> pd.DataFrame:
+    """Return predictions as a pandas data frame; what was carried along is as it came."""
+    found: pd.DataFrame = table.drop_columns(carried).to_pandas()
+    found.index = part.index
+    return type(part)({**part[carried], **found}, index=part.index)
 
 
 def _run(task: Any, part: Any, number: int) -> Any:

@@ -17,7 +17,7 @@ from vennforest.calibrators.core.scores import HigherIs
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
-from vennforest.engines._workers import Shipment
+from vennforest.engines._workers import Predicting, Shipment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,7 +121,7 @@ def predict(
     carried = list(frame.columns) if carried is None else list(carried)
     predictor = BatchPredictor(model, schema, columns=columns, carried=carried, answers=answers)
     wanted = list(dict.fromkeys([*predictor.columns, *carried]))
-    task = sent(frame, _Predicting(Shipment(model), schema, predictor.columns, carried, answers))
+    task = sent(frame, Predicting(Shipment(model), schema, predictor.columns, carried, answers))
     some = frame.select(*[quoted(name, "`") for name in wanted])
     return some.mapInArrow(_Predict(task), from_arrow_schema(predictor.schema))
 
@@ -197,28 +197,11 @@ class _Backend:
 
 
 @dataclass(frozen=True)
-class _Predicting:
-    shipped: Shipment
-    schema: Any
-    columns: list[str]
-    carried: list[str]
-    answers: str | Sequence[str] | None
-
-
-@dataclass(frozen=True)
 class _Predict:
     task: Any
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = received(self.task)
-        predictor = BatchPredictor(
-            task.shipped.open(),
-            task.schema,
-            columns=task.columns,
-            carried=task.carried,
-            answers=task.answers,
-        )
-        yield from predictor(batches, f"partition {partition_number()}")
+        yield from received(self.task).predictor()(batches, f"partition {partition_number()}")
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from pyspark.sql import functions as sql
 from vennforest._answers import kinds_of
 from vennforest._shown import KINDS
 from vennforest._validation import FloatArray, InputError
-from vennforest.batch import BatchPredictor, find_column
+from vennforest.batch import find_column
 from vennforest.calibrators import Calibrator
 from vennforest.engines._counting import quoted
-from vennforest.engines._workers import Shipment
+from vennforest.engines._workers import Predicting, Shipment
 from vennforest.engines.spark import (
     calibrate,
     partition_number,
@@ -158,14 +158,13 @@ class ProbabilityCalibratorModel(
         classes = self.calibrator.classes_.tolist()
         kinds = kinds_of(self.calibrator, None, "answers")
         parts = [part for kind in kinds for part in KINDS[kind]]
-        task = sent(dataset, Shipment(self.calibrator))
         names = self._names(len(classes))
         schema = pa.schema([(name, pa.float64()) for name in names])
         k = len(names)
+        task = sent(dataset, Predicting(Shipment(self.calibrator), schema, names, [], kinds))
 
         def answer(batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
-            model = received(task).open()
-            predictor = BatchPredictor(model, schema, columns=names, answers=kinds)
+            predictor = received(task).predictor()
             rows = (pa.record_batch(list(_matrix(one, k)), schema=schema) for one in batches)
             for found in predictor(rows, f"partition {partition_number()}"):
                 columns = {part: [found[f"{part}({c})"] for c in classes] for part in parts}
