@@ -127,6 +127,19 @@ Sheet = Annotated[
         metavar="NAME", help="The sheet of an Excel workbook.", show_default="the only one"
     ),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KINDS",
+        show_default="all that the model gives",
+        help="What to write of each class, separated by commas: p, bounds (lower and upper) "
+        "and confidence (the ends of the confidence interval).",
+    ),
+]
+Level = Annotated[
+    float,
+    typer.Option(help="Level of the confidence intervals; 0.9 names their columns low90, high90."),
+]
 Method = Annotated[
     str,
     typer.Option(help="METHODS."),

@@ -10,6 +10,7 @@ import typer
 from vennforest.commands.arguments import (
     TABLE,
     TARGET,
+    Columns,
     Debug,
     Draws,
     Drop,
@@ -19,6 +20,7 @@ from vennforest.commands.arguments import (
     Jobs,
     Json,
     Keep,
+    Level,
     Method,
     Missing,
     NoFormulas,
@@ -140,14 +142,8 @@ def predict(
             help="Write the probability and the bounds of this class alone.",
         ),
     ] = None,
-    columns: Annotated[
-        str,
-        typer.Option(
-            metavar="KINDS",
-            help="What to write of each class, separated by commas: p, bounds (lower and upper) "
-            "and confidence (low95 and high95, the ends of the 95% confidence interval).",
-        ),
-    ] = "p,bounds",
+    columns: Columns = None,
+    level: Level = 0.95,
     keep: Annotated[
         bool, typer.Option("--keep", help="Copy all columns of DATA to the output.")
     ] = False,
@@ -181,10 +177,10 @@ def predict(
 ) -> None:
     """Predict the rows of a table with a model written by fit.
 
-    The output has, in the order of DATA, the most probable label, its probability with lower and
-    upper bound, and the probability p(c) and the bounds lower(c) and upper(c) of each class c. With
-    --columns p,bounds,confidence also the ends low95(c) and high95(c) of the confidence interval.
-    DATA may be larger than memory.
+    The output has, in the order of DATA, the most probable label, and for each class c its
+    probability p(c), the Venn–Abers bounds lower(c) and upper(c), and the ends low95(c) and
+    high95(c) of the confidence interval. The same numbers of the label come first. DATA may be
+    larger than memory.
     """
     from vennforest.commands.predict import run
 
@@ -197,6 +193,7 @@ def predict(
         keep=keep,
         positive=positive,
         columns=columns,
+        level=level,
         sheet=sheet,
         trusted=trusted or [],
         rows_at_once=rows_at_once,

@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from vennforest import persistence
-from vennforest._answers import kinds_of, label_column
+from vennforest._answers import Answers, no_confidence
 from vennforest._files import check_output, one_line
 from vennforest._remote import sent_whole
-from vennforest._shown import KINDS, columns_of
+from vennforest._shown import columns_of, names_of
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
-from vennforest.classifier.confidence import Known, predict_known
-from vennforest.classifier.prediction import predict_once
+from vennforest.classifier.confidence import Known
 from vennforest.commands.model_rows import read_model, rows_of
 from vennforest.commands.streams import STREAM, format_of, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say
@@ -101,7 +100,8 @@ def predict_file(
     carried: Sequence[str] = (),
     keep: bool = False,
     positive: str | None = None,
-    columns: str = "p,bounds",
+    columns: str | None = None,
+    level: float = 0.95,
     sheet: str | None = None,
     trusted: Sequence[str] = (),
     rows_at_once: int = ROWS_AT_ONCE,
@@ -122,8 +122,11 @@ def predict_file(
         Whether it begins with all of them.
     positive : str, optional
         The one class whose probability and bounds are written; by default those of all.
-    columns : str
-        What is written of each class, of ``p``, ``bounds`` and ``confidence``, separated by commas.
+    columns : str, optional
+        What is written of each class, of ``p``, ``bounds`` and ``confidence``, separated by commas;
+        by default all that the model gives.
+    level : float
+        Of the confidence intervals.
     sheet : str, optional
         Of an Excel workbook.
     trusted : sequence of str
@@ -177,8 +180,11 @@ def predict_file(
         model_path,
         list(zip(carried, table.types(carried), strict=True)),
         positive,
-        columns,
+        Answers(model, columns, "--columns", level),
     )
+    unknown = no_confidence(model)
+    if columns is None and unknown is not None:
+        note(f"No columns of confidence intervals: {unknown}.")
     done, safe = 0, all_as_text if no_formulas else (lambda table: table)
     schema = safe(answers.schema.empty_table()).schema
     with output_file(output) as part, table_writer(part, how, schema) as writer:
@@ -197,10 +203,9 @@ def predict_file(
 class _Answers:
     """A model's predictions for rows, as a table.
 
-    Columns: those carried along, ``label``, ``probability``, ``lower`` and ``upper`` (of that
-    label, where the method has bounds), ``low95`` and ``high95`` where they are wanted, then
-    ``p(c)``, ``lower(c)``, ``upper(c)``, ``low95(c)`` and ``high95(c)`` of each class c; or
-    ``label`` and those of one class.
+    Columns: those carried along, ``label``, ``probability``, ``lower``, ``upper``, ``low95`` and
+    ``high95`` (of that label, where they are wanted), then the same of each class c as ``p(c)``,
+    ``lower(c)`` and so on; or ``label`` and those of one class.
     """
 
     def __init__(
@@ -209,11 +214,10 @@ class _Answers:
         path: Path,
         carried: list[tuple[str, pa.DataType]],
         positive: str | None,
-        kinds: str | None,
+        answers: Answers,
     ) -> None:
-        self.model, self.path = model, path
+        self.model, self.path, self.answers = model, path, answers
         self.bounded = hasattr(model, "predict_multiprobability")
-        self.kinds = kinds_of(model, kinds, "--columns")
         self.labels = [str(label) for label in model.classes_.tolist()]
         self.counts = np.zeros(len(self.labels), np.int64)
         self.width = 0.0
@@ -225,11 +229,10 @@ class _Answers:
                 )
             self.shown = [self.labels.index(positive)]
         self.of_label = positive is None
-        self.classes, label = label_column(model.classes_)
-        numbers = self._wanted(["probability", *KINDS["bounds"], *KINDS["confidence"]])
-        numbers = numbers if self.of_label else []
+        numbers = [name for kind in answers.kinds for name in names_of(kind, answers.level)]
+        numbers = ["probability" if name == "p" else name for name in numbers if self.of_label]
         for j in self.shown:
-            numbers += columns_of(self.labels[j], self.kinds)
+            numbers += columns_of(self.labels[j], answers.kinds, answers.level)
         for name, _ in carried:
             if name in ("label", *numbers):
                 raise InputError(
@@ -237,38 +240,29 @@ class _Answers:
                     "that name: rename it, or name the columns to carry along with --id"
                 )
         self.schema = pa.schema(
-            [*carried, ("label", label), *((name, pa.float64()) for name in numbers)]
+            [*carried, answers.fields[0], *((name, pa.float64()) for name in numbers)]
         )
 
     def of(self, X: Any, batch: Batch) -> pa.Table:
         """Return the predictions for some rows."""
-        (bounds, p), known = self._predict(X)
+        known = self._predict(X)
+        bounds, p = known[0]
         best = p.argmax(axis=1)
         rows = np.arange(len(p))
         self.counts += np.bincount(best, minlength=len(self.counts))
         if bounds is not None:
             self.width += float(bounds.width[rows, best].sum())
-        ends = [None if one is None else (one.lower, one.upper) for one in (bounds, known)]
-        parts = self._wanted([p, *(ends[0] or (None, None)), *(ends[1] or (None, None))])
-        columns = [part[rows, best] for part in parts]
-        columns = columns if self.of_label else []
+        parts = self.answers.parts(known)
+        columns = [part[rows, best] for part in parts if self.of_label]
         columns += [part[:, j] for j in self.shown for part in parts]
-        label = pa.array(self.classes[best], self.schema.field("label").type)
-        arrays = [*batch.carried, label, *(pa.array(column) for column in columns)]
+        arrays = [*batch.carried, self.answers.label(p), *map(pa.array, columns)]
         return pa.Table.from_arrays(arrays, schema=self.schema)
-
-    def _wanted(self, five: list[Any]) -> list[Any]:
-        """Return those that are wanted of what is known of a class."""
-        kind = ("p", "bounds", "bounds", "confidence", "confidence")
-        return [one for one, of in zip(five, kind, strict=True) if of in self.kinds]
 
     def _predict(self, X: Any) -> Known:
         try:
             if isinstance(self.model, ProtectedClassifier):
                 return (None, self.model.predict_proba(X)), None
-            if "confidence" in self.kinds:
-                return predict_known(self.model, X)
-            return predict_once(self.model, X), None
+            return self.answers.predict(X)
         except (InputError, MemoryError):
             raise
         except ValueError as error:  # what the model's own checks say of the rows

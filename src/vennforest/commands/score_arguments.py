@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from vennforest.commands.arguments import TABLE, Debug, HelpWithNames, Json, Method, NoFormulas, app
+from vennforest.commands.arguments import (
+    TABLE,
+    Columns,
+    Debug,
+    HelpWithNames,
+    Json,
+    Level,
+    Method,
+    NoFormulas,
+    Sheet,
+    app,
+)
 
 Rows = Annotated[
     int,
@@ -68,6 +79,7 @@ def calibrate(
             "scores), or auto: what the rows show.",
         ),
     ] = None,
+    sheet: Sheet = None,
     rows_at_once: Rows = 200_000,
     as_json: Json = False,
     debug: Debug = False,
@@ -89,6 +101,7 @@ def calibrate(
         merge=merge,
         grid=grid,
         higher_is=higher_is,
+        sheet=sheet,
         rows_at_once=rows_at_once,
     )
 
@@ -134,6 +147,9 @@ def apply(
             show_default="all",
         ),
     ] = None,
+    columns: Columns = None,
+    level: Level = 0.95,
+    sheet: Sheet = None,
     rows_at_once: Rows = 100_000,
     no_formulas: NoFormulas = False,
     as_json: Json = False,
@@ -141,8 +157,9 @@ def apply(
 ) -> None:
     """Turn scores into probabilities with a calibrator.
 
-    The output has the columns of SCORES, then the most probable label, and the probability p(c) of
-    each class c, with lower(c) and upper(c) where the method has bounds. SCORES may be larger than
+    The output has the columns of SCORES, then the most probable label, and for each class c its
+    probability p(c), the Venn–Abers bounds lower(c) and upper(c), and the ends low95(c) and
+    high95(c) of the confidence interval, where the method has them. SCORES may be larger than
     memory.
     """
     from vennforest.commands.apply import run
@@ -154,6 +171,9 @@ def apply(
         as_json=as_json,
         scores=scores or [],
         carried=carried or [],
+        columns=columns,
+        level=level,
+        sheet=sheet,
         rows_at_once=rows_at_once,
         no_formulas=no_formulas,
     )

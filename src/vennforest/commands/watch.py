@@ -31,7 +31,7 @@ from vennforest.report.splits import moments
 from vennforest.report.watched import Watched, watched, write_page
 from vennforest.tables.cells import Column
 from vennforest.tables.known_rows import share_known
-from vennforest.tables.read import find_column, read_table
+from vennforest.tables.read import find_column
 from vennforest.tables.scores import read_scores
 from vennforest.tables.stream import TableFile
 
@@ -57,12 +57,13 @@ def run(
     seed: int,
     options: Mapping[str, Any],
     scores: Sequence[str] = (),
+    sheet: str | None = None,
 ) -> None:
     """Watch, print the verdict, and write the page and the monitor.
 
     Parameters
     ----------
-    model_path, data, target, output, time, keep, trusted, seed, scores
+    model_path, data, target, output, time, keep, trusted, seed, scores, sheet
         See ``vennforest watch --help``.
     as_json : bool
         Print a summary in place of the verdict.
@@ -82,6 +83,7 @@ def run(
     notes: list[str] = []
     about: dict[str, Any] = {}
     with busy("Watching"):
+        file = TableFile(data, sheet)
         if is_calibrator_file(model_path):
             if keep is not None:
                 raise InputError(
@@ -89,12 +91,12 @@ def run(
                 )
             read = read_calibrator(model_path, scores)
             monitor = _monitor_of_scores(read, model_path, target, seed, options)
-            found = _watched_scores(monitor, read, data, target, time, notes)
+            found = _watched_scores(monitor, read, file, target, time, notes)
         else:
             if scores:
                 raise InputError("--score is for a calibrator: a model reads its own columns")
             monitor, about = _monitor(model_path, target, trusted, seed, options)
-            found = _watched(monitor, about, data, target, time, notes)
+            found = _watched(monitor, about, file, target, time, notes)
         write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
     if keep is not None:
         write_model(monitor, keep, about)
@@ -160,10 +162,12 @@ def _monitor_of_scores(
 
 
 def _stream(
-    monitor: Monitor, data: Path, target: str | None, time: str | None, notes: list[str]
+    monitor: Monitor, file: TableFile, target: str | None, time: str | None, notes: list[str]
 ) -> tuple[Any, NDArray[Any] | None, NDArray[Any] | None]:
     """Return a table in the order of its times, the times, and the labels."""
-    table = read_table(data)
+    table = file.read()
+    if table.empty:
+        raise InputError(f"{file.path} has no rows, only the names of {len(table.columns)} columns")
     times: NDArray[Any] | None = None
     if time is not None:
         table, times = _in_order(table, find_column(table, time), notes)
@@ -174,15 +178,14 @@ def _stream(
 def _watched_scores(
     monitor: Monitor,
     read: CalibratorFile,
-    data: Path,
+    file: TableFile,
     target: str | None,
     time: str | None,
     notes: list[str],
 ) -> Watched:
     """Return what is found in scores of another system."""
-    table, times, labels = _stream(monitor, data, target, time, notes)
+    table, times, labels = _stream(monitor, file, target, time, notes)
     names = [find_column(table, name) for name in read.scores]
-    file = TableFile(data)
     columns = [read_scores(table[name], name, file.place) for name in names]
     scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
     others = [name for name in table.columns if name not in (time, target)]
@@ -195,7 +198,7 @@ def _watched_scores(
             times=times,
             probabilities=read.calibrator.predict_proba(scores),
             judged=(read.calibrator, scores, {"reference": read.examples()}),
-            name=data.name,
+            name=file.path.name,
             target=target or "",
             notes=notes,
         )
@@ -208,13 +211,13 @@ def _watched_scores(
 def _watched(
     monitor: Monitor,
     about: Mapping[str, Any],
-    data: Path,
+    file: TableFile,
     target: str | None,
     time: str | None,
     notes: list[str],
 ) -> Watched:
-    table, times, labels = _stream(monitor, data, target, time, notes)
-    rows = rows_of(monitor.model, TableFile(data), [name for name in (time, target) if name])
+    table, times, labels = _stream(monitor, file, target, time, notes)
+    rows = rows_of(monitor.model, file, [name for name in (time, target) if name])
     X = rows.read(table[rows.columns])
     try:
         _refuse_known(monitor.model, X, about.get("known_rows", []), notes)
@@ -228,7 +231,7 @@ def _watched(
             times=times,
             probabilities=p,
             judged=(monitor.model, X, {}),
-            name=data.name,
+            name=file.path.name,
             target=target or "",
             notes=notes,
         )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vennforest.commands.arguments import TABLE, Debug, Json, Seed, app
+from vennforest.commands.arguments import TABLE, Debug, Json, Seed, Sheet, app
 
 
 @app.command()
@@ -82,6 +82,7 @@ def watch(
             help="Accept objects of this type in the model, see predict.",
         ),
     ] = None,
+    sheet: Sheet = None,
     seed: Seed = 0,
     as_json: Json = False,
     debug: Debug = False,
@@ -105,5 +106,6 @@ def watch(
         trusted=trusted or [],
         seed=seed,
         scores=scores or [],
+        sheet=sheet,
         options={"alpha": alpha, "form": form, "run_length": run_length},
     )
