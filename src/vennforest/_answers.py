@@ -12,9 +12,9 @@ from vennforest._shown import KINDS, columns_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.confidence import check_level
-from vennforest.calibrators.core.bounded import has_bounds, merged
-from vennforest.classifier.confidence import Known, predict_known
-from vennforest.classifier.prediction import Prediction, predict_once
+from vennforest.calibrators.core.interface import has_bounds, merged
+from vennforest.classifier.fitted import Prediction, predict_once
+from vennforest.classifier.intervals import Known, predict_known
 
 if TYPE_CHECKING:
     import pyarrow as pa

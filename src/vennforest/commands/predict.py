@@ -19,7 +19,7 @@ from vennforest._remote import sent_whole
 from vennforest._shown import columns_of, names_of
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
-from vennforest.classifier.confidence import Known
+from vennforest.classifier.intervals import Known
 from vennforest.commands.model_rows import read_model, rows_of
 from vennforest.commands.streams import STREAM, format_of, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say
