@@ -332,7 +332,7 @@ def _verdict(evaluation: Evaluation) -> dict[str, Any]:
     bounded = evaluation.bounded
     return {
         "advice": evaluation.advice(),
-        "reasons": answers.reasons(evaluation) + answers.hidden_differences(evaluation),
+        "reasons": answers.reasons(evaluation),
         "figures": answers.key_figures(evaluation),
         "data": sections.data(evaluation),
         "how": sections.how(evaluation),
@@ -374,7 +374,10 @@ def _pictures(evaluation: Evaluation) -> dict[str, Any]:
     method, names = evaluation.verdict.method, evaluation.names
     bounded = evaluation.bounded
     two = evaluation.positive is not None
+    found = answers.hidden_differences(evaluation)
     return {
+        "hidden": None if found is None else figures.hidden(found),
+        "hidden_sentence": None if found is None else answers.hidden_sentence(found),
         "main_diagram": figures.calibration(evaluation),
         "diagrams": [
             figures.reliability(evaluation, key, names[key]) for key in evaluation.measures
