@@ -51,20 +51,7 @@ class Applied:
 
 
 def run(calibrator: Path, data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
-    """Calibrate scores, write the probabilities, and say how many.
-
-    Parameters
-    ----------
-    calibrator, data, output, **options
-        Of `apply_file`.
-    as_json : bool
-        Print a summary.
-
-    Raises
-    ------
-    InputError
-        If a file or option is not what it should be.
-    """
+    """Calibrate as `apply_file`, and say how many rows."""
     if as_json and output == STREAM:
         raise InputError("--json prints where the output would go: name a file with --output")
     notes: list[str] = []
@@ -100,25 +87,8 @@ def apply_file(
 ) -> Applied:
     """Calibrate every row of a table, and write its columns with those of `Answers` after them.
 
-    Parameters
-    ----------
-    path : Path
-        A calibrator as JSON.
-    data, output : Path
-        The output is written whole or not at all; its suffix decides the format. ``-``: CSV on
-        standard output.
-    scores : sequence of str
-        The columns of scores; none: those named at ``calibrate``.
-    carried : sequence of str
-        The columns that the output begins with; none: all.
-    columns, level
-        See `Answers`; all kinds by default.
-    sheet, rows_at_once, no_formulas
-        See ``vennforest apply --help``.
-    note : callable
-        Takes sentences for the user.
-    progress : callable, optional
-        Called with the rows done and, where known, all of them.
+    Parameters are options of ``vennforest apply``. ``note`` takes sentences for the user, and
+    ``progress`` the rows done and, where known, all of them.
 
     Raises
     ------

@@ -60,20 +60,7 @@ class Predicted:
 
 
 def run(model: Path, data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
-    """Predict, write the predictions, and say how many.
-
-    Parameters
-    ----------
-    model, data, output, **options
-        Of `predict_file`.
-    as_json : bool
-        Print a summary.
-
-    Raises
-    ------
-    InputError
-        If a file or option is not what it should be.
-    """
+    """Predict as `predict_file`, and say how many rows."""
     if as_json and output == STREAM:
         raise InputError("--json prints where the predictions would go: name a file with --output")
     notes: list[str] = []
@@ -111,34 +98,8 @@ def predict_file(
 ) -> Predicted:
     """Predict every row of a table, and write a table of predictions in the same order.
 
-    Parameters
-    ----------
-    model_path, data, output : Path
-        The output is written whole or not at all; its suffix decides the format. ``-``: CSV on
-        standard output.
-    carried : sequence of str
-        Columns of the table that the output begins with.
-    keep : bool
-        Whether it begins with all of them.
-    positive : str, optional
-        The one class whose probability and bounds are written; by default those of all.
-    columns : str, optional
-        What is written of each class, of ``p``, ``bounds`` and ``confidence``, separated by commas;
-        by default all that the model gives.
-    level : float
-        Of the confidence intervals.
-    sheet : str, optional
-        Of an Excel workbook.
-    trusted : sequence of str
-        Types beyond the known ones that the model file may hold, see ``vennforest.load``.
-    rows_at_once : int
-        Above zero; makes no difference to the output.
-    no_formulas : bool
-        Whether text that a spreadsheet program would take for a formula gets an apostrophe.
-    note : callable
-        Takes sentences for the user.
-    progress : callable, optional
-        Called with the rows done and, where known, all of them.
+    Parameters are options of ``vennforest predict``. ``note`` takes sentences for the user, and
+    ``progress`` the rows done and, where known, all of them.
 
     Raises
     ------

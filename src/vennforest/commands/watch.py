@@ -45,37 +45,30 @@ WORTH_SAYING = 0.1
 
 
 def run(
-    model_path: Path,
+    model: Path,
     data: Path,
-    target: str | None,
     output: Path,
     *,
     as_json: bool,
-    time: str | None,
-    keep: Path | None,
-    trusted: Sequence[str],
     seed: int,
-    options: Mapping[str, Any],
+    target: str | None = None,
+    time: str | None = None,
+    keep: Path | None = None,
+    trusted: Sequence[str] = (),
     scores: Sequence[str] = (),
     sheet: str | None = None,
+    **options: Any,
 ) -> None:
     """Watch, print the verdict, and write the page and the monitor.
 
-    Parameters
-    ----------
-    model_path, data, target, output, time, keep, trusted, seed, scores, sheet
-        See ``vennforest watch --help``.
-    as_json : bool
-        Print a summary in place of the verdict.
-    options : mapping
-        Of a new `Monitor`; None where not given.
+    Parameters are options of ``vennforest watch``, ``options`` those of a new `Monitor`.
 
     Raises
     ------
     InputError
         If a file or option is not what it should be.
     """
-    check_output(output, {"model": model_path, "table": data})
+    check_output(output, {"model": model, "table": data})
     if keep is not None:
         check_output(keep, {"table": data, "page": output})
         if keep.resolve() == output.resolve():
@@ -84,18 +77,18 @@ def run(
     about: dict[str, Any] = {}
     with busy("Watching"):
         file = TableFile(data, sheet)
-        if is_calibrator_file(model_path):
+        if is_calibrator_file(model):
             if keep is not None:
                 raise InputError(
                     "--keep is for models: a calibrator is watched over a whole table of scores"
                 )
-            read = read_calibrator(model_path, scores)
-            monitor = _monitor_of_scores(read, model_path, target, seed, options)
+            read = read_calibrator(model, scores)
+            monitor = _monitor_of_scores(read, model, target, seed, options)
             found = _watched_scores(monitor, read, file, target, time, notes)
         else:
             if scores:
                 raise InputError("--score is for a calibrator: a model reads its own columns")
-            monitor, about = _monitor(model_path, target, trusted, seed, options)
+            monitor, about = _monitor(model, target, trusted, seed, options)
             found = _watched(monitor, about, file, target, time, notes)
         write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
     if keep is not None:
@@ -123,11 +116,10 @@ def _monitor(
     if isinstance(model, Calibrator):
         raise InputError(f"{path} holds a {type(model).__name__}, which takes scores and no table")
     watch = "objects" if target is None else "labels"
-    given = {name: value for name, value in options.items() if value is not None}
     if isinstance(model, Monitor):
         if model.model is None:
             raise InputError(f"{path} holds a monitor of scores: use vennforest.load in Python")
-        for name, value in given.items():
+        for name, value in options.items():
             if getattr(model, name) != value:
                 raise InputError(
                     f"{name} must be what the monitor began with, {getattr(model, name)!r}, got "
@@ -140,7 +132,7 @@ def _monitor(
                 else "the monitor watches objects alone: leave out --target"
             )
         return model, about
-    monitor = Monitor(inner_model(model), watch=watch, random_state=seed, **given)  # type: ignore[arg-type]
+    monitor = Monitor(inner_model(model), watch=watch, random_state=seed, **options)  # type: ignore[arg-type]
     return monitor.fit(), about
 
 
@@ -154,9 +146,8 @@ def _monitor_of_scores(
             f"{path} keeps no scores to compare with: calibrate scores of two classes again with "
             "this version, or watch them in Python (vennforest.Monitor.fit_scores)"
         )
-    given = {name: value for name, value in options.items() if value is not None}
     watch: Any = "objects" if target is None else "labels"
-    monitor = Monitor(watch=watch, random_state=seed, **given)
+    monitor = Monitor(watch=watch, random_state=seed, **options)
     classes = read.calibrator.classes_
     return monitor.fit_scores(read.oriented(examples[0])[:, 0], examples[1], classes=classes)
 
