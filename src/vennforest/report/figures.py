@@ -20,7 +20,7 @@ from vennforest.plots import (
 from vennforest.plots._style import COLOURS as PLOT_COLOURS
 from vennforest.plots._style import GREY
 from vennforest.report.event import curve_of, is_rare, ranking_of
-from vennforest.report.predictions import RAW, MethodEstimates
+from vennforest.report.measures import RAW, MethodEstimates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
