@@ -100,7 +100,7 @@ class PackedForest:
     classes_: NDArray[Any]
     depth: int
     _unfitted: Any
-    _allow_nan: bool
+    allow_nan: bool
     _tables: dict[str, FloatArray] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -335,7 +335,7 @@ class PackedForest:
                 dtype=np.float32,
                 accept_sparse="csr",
                 reset=False,
-                ensure_all_finite="allow-nan" if self._allow_nan and not issparse(X) else True,
+                ensure_all_finite="allow-nan" if self.allow_nan and not issparse(X) else True,
             )
         )
 
