@@ -121,8 +121,6 @@ class PackedForest:
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If it is another estimator, or has several outputs, or 2**30 nodes.
         """

@@ -154,6 +154,8 @@ class Fitted:
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     """Base of all calibrators: from scores and labels to class probabilities.
 
+    Before ``fit`` all that needs a fit raises ``NotFittedError``.
+
     Attributes
     ----------
     classes_ : ndarray of shape (k,)
@@ -390,8 +392,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If scores are NaN or infinite, no probabilities where those of ``fit`` were, or have
             another number of columns.
@@ -420,8 +420,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If there are more than two classes, or nothing is constant on intervals.
         """
@@ -441,8 +439,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If it holds something else than numbers and text, such as a user's function.
         """
@@ -513,8 +509,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If the dialect is none of these, bounds are of more than two classes, or the
             calibrator holds a function of the user's.
@@ -996,8 +990,6 @@ class VennPredictor(BoundedCalibrator):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If scores are NaN or infinite or have another number of columns than in ``fit``, or
             ``left_out`` does not have m numbers from -1 to n - 1, or ``groups`` n labels.
