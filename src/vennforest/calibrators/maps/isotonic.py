@@ -159,9 +159,8 @@ class IsotonicCalibration(OneVsRestCalibrator):
     ) -> BinaryMap:
         x, point = np.unique(scores, return_inverse=True)
         total = np.bincount(point, weight, len(x)).astype(np.float64)
-        share = (
-            np.bincount(point, positive if weight is None else weight * positive, len(x)) / total
-        )
+        w = 1.0 if weight is None else weight
+        share = np.bincount(point, w * positive, len(x)) / total
         fitted = np.clip(isotonic_regression(share, weights=total).x, 0, 1)
         rises = np.flatnonzero(fitted[1:] != fitted[:-1])
         if self.between == "linear":

@@ -190,7 +190,7 @@ def _fit_sigmoid(
 
 
 def make_targets(positive: FloatArray, weight: FloatArray, targets: Targets) -> FloatArray:
-    """Return what a map is fitted to, (n,), for labels (n,) and weights (n,): see `PlattScaling`."""
+    """Return what a map is fitted to, (n,), from labels and weights: see `PlattScaling`."""
     if targets == "hard":
         return positive
     n_positive = float((weight * positive).sum())
