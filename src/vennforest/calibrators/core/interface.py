@@ -786,41 +786,6 @@ class LeftOut(NamedTuple):
     groups: IntArray | None  # (n,) the group, from 0, of each row given to ``_fit``
 
 
-def left_out_rows(
-    left_out: ArrayLike, groups: ArrayLike | None, m: int, n: int, row_of: IntArray | None
-) -> LeftOut:
-    """Return which rows given to ``_fit`` each of m new scores leaves out.
-
-    Parameters
-    ----------
-    left_out, groups
-        As given to ``predict_multiprobability``, of the examples as given to ``fit``.
-    m, n : int
-        Number of new scores, and of examples as given to ``fit``.
-    row_of : ndarray of shape (n,) or None
-        The row of each example that reached ``_fit``, -1 for one of weight zero; None: its own.
-    """
-    rows = np.asarray(left_out)
-    if rows.shape != (m,):
-        raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
-    if rows.dtype.kind not in "iu" and m:
-        raise ValueError(f"left_out must hold integers, got {rows.dtype}")
-    wrong = (rows < -1) | (rows >= n)
-    if wrong.any():
-        raise ValueError(
-            f"left_out must lie between -1 (none) and {n - 1} "
-            f"(the last calibration example), got {rows[wrong][0]}"
-        )
-    rows = rows.astype(np.intp)
-    if groups is not None:
-        codes = _group_numbers(groups, n)
-        kept = codes if row_of is None else codes[row_of >= 0]
-        return LeftOut(np.where(rows < 0, -1, codes[rows]), kept)
-    if row_of is not None:
-        rows = np.where(rows < 0, -1, row_of[rows])
-    return LeftOut(rows, None)
-
-
 def _group_numbers(groups: ArrayLike, n: int) -> IntArray:
     """Return a number, 0 to n - 1, for each of n group labels."""
     labels = np.asarray(groups)
@@ -866,11 +831,10 @@ class BoundedCalibrator(Calibrator):
     def _left_out(
         self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
     ) -> LeftOut | None:
-        """Return which rows given to ``_fit`` each of m new scores leaves out.
+        """Return which rows given to ``_fit`` each of m new scores leaves out; None stays None.
 
         ``left_out`` and ``groups`` count the examples as given to ``fit``; those of weight zero
         never reached ``_fit``, so leaving one out is leaving out none, or the rest of its group.
-        None stays None.
         """
         if left_out is None:
             if groups is not None:
@@ -880,7 +844,23 @@ class BoundedCalibrator(Calibrator):
             raise ValueError(
                 "left_out must be None after fit_counts, which knows no single examples"
             )
-        return left_out_rows(left_out, groups, m, self.n_given, self.row_of)
+        rows, n, row_of = np.asarray(left_out), self.n_given, self.row_of
+        if rows.shape != (m,):
+            raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
+        if rows.dtype.kind not in "iu" and m:
+            raise ValueError(f"left_out must hold integers, got {rows.dtype}")
+        wrong = (rows < -1) | (rows >= n)
+        if wrong.any():
+            raise ValueError(
+                f"left_out must lie between -1 (none) and {n - 1} "
+                f"(the last calibration example), got {rows[wrong][0]}"
+            )
+        rows = rows.astype(np.intp)
+        if groups is not None:
+            codes = _group_numbers(groups, n)
+            kept = codes if row_of is None else codes[row_of >= 0]
+            return LeftOut(np.where(rows < 0, -1, codes[rows]), kept)
+        return LeftOut(rows if row_of is None else np.where(rows < 0, -1, row_of[rows]), None)
 
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
         """Return the smooth estimates (m, k) that ``merge="smooth"`` clips into the bounds."""
