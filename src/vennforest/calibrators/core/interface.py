@@ -355,15 +355,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], fitted: Fitted | None) -> Self:
-        """Return the calibrator that ``to_state`` describes.
-
-        Parameters
-        ----------
-        parameters : dict
-            The arguments of the constructor.
-        fitted : Fitted or None
-            None for one that is not fitted.
-        """
+        """Return the calibrator that ``to_state`` describes."""
         made = cls(**parameters)
         if fitted is not None:
             require(isinstance(fitted, Fitted), "fitted must be a Fitted")

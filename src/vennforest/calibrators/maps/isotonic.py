@@ -97,10 +97,7 @@ def _check_steps(places: FloatArray, name: str, n: int, values: FloatArray) -> N
 def last_nearest(low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the largest float that is not nearer to ``high`` than to ``low``, exactly.
 
-    Parameters
-    ----------
-    low, high : ndarray of shape (n,)
-        Finite numbers, ``low < high``.
+    Both (n,), with ``low < high``, are finite.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         total = low + high
