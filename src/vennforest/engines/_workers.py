@@ -76,19 +76,12 @@ class Predicting:
 
     shipped: Shipment
     schema: pa.Schema
-    columns: list[str]
-    carried: list[str]
-    answers: str | Sequence[str] | None
+    options: dict[str, Any]
+    """Of the `BatchPredictor`."""
 
     def predictor(self) -> BatchPredictor:
         """Return what predicts batches of such a partition."""
-        return BatchPredictor(
-            self.shipped.open(),
-            self.schema,
-            columns=self.columns,
-            carried=self.carried,
-            answers=self.answers,
-        )
+        return BatchPredictor(self.shipped.open(), self.schema, **self.options)
 
 
 def _packed(thing: Any) -> bytes:

@@ -79,7 +79,8 @@ def predict(
     *,
     columns: str | Sequence[str] | None = None,
     carried: Sequence[str] | None = None,
-    answers: str | Sequence[str] | None = "p,bounds",
+    answers: str | Sequence[str] | None = None,
+    level: float = 0.95,
 ) -> Any:
     """Return the predictions of a fitted model for every row.
 
@@ -88,7 +89,7 @@ def predict(
     frame : dask.dataframe.DataFrame
     model : CalibratedClassifier or calibrator
         Fitted; sent once to each worker.
-    columns, carried, answers
+    columns, carried, answers, level
         See `vennforest.engines.duckdb.predict`; ``carried=None``: all columns.
 
     Returns
@@ -108,8 +109,14 @@ def predict(
     carried = [str(name) for name in frame.columns] if carried is None else list(carried)
     empty = frame._meta.iloc[:0]
     schema = pa.Schema.from_pandas(empty, preserve_index=False)
-    predictor = BatchPredictor(model, schema, columns=columns, carried=carried, answers=answers)
-    task = Predicting(Shipment(model), schema, predictor.columns, carried, answers)
+    options: dict[str, Any] = {
+        "columns": columns,
+        "carried": carried,
+        "answers": answers,
+        "level": level,
+    }
+    predictor = BatchPredictor(model, schema, **options)
+    task = Predicting(Shipment(model), schema, {**options, "columns": predictor.columns})
     meta = _frame_of(predictor.schema.empty_table(), carried, empty)
     shipped = dask.delayed(task)
     parts = [
@@ -199,7 +206,7 @@ def _predict(task: Predicting, part: pd.DataFrame, number: int) -> pd.DataFrame:
 
     predictor = task.predictor()
     found = list(predictor(_batches(part), f"partition {number}"))
-    return _frame_of(pa.Table.from_batches(found, predictor.schema), task.carried, part)
+    return _frame_of(pa.Table.from_batches(found, predictor.schema), task.options["carried"], part)
 
 
 def _frame_of(table: Any, carried: list[str], part: pd.DataFrame) -> pd.DataFrame:

@@ -91,7 +91,8 @@ def predict(
     *,
     columns: str | Sequence[str] | None = None,
     carried: Sequence[str] | None = None,
-    answers: str | Sequence[str] | None = "p,bounds",
+    answers: str | Sequence[str] | None = None,
+    level: float = 0.95,
 ) -> Any:
     """Return the predictions of a fitted model for every row.
 
@@ -100,7 +101,7 @@ def predict(
     frame : pyspark.sql.DataFrame
     model : CalibratedClassifier or calibrator
         Fitted; broadcast, so sent once to each worker.
-    columns, carried, answers
+    columns, carried, answers, level
         See `vennforest.engines.duckdb.predict`; ``carried=None``: all columns.
 
     Returns
@@ -119,9 +120,16 @@ def predict(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     carried = list(frame.columns) if carried is None else list(carried)
-    predictor = BatchPredictor(model, schema, columns=columns, carried=carried, answers=answers)
+    options: dict[str, Any] = {
+        "columns": columns,
+        "carried": carried,
+        "answers": answers,
+        "level": level,
+    }
+    predictor = BatchPredictor(model, schema, **options)
     wanted = list(dict.fromkeys([*predictor.columns, *carried]))
-    task = sent(frame, Predicting(Shipment(model), schema, predictor.columns, carried, answers))
+    options["columns"] = predictor.columns
+    task = sent(frame, Predicting(Shipment(model), schema, options))
     some = frame.select(*[quoted(name, "`") for name in wanted])
     return some.mapInArrow(_Predict(task), from_arrow_schema(predictor.schema))
 

@@ -18,7 +18,7 @@ from pyspark.ml.param.shared import HasLabelCol, HasProbabilityCol, HasWeightCol
 from pyspark.sql import functions as sql
 
 from vennforest._answers import kinds_of
-from vennforest._shown import KINDS
+from vennforest._shown import names_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.batch import find_column
 from vennforest.calibrators import Calibrator
@@ -157,11 +157,11 @@ class ProbabilityCalibratorModel(
     def _transform(self, dataset: Any) -> Any:
         classes = self.calibrator.classes_.tolist()
         kinds = kinds_of(self.calibrator, None, "answers")
-        parts = [part for kind in kinds for part in KINDS[kind]]
+        parts = [part for kind in kinds for part in names_of(kind, 0.95)]
         names = self._names(len(classes))
         schema = pa.schema([(name, pa.float64()) for name in names])
         k = len(names)
-        task = sent(dataset, Predicting(Shipment(self.calibrator), schema, names, [], kinds))
+        task = sent(dataset, Predicting(Shipment(self.calibrator), schema, {"columns": names}))
 
         def answer(batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
             predictor = received(task).predictor()
