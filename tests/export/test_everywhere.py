@@ -102,6 +102,11 @@ def check(name, found, model, new, confidence=False):
         assert np.isnan(given[-3:]).all(), said
 
 
+def without_tiny(new):
+    tiny = (new != 0) & (np.abs(new) < 1e-150)
+    return new[~tiny.reshape(len(new), -1).any(axis=1)]
+
+
 @pytest.mark.parametrize("confidence", [False, True])
 @pytest.mark.parametrize(
     "system",
@@ -110,7 +115,9 @@ def check(name, found, model, new, confidence=False):
 def test_the_same_numbers(system, confidence, cases):
     some = [one for one in cases if not confidence or isinstance(one[1], VennAbers)]
     if system in SLOW:  # each database gets others of those that are no forest's
-        some = some[:6] + some[6 + list(SLOW).index(system) :: 4]
+        some = some[:6] + some[6 + list(SLOW).index(system) :: 6]
+    if system == "postgres":  # it refuses products that are too small to be told from 0
+        some = [(name, model, without_tiny(new)) for name, model, new in some]
     answers = SYSTEMS[system]([case[1:] for case in some], confidence)
     for (name, model, new), found in zip(some, answers, strict=True):
         check(name, found, model, new, confidence)

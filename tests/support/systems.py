@@ -204,7 +204,7 @@ def postgres():
             return subprocess.run(command, capture_output=True, **user, **options).stdout
 
         start("initdb", "--pgdata=data", "--auth=trust", "--username=test", "--no-sync")
-        listens = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -F"
+        listens = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c jit=off -F"
         arguments = ["--pgdata=data", "--wait", f"--log={folder}/log"]
         start("pg_ctl", *arguments, f"--options={listens}", "start")
         try:
