@@ -78,7 +78,7 @@ def test_counts_beyond_floats_are_exact(spark):
 def test_a_bad_row_is_named_by_its_partition(spark, column, value, said):
     frame = draw_scores(60)
     frame.loc[50, column] = value
-    with pytest.raises(InputError, match=said + " partition 2"):
+    with pytest.raises(InputError, match=said + " row 21 of partition 2"):
         engine.calibrate(
             cut(spark, frame, 20, 10),
             score="s",

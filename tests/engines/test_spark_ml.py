@@ -138,7 +138,7 @@ def test_what_is_refused(spark):
     stage = ProbabilityCalibrator()
     fitted = stage.fit(given)
     with pytest.raises(InputError, match="there is no column 'lable' in the data frame: did you"):
-        stage.copy().set(stage.labelCol, "lable").fit(given)
+        stage.copy({stage.labelCol: "lable"}).fit(given)
     with pytest.raises(InputError, match="column 'p' must hold vectors of MLlib, got double"):
         ProbabilityCalibrator(probabilityCol="p").fit(given)
     with pytest.raises(InputError, match="must hold at least one row, got none"):
