@@ -236,10 +236,6 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             Non-negative; a weight of 2 is the observation twice, of 0 its absence. Every step of
             a pipeline that takes weights receives them. A new object weighs 1.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError

@@ -89,10 +89,6 @@ def grouping_loss(
     classes, pos_label
         As in ``reliability_curve``.
 
-    Returns
-    -------
-    GroupingLoss
-
     Raises
     ------
     ValueError
