@@ -417,3 +417,28 @@ def test_report_on_a_calibrator_is_that_of_its_answers(tmp_path, method, way, ca
     strange.to_csv(tmp_path / "later.csv", index=False)
     capsys.readouterr()
     assert main([*command, "--score", "now"]) == 2
+
+
+def test_apply_for_other_shares_of_the_classes(table, capsys):
+    frame, folder = table
+    share = float((frame["y"] == "yes").mean())
+    for method in ("venn-abers", "isotonic"):  # the shares are in the calibrator, or in its file
+        calibrate(folder, "--method", method)
+        out = folder / "out.csv"
+        command = ["apply", str(folder / "c.json"), str(folder / "scores.csv"), "-o", str(out)]
+        assert main(command) == 0
+        before = read_csv(out)["p(yes)"]
+        assert main([*command, "--prior", "yes=0.1"]) == 0
+        own, other = before * 0.1 / share, (1 - before) * 0.9 / (1 - share)
+        np.testing.assert_allclose(read_csv(out)["p(yes)"], own / (own + other), atol=1e-12)
+        capsys.readouterr()
+        for wrong in ("maybe=0.1", "yes", "yes=often", "yes=1.5"):
+            assert main([*command, "--prior", wrong]) == 2
+            assert "0.1" in (said := capsys.readouterr().err) or "got" in said
+    moved = VennAbers().fit(frame["s"], frame["y"]).with_prior({"yes": 0.1})
+    (folder / "moved.json").write_text(moved.to_json(), encoding="utf-8")
+    assert main(["show", str(folder / "moved.json"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["prior"] == {"no": 0.9, "yes": 0.1}
+    watched = ["watch", str(folder / "moved.json"), str(folder / "scores.csv"), "-s", "s"]
+    assert main([*watched, "-o", str(folder / "watch.html")]) == 2
+    assert "with_prior" in capsys.readouterr().err

@@ -87,6 +87,7 @@ def apply_file(
     *,
     scores: Sequence[str] = (),
     carried: Sequence[str] = (),
+    prior: Sequence[str] = (),
     rows_at_once: int = ROWS_AT_ONCE,
     no_formulas: bool = False,
     progress: Progress | None = None,
@@ -107,6 +108,8 @@ def apply_file(
         The columns of scores; none: those named at ``calibrate``.
     carried : sequence of str
         The columns that the output begins with; none: all.
+    prior : sequence of str
+        Shares of the classes where the scores are from, as LABEL=SHARE; none: as calibrated.
     rows_at_once : int
         Above zero.
     no_formulas : bool
@@ -125,6 +128,7 @@ def apply_file(
     if output != STREAM:
         check_output(output, {"calibrator": path, "table of scores": data})
     read = read_calibrator(path, scores)
+    read = read.with_prior(prior) if prior else read
     calibrator, named = read.calibrator, read.scores
     table = TableFile(data)
     check_names(table, named)

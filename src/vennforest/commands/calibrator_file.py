@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,29 @@ class CalibratorFile:
             if not sound or not np.isfinite(counts).all() or (counts < 0).any():
                 return None
         return scores, counts
+
+    def with_prior(self, given: Sequence[str]) -> CalibratorFile:
+        """Return this for other shares of the classes, each typed as LABEL=SHARE.
+
+        Raises
+        ------
+        InputError
+            If one is not written so, or as from `Calibrator.with_prior`.
+        """
+        known = {written_label(label): label for label in self.calibrator.classes_.tolist()}
+        shares = {}
+        for one in given:
+            label, _, share = one.rpartition("=")
+            try:
+                shares[known[label]] = float(share)
+            except (KeyError, ValueError):
+                raise InputError(
+                    f"--prior must be LABEL=SHARE with a label of {', '.join(known)}, got {one!r}"
+                ) from None
+        made, counts, instead_of = self.calibrator, self.class_counts(), None
+        if counts is not None and made._fitted.shift is None:
+            instead_of = dict(zip(known.values(), (counts / counts.sum()).tolist(), strict=True))
+        return replace(self, calibrator=made.with_prior(shares, instead_of=instead_of))
 
     def oriented(self, scores: FloatArray) -> FloatArray:
         """Return scores (n,) or (n, k) of which high ones speak for the class."""

@@ -134,6 +134,15 @@ def apply(
             show_default="all",
         ),
     ] = None,
+    prior: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL=SHARE",
+            help="The share of a class where SCORES is from, such as fraud=0.01; may be given "
+            "several times.",
+            show_default="as calibrated",
+        ),
+    ] = None,
     rows_at_once: Rows = 100_000,
     no_formulas: NoFormulas = False,
     as_json: Json = False,
@@ -154,6 +163,7 @@ def apply(
         as_json=as_json,
         scores=scores or [],
         carried=carried or [],
+        prior=prior or [],
         rows_at_once=rows_at_once,
         no_formulas=no_formulas,
     )

@@ -152,6 +152,11 @@ def _monitor_of_scores(
             f"{path} keeps no scores to compare with: calibrate scores of two classes again with "
             "this version, or watch them in Python (vennforest.Monitor.fit_scores)"
         )
+    if read.calibrator._fitted.shift is not None:
+        raise InputError(
+            f"{path} is for other shares of the classes than its examples have (with_prior): watch "
+            "the calibrator that it was made from"
+        )
     given = {name: value for name, value in options.items() if value is not None}
     watch: Any = "objects" if target is None else "labels"
     monitor = Monitor(watch=watch, random_state=seed, **given)

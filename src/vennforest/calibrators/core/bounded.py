@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from functools import reduce
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._bounds_kernels import LEAST
-from vennforest._validation import FloatArray, IntArray, check_option
+from vennforest._validation import FloatArray, InputError, IntArray, check_option
 from vennforest.calibrators.core.formula import LOWEST, Computed, Term, Terms, summed
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
+from vennforest.prior import shift_bounds
 
 
 class LeftOut(NamedTuple):
@@ -123,6 +125,22 @@ class BoundedCalibrator(Calibrator):
         Multiprobability
             Bounds of shape (m, k), in [0, 1].
         """
+
+    def with_prior(
+        self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None
+    ) -> Self:
+        """Return this calibrator for other shares of the classes: see `Calibrator.with_prior`."""
+        if type(self)._multiprobability is BoundedCalibrator._multiprobability:
+            raise InputError(
+                f"with_prior is for calibrators of vennforest, got {type(self).__name__}, whose "
+                "bounds would not be shifted"
+            )
+        return super().with_prior(shares, instead_of=instead_of)
+
+    def _shifted(self, bounds: Multiprobability) -> Multiprobability:
+        """Return bounds for the shares of the classes that ``with_prior`` has set."""
+        shift = self._fitted.shift
+        return bounds if shift is None else shift_bounds(bounds, shift.factors)
 
     def _left_out(
         self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
@@ -296,5 +314,7 @@ def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> Flo
     if not isinstance(calibrator, BoundedCalibrator):
         p = np.clip(calibrator.predict_proba(scores), bounds.lower, bounds.upper)
         return scale_into_bounds(p, bounds.lower, bounds.upper)
+    if calibrator._fitted.shift is not None:
+        return calibrator.predict_proba(scores)
     smooth = calibrator.predict_smooth(scores) if calibrator.merge == "smooth" else None
     return bounds.merge(calibrator.merge, smooth)

@@ -248,7 +248,8 @@ class Venn(BoundedCalibrator):
             ``left_out`` does not hold m numbers from -1 to n - 1, or ``groups`` n labels.
         """
         new = self._check_new(scores)
-        return self._multiprobability(new, self._left_out(left_out, groups, len(new)))
+        absent = self._left_out(left_out, groups, len(new))
+        return self._shifted(self._multiprobability(new, absent))
 
     def _multiprobability(self, new: FloatArray, absent: LeftOut | None = None) -> Multiprobability:
         category = self.taxonomy_(new)

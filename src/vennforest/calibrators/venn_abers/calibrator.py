@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -28,6 +29,7 @@ from vennforest.calibrators.venn_abers.step_table import MOST_WEIGHT, StepTable,
 from vennforest.counts import ScoreCounts
 from vennforest.counts.score_counts import CountArray
 from vennforest.multiprobability import Merge, Multiprobability
+from vennforest.prior import shift_intervals, shift_probabilities
 
 EXACT = 53
 """Bits that an integer may have to be a float, whatever they are."""
@@ -227,7 +229,8 @@ class VennAbers(BoundedCalibrator):
             ``left_out`` does not hold m numbers from -1 to n - 1, or ``groups`` n labels.
         """
         new = self._check_new(scores)
-        return self._multiprobability(new, self._left_out(left_out, groups, len(new)))
+        absent = self._left_out(left_out, groups, len(new))
+        return self._shifted(self._multiprobability(new, absent))
 
     def _multiprobability(self, new: FloatArray, absent: LeftOut | None = None) -> Multiprobability:
         sides = np.empty((2, len(self.classes_), len(new)))
@@ -301,7 +304,21 @@ class VennAbers(BoundedCalibrator):
         per_class = [ClassExamples(table.x, *table.sums.counts()) for table in self.tables_]
         columns = new[:, None] if new.ndim == 1 else new
         found = intervals_of(per_class, columns, self.classes_, level, method, simultaneous)
-        return found.widen(self._predict_proba(new))
+        p, shift = self._predict_proba(new), self._fitted.shift
+        if shift is not None:
+            lower, upper = shift_intervals(found.lower, found.upper, shift.factors)
+            found = replace(found, lower=lower, upper=upper)
+            p = shift_probabilities(p, shift.factors)
+        return found.widen(p)
+
+    def _class_shares(self) -> FloatArray:
+        counts = [table.sums.counts() for table in self.tables_]
+        if len(counts) == 1:
+            total, positive = (float(one.sum()) for one in counts[0])
+            return np.array([total - positive, positive]) / total
+        totals = np.array([positive.sum() for _, positive in counts])
+        shares: FloatArray = totals / totals.sum()
+        return shares
 
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
         """Return the smooth estimates that ``merge="smooth"`` clips into the bounds.
