@@ -49,9 +49,10 @@ def ours(forest, reference, new, shift):
 
 
 def run(number, python):
-    import vennforest
     from estimated_performance import realised
     from sklearn.ensemble import RandomForestClassifier
+
+    import vennforest
 
     seed, rows = secrets.randbelow(10**6), []
     with tempfile.TemporaryDirectory() as folder:

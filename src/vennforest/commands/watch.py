@@ -149,8 +149,8 @@ def _monitor_of_scores(
     examples = read.examples()
     if examples is None:
         raise InputError(
-            f"{path} keeps no scores to compare with: calibrate scores of two classes again with "
-            "this version, or watch them in Python (vennforest.Monitor.fit_scores)"
+            f"{path} keeps no scores to compare with: calibrate again with this version and without "
+            "--weight, or watch them in Python (vennforest.Monitor.fit_scores)"
         )
     if read.calibrator._fitted.shift is not None:
         raise InputError(
@@ -161,7 +161,9 @@ def _monitor_of_scores(
     watch: Any = "objects" if target is None else "labels"
     monitor = Monitor(watch=watch, random_state=seed, **given)
     classes = read.calibrator.classes_
-    return monitor.fit_scores(read.oriented(examples[0])[:, 0], examples[1], classes=classes)
+    scores = read.oriented(examples[0])
+    scores = scores[:, 0] if len(classes) == 2 else scores
+    return monitor.fit_scores(scores, examples[1], classes=classes)
 
 
 def _stream(

@@ -384,6 +384,10 @@ def _pictures(evaluation: Evaluation) -> dict[str, Any]:
         "most_classes": figures.MOST_CLASSES,
         "ranking_curves": figures.ranking(evaluation) if two else [],
         "net_benefit": figures.net_benefit(evaluation, method) if two else None,
+        "times": [
+            figures.over_time(evaluation, table) if table["over_time"] else ""
+            for table in subgroups(evaluation)
+        ],
     }
 
 
