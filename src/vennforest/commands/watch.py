@@ -149,8 +149,8 @@ def _monitor_of_scores(
     examples = read.examples()
     if examples is None:
         raise InputError(
-            f"{path} keeps no scores to compare with: calibrate again with this version and without "
-            "--weight, or watch them in Python (vennforest.Monitor.fit_scores)"
+            f"{path} keeps no scores to compare with: calibrate again with this version, "
+            "without --weight, or watch them in Python (vennforest.Monitor.fit_scores)"
         )
     if read.calibrator._fitted.shift is not None:
         raise InputError(

@@ -173,9 +173,14 @@ class Watched:
             sentences.append(f"Columns that moved then: {names}{more}.")
         elif self.columns:
             sentences.append("No single column moved then by more than chance would.")
+        elif self.began is not None and self.began < FEWEST:
+            sentences.append(
+                "The change is as old as this table, which has no earlier rows to compare columns "
+                "with."
+            )
         else:
             sentences.append(
-                f"Fewer than {FEWEST} rows are on one side of that row: columns are not compared."
+                f"Fewer than {FEWEST} rows have come since: columns are not compared yet."
             )
         sentences += [*self._price(), *self._expected(), f"What to do: {self.advice()}"]
         return sentences
