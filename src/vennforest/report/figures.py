@@ -270,6 +270,7 @@ def over_time(evaluation: Evaluation, table: dict[str, Any]) -> str:
         ax.set_xticks(at[::step], [row["name"] for row in rows[::step]], rotation=30, ha="right")
         two = evaluation.positive is not None
         ax.set_ylabel(f"Share of “{evaluation.label}”" if two else "Share predicted right")
+        ax.spines[["top", "right"]].set_visible(False)
         ax.legend(frameon=False)
 
     by = f"by {table['period']}" if table["period"] else "over time"

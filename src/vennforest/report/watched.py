@@ -537,6 +537,7 @@ def _performance_picture(found: Watched) -> str:
         step = max(1, len(parts) // 12)
         ax.set_xticks(at[::step], [one.name for one in parts[::step]], rotation=30, ha="right")
         ax.set_ylabel("Expected accuracy")
+        ax.spines[["top", "right"]].set_visible(False)
 
     return draw(
         "performance",
