@@ -258,6 +258,11 @@ class Watched:
                 f"Observed before and after: accuracy {before.accuracy:.3f} and "
                 f"{after.accuracy:.3f}, log loss {before.log_loss:.3f} and {after.log_loss:.3f}."
             ]
+        if self.losses is not None and self.losses[1].n >= FEWEST:
+            since = self.losses[1]
+            return [
+                f"Observed since: accuracy {since.accuracy:.3f}, log loss {since.log_loss:.3f}."
+            ]
         if self.sides is not None:
             was, now = (one.found for one in self.sides)
             if was is not None and now is not None:
