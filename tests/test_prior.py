@@ -24,9 +24,9 @@ from oracles import prior as oracle
 from support.cases import draw_scores
 from vennforest import CalibratedClassifier, IsotonicCalibration, Venn, VennAbers, load, save
 from vennforest import prior as prior_module
-from vennforest._validation import InputError
+from vennforest._messages import InputError
 from vennforest.calibrators import METHODS, Calibrator
-from vennforest.classifier.prediction import predict, predict_once, predict_together
+from vennforest.classifier.fitted import predict, predict_once, predict_together
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
     class_shares,

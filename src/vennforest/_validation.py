@@ -1,7 +1,12 @@
-"""Checks at the door: every public function turns its arguments into plain arrays here."""
+"""Checks of arguments, which become plain arrays, and of frozen states.
 
+All raise a ValueError that names the argument or the field.
+"""
+
+import math
 import re
-from numbers import Integral
+from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -12,7 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from vennforest._errors import InputError as InputError
+from vennforest._messages import InputError as InputError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -29,11 +34,6 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
         Any real numbers. float32 is widened, so that calibration and new scores compare alike.
     name : str
         What the error message calls the argument.
-
-    Raises
-    ------
-    ValueError
-        If a score is NaN or infinite, or the shape is neither (n,) nor (n, k).
     """
     if issparse(scores):
         raise ValueError(f"{name} must be dense, got a sparse array: use its toarray()")
@@ -74,12 +74,6 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         Labels of any dtype.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``; kept in sorted order.
-
-    Raises
-    ------
-    ValueError
-        If ``y`` is not a vector of class labels, holds a label that ``classes`` lacks, or labels
-        cannot be sorted.
     """
     y = cast("NDArray[Any]", column_or_1d(_without_nullable_type(y), warn=True))
     if y.dtype.kind in "biu" and classes is None and len(y):
@@ -127,13 +121,7 @@ def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def check_count(value: object, name: str, least: int = 1) -> None:
-    """Refuse anything but an integer of at least ``least``.
-
-    Raises
-    ------
-    InputError
-        Naming the argument.
-    """
+    """Refuse anything but an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(f"{name} must be an integer >= {least}, got {value!r}")
 
@@ -141,14 +129,7 @@ def check_count(value: object, name: str, least: int = 1) -> None:
 def check_weights(
     sample_weight: ArrayLike | None, n: int, name: str = "sample_weight"
 ) -> FloatArray | None:
-    """Return weights as float64 of shape (n,), or None where every weight is 1.
-
-    Raises
-    ------
-    ValueError
-        If a weight is negative, NaN or infinite, their sum is infinite, all are zero, or there are
-        not n of them.
-    """
+    """Return weights as float64 of shape (n,), or None where every weight is 1."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -168,13 +149,7 @@ def check_weights(
 
 
 def check_option(value: object, options: object, name: str) -> None:
-    """Refuse a value that is none of a ``Literal``'s options.
-
-    Raises
-    ------
-    InputError
-        Naming the options.
-    """
+    """Refuse a value that is none of a ``Literal``'s options."""
     allowed = get_args(options)
     if not isinstance(value, str) or value not in allowed:
         raise InputError(f"{name} must be one of {list(allowed)}, got {value!r}")
@@ -203,13 +178,7 @@ def _is_numeric(cells: NDArray[Any]) -> bool:
 
 
 def refuse_text(X: Any, estimator: Any, error: Exception) -> None:
-    """Say how a table is passed, where an estimator has failed on one with text, dates or the like.
-
-    Raises
-    ------
-    InputError
-        If there are such columns, and the estimator does not claim to take them.
-    """
+    """Say how to pass a table on which an estimator has failed, such as one with text or dates."""
     if isinstance(error, InputError) or not re.search(CONVERSION, str(error)):
         return
     if get_tags(estimator).input_tags.string:
@@ -227,3 +196,119 @@ def refuse_text(X: Any, estimator: Any, error: Exception) -> None:
         f"CalibratedClassifier(table_pipeline({own})), with "
         "from vennforest.tables import table_pipeline"
     ) from error
+
+
+LARGEST = float(np.finfo(np.float64).max)
+
+Validator = Callable[[Any, Any, Any], None]
+"""What attrs calls with an instance, the attribute and the value to check."""
+
+
+def require(sound: Any, rule: str) -> None:
+    """Refuse what does not keep a rule."""
+    if not bool(sound):
+        raise ValueError(rule)
+
+
+def check_number(
+    value: Any, name: str, low: float = -math.inf, high: float = math.inf, *, integer: bool = False
+) -> None:
+    """Refuse anything but a finite number from ``low`` to ``high``, an integer where one is due."""
+    kind = Integral if integer else Real
+    sound = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+    require(
+        sound and math.isfinite(value) and low <= value <= high,
+        f"{name} must be {'an integer' if integer else 'a number'} in [{low}, {high}]",
+    )
+
+
+def check_array(
+    value: Any,
+    name: str,
+    shape: tuple[int | None, ...],
+    kinds: str = "f",
+    low: float = -math.inf,
+    high: float = math.inf,
+) -> None:
+    """Refuse anything but an array of finite numbers from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    value : object
+    name : str
+        What the message calls it.
+    shape : tuple of int or None
+        None: any length.
+    kinds : str
+        Letters of ``dtype.kind`` that are right; ``"f"`` means float64.
+    low, high : float
+        Both included.
+    """
+    # Workers of joblib are handed large arrays as maps of files.
+    require(type(value) in (np.ndarray, np.memmap), f"{name} must be an array")
+    require(
+        value.ndim == len(shape)
+        and all(n is None or n == m for n, m in zip(shape, value.shape, strict=True)),
+        f"{name} must have shape {shape}",
+    )
+    require(
+        value.dtype.kind in kinds and (value.dtype.kind != "f" or value.dtype == np.float64),
+        f"{name} must not be of type {value.dtype}",
+    )
+    if value.dtype.kind in "fiub" and value.size:
+        # One comparison refuses NaN too.
+        require(
+            value.min() >= max(low, -LARGEST) and value.max() <= min(high, LARGEST),
+            f"{name} must be finite and in [{low}, {high}]",
+        )
+
+
+def check_increasing(value: Any, name: str) -> None:
+    """Refuse an array of which one number is not above the one before."""
+    require((value[1:] > value[:-1]).all(), f"{name} must increase")
+
+
+def check_labels(classes: Any, name: str = "classes_") -> None:
+    """Refuse anything but two or more different labels in sorted order."""
+    require(type(classes) is np.ndarray and classes.ndim == 1, f"{name} must be a vector")
+    require(len(classes) >= 2, f"{name} must name two classes or more")
+    try:
+        ordered = bool((classes[1:] > classes[:-1]).all())
+    except TypeError:
+        ordered = False
+    require(ordered, f"{name} must be in sorted order")
+
+
+def same_labels(one: Any, other: Any) -> bool:
+    """Return whether two arrays hold the same labels in the same order."""
+    return (
+        type(one) is np.ndarray
+        and type(other) is np.ndarray
+        and one.shape == other.shape
+        and bool((one == other).all())
+    )
+
+
+def array(
+    *shape: int | None, kinds: str = "f", low: float = -math.inf, high: float = math.inf
+) -> Validator:
+    """Return an attrs validator for an array of finite numbers: see `check_array`."""
+
+    def check(instance: Any, attribute: Any, value: Any) -> None:
+        check_array(value, attribute.name, shape, kinds, low, high)
+
+    return check
+
+
+def number(low: float = -math.inf, high: float = math.inf, *, integer: bool = False) -> Validator:
+    """Return an attrs validator for a finite number: see `check_number`."""
+
+    def check(instance: Any, attribute: Any, value: Any) -> None:
+        check_number(value, attribute.name, low, high, integer=integer)
+
+    return check
+
+
+def labels(instance: Any, attribute: Any, value: Any) -> None:
+    """Validate that a field is two or more different labels in sorted order, as attrs asks."""
+    check_labels(value, attribute.name)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from vennforest._state import array, require, stored
-from vennforest._validation import FloatArray, InputError, IntArray
-from vennforest._warn import warn
+from vennforest._messages import warn
+from vennforest._state import stored
+from vennforest._validation import FloatArray, InputError, IntArray, array, require
 from vennforest.multiprobability import Multiprobability
 
 __all__ = ["PriorEstimate"]
@@ -35,11 +35,6 @@ def read_shares(given: Mapping[Any, float], classes: NDArray[Any], known: FloatA
     classes : ndarray of shape (k,)
     known : ndarray of shape (k,)
         Shares that the classes have now.
-
-    Raises
-    ------
-    InputError
-        If a label is unknown, a share is not between 0 and 1, or they cannot sum to 1.
     """
     if not hasattr(given, "items"):
         raise InputError(
@@ -203,22 +198,9 @@ class ShiftedPrior:
     ) -> Self:
         """Return the shift to other class frequencies.
 
-        Parameters
-        ----------
-        shares : mapping of label to share
-            As `read_shares` takes them.
-        instead_of : mapping of label to share or None
-            The frequencies that calibration examples were drawn with; None: ``known``.
-        known : ndarray of shape (k,)
-            The present frequencies.
-        before : ShiftedPrior or None
-            The shift that they come from.
-        classes : ndarray of shape (k,)
-
-        Raises
-        ------
-        InputError
-            If shares are not probabilities of these classes, or a class has no examples.
+        ``shares`` and ``instead_of`` are taken by `read_shares`, the latter in the place of
+        ``known``, the present frequencies (k,); ``before`` is the shift that they come
+        from.
         """
         if instead_of is not None:
             known = read_shares(instead_of, classes, known)

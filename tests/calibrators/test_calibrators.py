@@ -11,13 +11,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from vennforest.calibrators.maps.beta import BetaCalibration
 from vennforest.calibrators.maps.bostrom import BostromScaling
 from vennforest.calibrators.maps.isotonic import IsotonicCalibration
-from vennforest.calibrators.maps.matrix import MatrixScaling
-from vennforest.calibrators.maps.platt import PlattScaling
-from vennforest.calibrators.maps.spline import QuadraticScaling, SplineCalibration
-from vennforest.calibrators.maps.temperature import TemperatureScaling
+from vennforest.calibrators.maps.log_odds import (
+    BetaCalibration,
+    PlattScaling,
+    QuadraticScaling,
+    SplineCalibration,
+)
+from vennforest.calibrators.maps.softmax import MatrixScaling, TemperatureScaling
 from vennforest.calibrators.pooled import PooledCalibration
 
 CALIBRATORS = [
@@ -37,7 +39,6 @@ CALIBRATORS = [
     MatrixScaling("shared"),
     MatrixScaling("full", ridge=1.0, shrinkage=0.0),
     QuadraticScaling(),
-    QuadraticScaling(monotone=False),
     SplineCalibration(),
     PooledCalibration(),
 ]
@@ -257,11 +258,7 @@ def test_a_prediction_depends_on_its_row_alone(calibrator):
         assert model.predict_proba(scores[:0]).shape == (0, len(model.classes_))
 
 
-MONOTONE = [
-    one
-    for one in CALIBRATORS
-    if not isinstance(one, PlattScaling | PooledCalibration) and getattr(one, "monotone", True)
-]
+MONOTONE = [one for one in CALIBRATORS if not isinstance(one, PlattScaling | PooledCalibration)]
 
 
 @pytest.mark.parametrize("calibrator", MONOTONE, ids=repr)

@@ -35,7 +35,7 @@ from vennforest import (
 from vennforest.calibrators.confidence import confidence_intervals
 from vennforest.calibrators.likelihood_ratio import expected_scores
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.classifier.prediction import predict_once, predict_together
+from vennforest.classifier.fitted import predict_once, predict_together
 from vennforest.sources import Folds, Holdout
 
 ALL_METHODS = [

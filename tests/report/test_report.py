@@ -20,7 +20,7 @@ for extra in ("skrub", "matplotlib", "jinja2"):
     pytest.importorskip(extra)
 
 from vennforest import CalibratedClassifier, Multiprobability  # noqa: E402
-from vennforest.classifier.prediction import predict_together  # noqa: E402
+from vennforest.classifier.fitted import predict_together  # noqa: E402
 from vennforest.metrics import calibration_error  # noqa: E402
 from vennforest.report import (  # noqa: E402
     CostMatrix,
@@ -315,7 +315,7 @@ def test_rare_classes():
     assert evaluation.folds.classes.tolist() == ["a", "b", "rare"]
     assert evaluation.folds.n_folds == 5 and len(evaluation.folds.codes) == 42
     single, rare = (note for note in evaluation.notes if "Class" in note)
-    assert "'single' has one row and is left out" in single
+    assert "Left out: 'single'." in single
     assert "rare (3)" in rare and "kept" in rare
     few = evaluate(X[:6], ["a", "b"] * 3, n_folds=10, n_trees=20)
     assert few.folds.n_folds == 3
@@ -454,7 +454,7 @@ def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
 BASE = Measures(
     log_loss=0.3, log_loss_clipped=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
     reliability=0.01, resolution=0.1, sharpness=0.1, calibration_error=0.02, chance_error=0.02,
-    chance_limit=0.03, pvalue=0.5, overconfidence=0.0,
+    chance_limit=0.03, mean_error=0.0, pvalue=0.5, overconfidence=0.0,
 )  # fmt: skip
 
 
@@ -540,19 +540,21 @@ def test_a_column_that_reveals_the_outcome_is_to_be_checked_first():
     assert evaluate(X[["heat"]], y, **options).suspects == {}
 
 
-def test_rows_of_the_same_probability_that_differ_are_named_only_where_shown():
+def test_rows_of_the_same_probability_that_differ_are_named_only_where_shown(tmp_path):
     rng = np.random.default_rng(3)
     side = rng.integers(0, 2, 2000)
     X = pd.DataFrame({"side": side, "word": "w", "noise": rng.normal(size=2000)})
     y = np.where(rng.random(2000) < np.where(side == 1, 0.45, 0.15), "yes", "no")
     p = np.full(2000, 0.3) + rng.normal(0, 1e-3, 2000)
-    ((_, text),) = answers.hidden_differences(report(y, p, X=X))
-    assert (
-        9 < float(re.search(r"by ([\d.]+) points", text)[1]) < 18
-    )  # .15, of which a forest finds some
+    found = answers.hidden_differences(report(y, p, X=X))
+    assert 0.09 < found.spread < 0.18  # .15, of which a forest finds some
+    said = [float(n) for n in re.findall(r"([\d.]+)%", answers.hidden_sentence(found))]
+    assert abs(said[0] - 30) < 2 and abs(said[1] - 15) < 6 and abs(said[2] - 45) < 6
+    report(y, p, X=X).to_html(tmp_path / "r.html")
+    assert "told apart by columns" in (tmp_path / "r.html").read_text(encoding="utf-8")
     honest = np.where(side == 1, 0.45, 0.15) + rng.normal(0, 1e-3, 2000)
-    assert answers.hidden_differences(report(y, honest, X=X)) == []
-    assert answers.hidden_differences(report(y, p)) == []
+    assert answers.hidden_differences(report(y, honest, X=X)) is None
+    assert answers.hidden_differences(report(y, p)) is None
 
 
 def test_percentages_never_round_to_certainty():

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from vennforest._state import require, stored
-from vennforest._validation import FloatArray, IntArray
+from vennforest._state import stored
+from vennforest._validation import FloatArray, IntArray, require
 from vennforest.calibrators.core.formula import Terms
 from vennforest.calibrators.core.interface import Calibrator, Learnt
-from vennforest.calibrators.maps.matrix import MatrixScaling
+from vennforest.calibrators.maps.softmax import MatrixScaling
 
 RIDGES = (3.0, 10.0, 30.0, 100.0, 1000.0)
 """How strongly a group's map may be shrunk towards the overall one, in examples."""
@@ -32,14 +32,8 @@ def choose_ridge(
 ) -> float:
     """Return the ridge under which corrections of held-out examples have the least log loss.
 
-    Parameters
-    ----------
-    p : ndarray of shape (n, k)
-        Everybody's probabilities.
-    codes : ndarray of shape (n,)
-    weight : ndarray of shape (n,)
-    groups : sequence of ndarray
-        Numbers of the examples of each group. Their order makes the folds.
+    Of probabilities (n, k), class numbers and weights (n,), and the numbers of each group's
+    examples, whose order makes the folds.
     """
     k = p.shape[1]
     losses = np.zeros(len(RIDGES))

@@ -10,16 +10,20 @@ import attrs
 import numpy as np
 from sklearn.base import clone
 
-from vennforest._state import check_number, require, stored
-from vennforest._validation import FloatArray, InputError, IntArray, check_count
+from vennforest._state import stored
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_count,
+    check_number,
+    require,
+)
 from vennforest.calibrators.core.formula import Terms, summed
 from vennforest.calibrators.core.interface import Calibrator, Learnt
-from vennforest.calibrators.core.label_counts import Cells
-from vennforest.calibrators.core.probabilities import On
-from vennforest.calibrators.maps.matrix import MatrixScaling
-from vennforest.calibrators.maps.platt import PlattScaling
-from vennforest.calibrators.maps.spline import SplineCalibration
-from vennforest.calibrators.maps.temperature import ToProbabilities
+from vennforest.calibrators.core.scores import Cells, On
+from vennforest.calibrators.maps.log_odds import PlattScaling, SplineCalibration
+from vennforest.calibrators.maps.softmax import MatrixScaling, ToProbabilities
 
 PRIOR = 0.5
 """Examples that each member counts to have predicted before any is seen."""
@@ -123,23 +127,6 @@ class PooledCalibration(Calibrator):
         What the scores are: see `MatrixScaling`. Decision values are made probabilities by
         temperature scaling before the members see them.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    members_ : dict of str to Calibrator
-        The fitted members.
-    weights_ : dict of str to float
-        The weight of each, not below 0, with sum 1.
-    on_ : {"probabilities", "logits"}
-        What the calibration scores were taken for.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
-        if scores are to be probabilities and are none; and what members raise.
-
     Notes
     -----
     The weights maximise ``sum_i w_i log sum_m weight_m p_im + sum_m log(weight_m) / 2`` over
@@ -199,7 +186,7 @@ class PooledCalibration(Calibrator):
 
     @property
     def weights_(self) -> dict[str, float]:
-        """The weight of each member."""
+        """The weight of each member by name, not below 0, with sum 1."""
         weights: dict[str, float] = self._learnt.weights
         return weights
 
@@ -241,13 +228,7 @@ def ask_member(member: Any, p: FloatArray) -> FloatArray:
 
 
 def name_members(members: object) -> dict[str, Calibrator]:
-    """Return calibrators by name, none for "auto"; those of a sequence are named by their text.
-
-    Raises
-    ------
-    InputError
-        If they are not calibrators, or none.
-    """
+    """Return calibrators by name, none for "auto"; those of a sequence are named by their text."""
     if isinstance(members, str) and members == "auto":
         return {}
     named: dict[str, Calibrator] = {}
@@ -311,12 +292,8 @@ def held_out(
 def pool_weights(counts: FloatArray, p: FloatArray) -> FloatArray:
     """Return the weights (M,) of a linear pool.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (r,)
-        How often each example is to count.
-    p : ndarray of shape (M, r)
-        What each member said of each example's label.
+    ``p`` (M, r) is what each member said of each example's label, ``counts`` (r,) how often
+    each example is to count.
     """
     likelihood = np.maximum(p, np.finfo(float).tiny)
     weights: FloatArray = np.full(len(p), 1 / len(p))

@@ -12,11 +12,16 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
+from vennforest._messages import warn
 from vennforest._validation import check_option
-from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, Venn
-from vennforest.calibrators.core.bounded import has_bounds, leaves_out
-from vennforest.calibrators.registry import METHODS, check_method, make_calibrator
+from vennforest.calibrators.core.interface import (
+    METHODS,
+    check_method,
+    has_bounds,
+    leaves_out,
+    make_calibrator,
+)
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest import BagsError
 from vennforest.forest.packed import Votes
@@ -28,9 +33,9 @@ from vennforest.sources import (
     TrainingData,
     with_seed,
 )
+from vennforest.sources.base import last_step, transformers_of
 from vennforest.sources.hazards import check_frozen, check_training_data
 from vennforest.sources.out_of_bag import StepsError
-from vennforest.sources.pipelines import last_step, transformers_of
 from vennforest.sources.registry import FROZEN, SourceSettings, check_source, choose, make_source
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
@@ -47,13 +52,7 @@ def method_has_bounds(method: Any) -> bool:
 
 
 def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
-    """Return the estimator to be trained, the default forest for None.
-
-    Raises
-    ------
-    TypeError
-        If it, or a step of a pipeline, is a class or cannot be fitted.
-    """
+    """Return the estimator to be trained, the default forest for None."""
     if estimator is None:
         return RandomForestClassifier(n_estimators=300, n_jobs=n_jobs)
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
@@ -99,13 +98,7 @@ class Settings:
 
     @classmethod
     def of(cls, model: Any) -> Self:
-        """Return what the parameters of a classifier mean.
-
-        Raises
-        ------
-        ValueError
-            If a parameter has no such value.
-        """
+        """Return what the parameters of a classifier mean."""
         _check_parameters(model)
         bounds = method_has_bounds(model.method)
         pooled = model.merge == "pooled" and bounds
@@ -137,13 +130,7 @@ class Settings:
         return calibrator
 
     def check_calibrator(self, folds: Sequence[Fold]) -> None:
-        """Refuse a calibrator of a user's own that cannot do what its source asks of it.
-
-        Raises
-        ------
-        TypeError
-            If it cannot leave examples out, and must.
-        """
+        """Refuse a calibrator of a user's own that cannot do what its source asks of it."""
         leave = any(getattr(fold.scorer, "leaves_out", False) for fold in folds)
         if leave and has_bounds(self.calibrator) and not leaves_out(self.calibrator):
             raise TypeError(
@@ -161,20 +148,9 @@ class Settings:
     ) -> tuple[list[Fold], str, str]:
         """Fit the models and score the calibration examples.
 
-        Parameters
-        ----------
-        estimator : classifier
-            Not fitted, or frozen.
-        data : TrainingData
-        random_state : RandomState
-            Of the estimator's seeds, and of what is drawn for new objects.
-        splits : RandomState
-            Of splits.
-
-        Returns
-        -------
-        (list of Fold, str, str)
-            With the name of the source they came from, and why it was that, in a clause.
+        Seeds of the estimator, and of what is drawn for new objects, are drawn from
+        ``random_state``, splits from ``splits``. Returned are the folds, the name of their
+        source, and why it was that, in a clause.
         """
         estimator = with_seed(estimator, random_state)
         seed = int(random_state.randint(2**31 - 1))

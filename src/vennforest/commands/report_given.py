@@ -13,8 +13,8 @@ from vennforest import persistence
 from vennforest._files import one_line
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.bounded import has_bounds
-from vennforest.calibrators.core.direction import ranking
+from vennforest.calibrators.core.interface import has_bounds
+from vennforest.calibrators.core.scores import ranking
 from vennforest.commands.calibrator_file import (
     is_calibrator_file,
     read_calibrator,
@@ -32,7 +32,7 @@ from vennforest.commands.terminal import names_in
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import CostMatrix, Evaluation, report, report_model, report_scores
-from vennforest.report.given import calibration_gain, class_of_name
+from vennforest.report.evaluate import calibration_gain, class_of_name
 from vennforest.tables.cells import Column
 from vennforest.tables.columns import TableColumns
 from vennforest.tables.read import find_column

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import numpy as np
@@ -19,78 +19,19 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import validate_data
 
-from vennforest._state import check_labels, require, store_type, stored
-from vennforest._validation import CodeArray, FloatArray, IntArray, check_option
+from vennforest._state import store_type, stored
+from vennforest._validation import (
+    CodeArray,
+    FloatArray,
+    IntArray,
+    check_array,
+    check_labels,
+    check_number,
+    check_option,
+    require,
+)
 from vennforest.forest.membership import Bag, BagsError, Membership, samples_of, verify_bag
-from vennforest.forest.packed import FORESTS, PackedForest, Rows, Votes
-
-
-class Answers(Protocol):
-    """What the members of a fitted ensemble answer for rows."""
-
-    @property
-    def n_trees(self) -> int:
-        """Number of members."""
-        ...
-
-    def check(self, X: Any) -> Any:
-        """Return rows as the members see them, refused as the ensemble would refuse them."""
-        ...
-
-    def table(self, rows: Any) -> Any:
-        """Return checked rows as the table of numbers that draws are hashed from."""
-        ...
-
-    def mean(
-        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
-    ) -> FloatArray:
-        """Return scores by all members, or by those for whom the row's example is out of bag."""
-        ...
-
-    def per_member(self, rows: Any) -> FloatArray:
-        """Return each member's answers, (n, n_trees) or (n, n_trees, k)."""
-        ...
-
-
-@dataclass(frozen=True)
-class ForestAnswers:
-    """The trees of a forest, walked in packed form."""
-
-    forest: Any
-    votes: Votes = "soft"
-    n_jobs: int | None = None
-
-    @cached_property
-    def packed(self) -> PackedForest:
-        """The forest in flat arrays; packed again after pickling."""
-        return PackedForest.from_forest(self.forest)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be made again."""
-        return {name: value for name, value in self.__dict__.items() if name != "packed"}
-
-    @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return len(self.forest.estimators_)
-
-    def check(self, X: Any) -> Any:
-        """Return rows as float32, refused as the forest would refuse them."""
-        return self.packed.check_rows(X)
-
-    def table(self, rows: Any) -> Any:
-        """Return the float32 table of checked rows."""
-        return rows.table
-
-    def mean(
-        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
-    ) -> FloatArray:
-        """Return scores by all trees, or by those for whom the row's example is out of bag."""
-        return self.packed.scores(rows, membership, examples, votes=self.votes, n_jobs=self.n_jobs)
-
-    def per_member(self, rows: Any) -> FloatArray:
-        """Return each tree's answers, (n, n_trees) or (n, n_trees, k)."""
-        return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)
+from vennforest.forest.packed import FORESTS, Answers, ForestAnswers, Rows, Votes
 
 
 @dataclass(frozen=True)
@@ -293,6 +234,46 @@ class ForestKind:
         return ensemble
 
 
+def check_features(model: Any) -> None:
+    """Refuse a number of features that is none, and other names than there are features."""
+    check_number(model.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
+    names = getattr(model, "feature_names_in_", None)
+    require(names is None or len(names) == model.n_features_in_, "features must have a name each")
+
+
+def check_forest(model: Any) -> None:
+    """Refuse a forest whose trees are of other features or classes."""
+    trees = model.estimators_
+    require(isinstance(trees, list) and trees, "estimators_ must be a list of trees")
+    check_number(model.n_estimators, "n_estimators", 1, integer=True)
+    check_labels(model.classes_)
+    k = len(model.classes_)
+    require(model.n_outputs_ == 1 and model.n_classes_ == k, f"n_classes_ must be {k}")
+    check_features(model)
+    for tree in trees:
+        require(isinstance(tree, DecisionTreeClassifier), "estimators_ must be trees")
+        require(tree.n_features_in_ == model.n_features_in_, "trees must be of the same features")
+        # Trees of a forest are fitted to the numbers of the classes.
+        require(np.array_equal(tree.classes_, np.arange(k)), "trees must be of the same classes")
+
+
+def check_bagging(model: Any) -> None:
+    """Refuse members of features or classes that there are none of."""
+    check_labels(model.classes_)
+    k, d = len(model.classes_), model.n_features_in_
+    check_features(model)
+    require(model.n_classes_ == k, f"n_classes_ must be {k}")
+    members, columns = model.estimators_, model.estimators_features_
+    require(isinstance(members, list) and members, "estimators_ must be a list of classifiers")
+    require(len(members) == len(columns), "estimators_features_ must be one for each")
+    for member, features in zip(members, columns, strict=True):
+        check_array(features, "estimators_features_", (None,), "i", 0, d - 1)
+        own = getattr(member, "n_features_in_", len(features))
+        require(own == len(features), "members must be of the features that they are given")
+        known = getattr(member, "classes_", np.arange(k))
+        check_array(known, "classes_ of a member", (None,), "i", 0, k - 1)
+
+
 _KINDS: list[ForestKind] = []
 
 
@@ -384,11 +365,6 @@ def read_bags(
         Group numbers: a member saw an example if it saw anyone of its group.
     verify : bool
         Whether to verify.
-
-    Raises
-    ------
-    BagsError
-        If the bags are not known, or not those that the members were trained on.
     """
     kind = kind_of(ensemble)
     assert kind is not None
@@ -507,6 +483,7 @@ register_forest(
         answers=BaggingAnswers,
         bag=_member_of_bagging,
         verify=_draws_itself,
+        check=check_bagging,
     )
 )
 register_forest(
@@ -518,6 +495,7 @@ register_forest(
         answers=ForestAnswers,
         joins=True,
         array_types=FORESTS,
+        check=check_forest,
     )
 )
 register_forest(
@@ -526,5 +504,6 @@ register_forest(
         fits=_from("imblearn", "BalancedRandomForestClassifier"),
         samples=_balanced_samples,
         answers=ForestAnswers,
+        check=check_forest,
     )
 )

@@ -13,8 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._state import check_array, number, require, stored
-from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
+from vennforest._state import stored
+from vennforest._validation import (
+    CodeArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    check_array,
+    number,
+    require,
+)
 from vennforest.forest import kernels
 
 INDICES_AT_ONCE = 1 << 23
@@ -64,13 +72,6 @@ class Membership:
             Fitted; its public ``estimators_samples_`` is read.
         n : int
             Number of examples it was fitted to.
-
-        Raises
-        ------
-        NotFittedError
-            Before ``fit``.
-        ValueError
-            If the ensemble drew an example from ``n`` on.
         """
         check_is_fitted(ensemble)
         return cls.from_samples(samples_of(ensemble, n), n, len(ensemble.estimators_))
@@ -96,11 +97,6 @@ class Membership:
             Number of arrays in ``samples``, where it has no length.
         groups : ndarray of shape (n,), int, optional
             Each example's group, numbered from 0: a tree that saw one example of a group saw all.
-
-        Raises
-        ------
-        ValueError
-            If an index is not in [0, n).
         """
         if n_trees is None:
             samples = list(samples)
@@ -124,15 +120,7 @@ class Membership:
     def from_dense(cls, may_score: ArrayLike) -> Self:
         """Take one boolean per tree and example.
 
-        Parameters
-        ----------
-        may_score : array-like of shape (n_trees, n), bool
-            True where the tree may score the example.
-
-        Raises
-        ------
-        ValueError
-            If the array is not boolean or has not two dimensions.
+        True, in an array (n_trees, n), where the tree may score the example.
         """
         dense = np.asarray(may_score)
         if dense.dtype != bool or dense.ndim != 2:
@@ -237,20 +225,8 @@ class Bag:
 def verify_bag(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None) -> None:
     """Fill the leaves of a tree from its claimed bag and compare.
 
-    Parameters
-    ----------
-    bag : Bag
-    rows : ndarray or CSR array of shape (n, d), float32
-        What the ensemble was trained on.
-    codes : ndarray of shape (n,)
-        Class numbers.
-    weight : ndarray of shape (n,) or None
-        Weights given to the ensemble's ``fit``.
-
-    Raises
-    ------
-    BagsError
-        If a leaf holds other examples, or other labels, than the tree says.
+    The rows (n, d), float32, class numbers (n,) and weights (n,) are what the ensemble was
+    trained on.
     """
     seen = rows if bag.columns is None else rows[:, bag.columns]
     if not _leaves_agree(bag, seen, codes, weight):

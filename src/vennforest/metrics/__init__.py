@@ -1,28 +1,32 @@
 """Measures of probability estimates and of intervals that scikit-learn lacks.
 
 Log loss, the two-class Brier score and the area under the ROC curve are scikit-learn's.
+
+`brier_decomposition` describes the arguments that all measures share. All raise a ValueError that
+names the argument where labels, estimates and weights do not fit, or an option has no such value.
 """
 
 from vennforest.metrics.brier import (
     BrierDecomposition,
+    CorpDecomposition,
     brier_decomposition,
-    brier_losses,
     brier_score,
+    corp_decomposition,
 )
 from vennforest.metrics.calibration_error import (
     ErrorInterval,
     calibration_error,
     calibration_error_interval,
-    confidence_errors,
     confidence_minus_accuracy,
 )
-from vennforest.metrics.calibration_line import CalibrationLine, IntervalEstimate, calibration_line
-from vennforest.metrics.calibration_tests import (
+from vennforest.metrics.calibration_line import (
+    CalibrationLine,
     CalibrationTest,
+    IntervalEstimate,
+    calibration_line,
     kuiper_test,
     spiegelhalter_test,
 )
-from vennforest.metrics.corp import CorpDecomposition, corp_decomposition
 from vennforest.metrics.curves import (
     ReliabilityCurve,
     SmoothCurve,
@@ -40,16 +44,14 @@ from vennforest.metrics.intervals import (
 )
 from vennforest.metrics.ranking import (
     AucInterval,
-    RankingCurves,
-    auc_interval,
-    ranking_curves,
-    weighted_auc,
-)
-from vennforest.metrics.thresholds import (
     DecisionCurve,
+    RankingCurves,
     ThresholdTable,
+    auc_interval,
     decision_curve,
+    ranking_curves,
     threshold_table,
+    weighted_auc,
 )
 
 __all__ = [
@@ -71,12 +73,10 @@ __all__ = [
     "ThresholdTable",
     "auc_interval",
     "brier_decomposition",
-    "brier_losses",
     "brier_score",
     "calibration_error",
     "calibration_error_interval",
     "calibration_line",
-    "confidence_errors",
     "confidence_minus_accuracy",
     "corp_decomposition",
     "decision_curve",

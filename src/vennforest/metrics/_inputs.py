@@ -1,22 +1,16 @@
-"""Labels, estimates and weights of every measure, checked once and turned into arrays."""
+"""Checked estimates of probabilities, one problem for each event, and bins of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._validation import (
-    FloatArray,
-    IntArray,
-    check_scores,
-    check_weights,
-    encode_labels,
-)
-from vennforest._warn import warn
+from vennforest._messages import warn
+from vennforest._validation import FloatArray, IntArray, check_scores, check_weights, encode_labels
 
 SLACK = 1e-9  # what adding up votes may put above 1 or below 0
 SUM_SLACK = 1e-5  # what float32 rows may be off a sum of 1
@@ -88,24 +82,7 @@ def check_estimates(
 ) -> ClassEstimates:
     """Return labels, estimates and weights that fit together; rows of weight 0 are left out.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        In [0, 1]: the probability of the positive class, or of every class in sorted order.
-    sample_weight : array-like of shape (n,), optional
-        Non-negative; a weight of 2 is the observation twice.
-    classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``.
-    pos_label : label, optional
-        The positive class; by default the second of two.
-
-    Raises
-    ------
-    ValueError
-        If estimates are NaN, outside [0, 1] or (rows of a matrix) do not sum to 1, if shapes or
-        weights do not fit, or if it is not clear which class an estimate is of.
+    What is given is described by `brier_decomposition`.
     """
     estimates = check_probabilities(p)
     check_consistent_length(estimates, y)
@@ -126,13 +103,7 @@ def check_estimates(
 def positive_problem(
     y: ArrayLike, p: ArrayLike, sample_weight: Any, classes: Any, pos_label: Any
 ) -> EventEstimates:
-    """Return outcome, estimate and weight of the positive class, each (n,).
-
-    Raises
-    ------
-    ValueError
-        If it is not clear which class that is.
-    """
+    """Return outcome, estimate and weight of the positive class, each (n,)."""
     estimates = check_estimates(
         y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
     )
@@ -142,25 +113,13 @@ def positive_problem(
 
 
 def check_level(level: float, name: str = "level") -> None:
-    """Refuse a confidence level outside (0, 1).
-
-    Raises
-    ------
-    ValueError
-        Naming it.
-    """
+    """Refuse a confidence level outside (0, 1)."""
     if not 0 < level < 1:
         raise ValueError(f"{name} must lie in (0, 1), got {level}")
 
 
 def group_numbers(groups: ArrayLike, n: int) -> IntArray:
-    """Return the number of each row's group, (n,).
-
-    Raises
-    ------
-    ValueError
-        If they are not as many as rows.
-    """
+    """Return the number of each row's group, (n,)."""
     numbers: IntArray = np.unique(np.asarray(groups), return_inverse=True)[1]
     if len(numbers) != n:
         raise ValueError(f"groups must be of {n} rows, got {len(numbers)}")
@@ -168,14 +127,7 @@ def group_numbers(groups: ArrayLike, n: int) -> IntArray:
 
 
 def check_probabilities(p: ArrayLike) -> FloatArray:
-    """Return probabilities (n,) or (n, k) as float64, clipped where rounding left [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If one is NaN or outside [0, 1], or a row of a matrix does not sum to 1 and rounding to
-        two to six decimals does not explain it.
-    """
+    """Return probabilities (n,) or (n, k) as float64, clipped where rounding left [0, 1]."""
     array = check_scores(p, "p")
     outside = (array < -SLACK) | (array > 1 + SLACK)
     if outside.any():
@@ -269,3 +221,85 @@ def _second_class(
     if only == pos_label:
         return np.ones_like(codes), np.array([None, only], dtype=object)
     return np.zeros_like(codes), np.array([only, pos_label], dtype=object)
+
+
+Bins = int | ArrayLike | Literal["distinct"]
+"""A number of bins, their edges, or ``"distinct"``: a bin for every value that occurs."""
+
+Strategy = Literal["uniform", "quantile"]
+"""Bins of equal width, or of equal count."""
+
+
+class Cells(NamedTuple):
+    """What the non-empty bins hold, each of shape (b,), in increasing order of the estimates.
+
+    ``weight`` is the number of observations, ``estimate`` their mean estimate (r_k), ``observed``
+    the share of them in which the event happened (φ_k).
+    """
+
+    weight: FloatArray
+    estimate: FloatArray
+    observed: FloatArray
+
+
+def check_bins(bins: Bins, strategy: Strategy) -> FloatArray | int | None:
+    """Return inner edges (m,), the number of equal-count bins, or None for distinct values."""
+    if strategy not in ("uniform", "quantile"):
+        raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}")
+    if isinstance(bins, str):
+        if bins != "distinct":
+            raise ValueError(f"bins must be a number, edges or 'distinct', got {bins!r}")
+        return None
+    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+        if bins < 1:
+            raise ValueError(f"bins must be at least 1, got {bins}")
+        # i / K is the float nearest the edge, so that an estimate of 0.29 is at the edge 29 / 100.
+        return int(bins) if strategy == "quantile" else np.arange(1, bins) / bins
+    edges = np.asarray(bins)
+    if edges.dtype.kind not in "fiu" or edges.ndim != 1 or not len(edges):
+        raise ValueError(f"bins must be a number, edges or 'distinct', got {bins!r}")
+    edges = edges.astype(np.float64)
+    if not ((edges >= 0) & (edges <= 1)).all() or (np.diff(edges) <= 0).any():
+        raise ValueError(f"bins must be increasing edges in [0, 1], got {edges.tolist()}")
+    return edges[(edges > 0) & (edges < 1)]
+
+
+class Binner:
+    """Bins of estimates (n,) under changing weights, as resampling needs them.
+
+    Bins are closed to the right; the first one holds 0 as well. Equal-count bins never part equal
+    estimates: bin b ends at the smallest estimate below or at which b/K of the weight lies.
+    """
+
+    def __init__(self, p: FloatArray, bins: Bins, strategy: Strategy) -> None:
+        rule = check_bins(bins, strategy)
+        self.n_quantiles = rule if isinstance(rule, int) else 0
+        if isinstance(rule, np.ndarray):
+            self.fixed = np.searchsorted(rule, p, side="left").astype(np.intp)
+        else:
+            self.fixed = np.unique(p, return_inverse=True)[1].astype(np.intp)
+
+    def __call__(self, weight: FloatArray) -> IntArray:
+        """Return each estimate's bin (n,), for weights (n,) not below zero."""
+        if not self.n_quantiles:
+            return self.fixed
+        k = self.n_quantiles
+        reached = np.cumsum(np.bincount(self.fixed, weights=weight))
+        # A hair less, so that sums of weights like 0.1 reach the shares that they should.
+        wanted = np.arange(1, k) * (reached[-1] / k) * (1 - 1e-12)
+        last = np.searchsorted(reached, wanted, side="left")
+        return np.searchsorted(last, np.arange(len(reached)), side="left")[self.fixed]
+
+
+def cells(codes: IntArray, problem: EventEstimates, weight: FloatArray) -> Cells:
+    """Return the means in every bin that has weight, for bins (n,) and weights (n,)."""
+    total: FloatArray = np.bincount(codes, weights=weight).astype(np.float64)
+    filled = total > 0
+    estimate = np.bincount(codes, weights=weight * problem.p)[filled] / total[filled]
+    observed = np.bincount(codes, weights=weight * problem.outcome)[filled] / total[filled]
+    return Cells(total[filled], estimate, observed)
+
+
+def binned(problem: EventEstimates, bins: Bins, strategy: Strategy) -> Cells:
+    """Return the means in every non-empty bin."""
+    return cells(Binner(problem.p, bins, strategy)(problem.weight), problem, problem.weight)

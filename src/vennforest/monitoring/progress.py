@@ -12,10 +12,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._state import check_array, check_number, labels, number, require, stored
+from vennforest._state import stored
+from vennforest._validation import check_array, check_number, labels, number, require
 from vennforest.monitoring.evidence import MOST, Channel, Form, Watch, check_channels
-from vennforest.sources.draws import HashArray
-from vennforest.sources.known_rows import WINDOW, KnownRows
+from vennforest.sources.row_hashes import WINDOW, HashArray, KnownRows
 
 SEEDS = 2**31 - 1
 """Seeds of channels are at most this."""

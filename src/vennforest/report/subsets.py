@@ -12,8 +12,8 @@ from vennforest._validation import FloatArray, InputError, IntArray, is_frame
 from vennforest.metrics import auc_interval, kuiper_test, spiegelhalter_test
 from vennforest.report.event import confidence_of, event_of, share_interval
 from vennforest.report.expected import periods
+from vennforest.report.folds import moments
 from vennforest.report.measures import squared_losses
-from vennforest.report.splits import moments
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
@@ -148,7 +148,7 @@ def _row(evaluation: Evaluation, name: str, at: NDArray[np.intp]) -> dict[str, A
     n, events = len(at), int(outcome[at].sum())
     least, most = share_interval(outcome[at], None if folds.groups is None else folds.groups[at])
     expected = float(p[at].sum())
-    row = {
+    row: dict[str, Any] = {
         "name": name,
         "n": n,
         "events": events,
@@ -211,8 +211,7 @@ def uncertain_rows(evaluation: Evaluation) -> dict[str, Any]:
     """
     _, low, high, p = _of_predicted(evaluation)
     doubt = high - low if low is not None and high is not None else 1 - p
-    order = np.lexsort((p, -doubt))[:SHOWN]
-    return _listing(evaluation, order)
+    return _listing(evaluation, np.lexsort((p, -doubt))[:SHOWN])
 
 
 def wrong_rows(evaluation: Evaluation) -> dict[str, Any]:
@@ -235,13 +234,10 @@ def _of_predicted(
     """Return the predicted label's code, confidence interval (None: not known) and probability."""
     estimates = evaluation.folds.estimates[evaluation.verdict.method]
     code = estimates.p.argmax(axis=1)
-    at = code[:, None]
-    p = np.take_along_axis(estimates.p, at, axis=1)[:, 0]
-    if estimates.confidence is None:
-        return code, None, None, p
-    low = np.take_along_axis(estimates.confidence.lower, at, axis=1)[:, 0]
-    high = np.take_along_axis(estimates.confidence.upper, at, axis=1)[:, 0]
-    return code, low, high, p
+    at, known = (np.arange(len(code)), code), estimates.confidence
+    if known is None:
+        return code, None, None, estimates.p[at]
+    return code, known.lower[at], known.upper[at], estimates.p[at]
 
 
 def _listing(evaluation: Evaluation, order: IntArray) -> dict[str, Any]:

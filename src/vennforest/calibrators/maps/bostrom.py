@@ -7,12 +7,11 @@ from functools import reduce
 import attrs
 import numpy as np
 
-from vennforest._state import number, stored
-from vennforest._validation import FloatArray, IntArray
+from vennforest._state import stored
+from vennforest._validation import FloatArray, IntArray, number
 from vennforest.calibrators.core.formula import Term, Terms, summed
 from vennforest.calibrators.core.interface import Calibrator, Learnt
-from vennforest.calibrators.core.logistic import logistic
-from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
+from vennforest.calibrators.core.scores import ANY_SCORES, check_probabilities, logistic
 
 WAY_OUT = f" for Boström's correction ({ANY_SCORES})"
 
@@ -43,19 +42,6 @@ class BostromScaling(Calibrator):
     and every other class ``p (1 - r)`` (Boström 2008, section 2.3.2), where
     ``r = 1 / (1 + exp(B - A p_max))`` and A, B are the integers from 0 to 50 with the smallest
     Brier score ``mean |p' - y|**2`` over vectors on the calibration set. Any number of classes.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    A_, B_ : int
-        The chosen parameters of r.
-
-    Raises
-    ------
-    ValueError
-        From ``fit`` and ``predict_proba``, if scores are not probabilities: outside [0, 1], or
-        rows of columns that do not sum to 1.
 
     Notes
     -----
@@ -163,12 +149,8 @@ def _vectors(scores: FloatArray) -> tuple[FloatArray, IntArray]:
 def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> FloatArray:
     """Return ``sum square * q**2 + linear * q`` for A (rows) and B (columns) from 0 to 50.
 
-    Parameters
-    ----------
-    values : ndarray of shape (m,)
-        Largest probabilities, of which ``q = 1 / (1 + exp(A p - B))`` is a function.
-    square, linear : ndarray of shape (m,)
-        The coefficients at each.
+    ``values`` (m,) are largest probabilities, of which ``q = 1 / (1 + exp(A p - B))`` is a
+    function, ``square`` and ``linear`` (m,) the coefficients at each.
     """
     if len(values) > CELLS:
         values, square, linear = onto_grid(values, square, linear)

@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from vennforest._state import array, check_increasing, require, stored
-from vennforest._validation import FloatArray, check_option
+from vennforest._state import stored
+from vennforest._validation import FloatArray, array, check_increasing, check_option, require
 from vennforest.calibrators.core.formula import Term, after
-from vennforest.calibrators.core.one_vs_rest import BinaryMap, Column, Maps, OneVsRestCalibrator
+from vennforest.calibrators.core.interface import BinaryMap, Column, Maps, OneVsRestCalibrator
 
 Between = Literal["step", "nearest", "linear"]
 """How the fit is read between calibration scores."""
@@ -94,42 +94,10 @@ def _check_steps(places: FloatArray, name: str, n: int, values: FloatArray) -> N
     check_increasing(places, name)
 
 
-def fit_isotonic(
-    scores: FloatArray, positive: FloatArray, weight: FloatArray | None, between: Between
-) -> BinaryMap:
-    """Fit the isotonic map by pooling adjacent violators.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Any finite numbers; equal ones form one point.
-    positive : ndarray of shape (n,)
-        Labels, 0.0 or 1.0.
-    weight : ndarray of shape (n,) or None
-        How often each example is to count, above zero.
-    between : {"step", "nearest", "linear"}
-        See ``IsotonicCalibration``.
-    """
-    x, point = np.unique(scores, return_inverse=True)
-    total = np.bincount(point, weight, len(x)).astype(np.float64)
-    share = np.bincount(point, positive if weight is None else weight * positive, len(x)) / total
-    fitted = np.clip(isotonic_regression(share, weights=total).x, 0, 1)
-    rises = np.flatnonzero(fitted[1:] != fitted[:-1])
-    if between == "linear":
-        # A level stretch needs its two ends alone.
-        kept = np.unique(np.concatenate([[0], rises, rises + 1, [len(x) - 1]]))
-        return LinearMap(x[kept], fitted[kept])
-    ends = x[rises] if between == "step" else last_nearest(x[rises], x[rises + 1])
-    return StepMap(ends, fitted[np.append(rises, len(x) - 1)])
-
-
 def last_nearest(low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the largest float that is not nearer to ``high`` than to ``low``, exactly.
 
-    Parameters
-    ----------
-    low, high : ndarray of shape (n,)
-        Finite numbers, ``low < high``.
+    Both (n,), with ``low < high``, are finite.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         total = low + high
@@ -166,18 +134,6 @@ class IsotonicCalibration(OneVsRestCalibrator):
         ``IsotonicRegression``). In each case the first value below the lowest calibration score
         and the last value above the highest.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    maps_ : tuple of StepMap or LinearMap
-        One map for two classes, else one a class.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if ``between`` has none of these values.
-
     Examples
     --------
     >>> from vennforest.calibrators.maps.isotonic import IsotonicCalibration
@@ -198,4 +154,15 @@ class IsotonicCalibration(OneVsRestCalibrator):
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
     ) -> BinaryMap:
-        return fit_isotonic(scores, positive, weight, self.between)
+        x, point = np.unique(scores, return_inverse=True)
+        total = np.bincount(point, weight, len(x)).astype(np.float64)
+        w = 1.0 if weight is None else weight
+        share = np.bincount(point, w * positive, len(x)) / total
+        fitted = np.clip(isotonic_regression(share, weights=total).x, 0, 1)
+        rises = np.flatnonzero(fitted[1:] != fitted[:-1])
+        if self.between == "linear":
+            # A level stretch needs its two ends alone.
+            kept = np.unique(np.concatenate([[0], rises, rises + 1, [len(x) - 1]]))
+            return LinearMap(x[kept], fitted[kept])
+        ends = x[rises] if self.between == "step" else last_nearest(x[rises], x[rises + 1])
+        return StepMap(ends, fitted[np.append(rises, len(x) - 1)])

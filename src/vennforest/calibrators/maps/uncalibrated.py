@@ -6,25 +6,14 @@ from vennforest._state import stored
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.formula import Terms, summed
 from vennforest.calibrators.core.interface import Calibrator, Nothing
-from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
+from vennforest.calibrators.core.scores import ANY_SCORES, check_probabilities
 
 WAY_OUT = f' for method="none" ({ANY_SCORES})'
 
 
 @stored("uncalibrated")
 class Uncalibrated(Calibrator):
-    """The raw scores as probabilities, for comparison with what calibration makes of them.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-
-    Raises
-    ------
-    ValueError
-        From ``fit`` and ``predict_proba``, if scores are not probabilities.
-    """
+    """The raw scores as probabilities, for comparison with what calibration makes of them."""
 
     _learns = Nothing
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
@@ -20,20 +21,25 @@ from vennforest.calibrators.confidence import (
     one_against_rest,
 )
 from vennforest.calibrators.likelihood_ratio import expected_scores
-from vennforest.classifier.fitted import FittedClassifier
-from vennforest.classifier.prediction import (
+from vennforest.classifier.fitted import (
+    FittedClassifier,
     Once,
     Prediction,
     predict_once,
     predict_sub_model,
     put_together,
+    rows_of,
 )
-from vennforest.groups.cells import SubModel
+from vennforest.groups import SubModel
 from vennforest.prior import shift_intervals
 from vennforest.sources import Fold, whole_scores
 
 SMALL = 0.005
 """A standard deviation between seeds that more trees need not reduce."""
+
+
+_COUNTED: WeakKeyDictionary[Fold, dict[bool, list[ClassExamples]]] = WeakKeyDictionary()
+"""Counted examples of models in use, by their first fold and whether the method is not exact."""
 
 
 class Asked(NamedTuple):
@@ -82,10 +88,10 @@ Known = tuple[Prediction, ConfidenceIntervals | None]
 """Bounds and probabilities, and confidence intervals where they are wanted and known."""
 
 
-def predict_known(model: Any, X: Any) -> Known:
+def predict_known(model: Any, X: Any, level: float = 0.95) -> Known:
     """Return what any fitted classifier predicts, and its confidence intervals if it gives any."""
     if hasattr(model, "_predict_all"):
-        answer: Known = model._predict_all(X)
+        answer: Known = model._predict_all(X, level)
         return answer
     return predict_once(model, X), None
 
@@ -95,12 +101,16 @@ def _of_sub_model(
 ) -> tuple[Prediction, ConfidenceIntervals]:
     """Return the predictions and the intervals of rows that have the same calibrators."""
     factors = None if fitted.shift is None else fitted.shift.factors
-    classes, rows = fitted.classes, sub.of(X)
+    classes, rows = fitted.classes, rows_of(sub, X)
     if asked.method == "exact":
         _check_exact(sub.folds)
     once = sub._replace(folds=[attrs.evolve(fold, scorer=Once(fold.scorer)) for fold in sub.folds])
     answer = predict_sub_model(once, classes, rows, bounds, factors)
-    per_class = _examples(fitted, sub.folds, asked.method)
+    kept = _COUNTED.setdefault(sub.folds[0], {})
+    sharp = asked.method != "exact"
+    if sharp not in kept:
+        kept[sharp] = _examples(fitted, sub.folds, sharp)
+    per_class = kept[sharp]
     ends = [_of_scores(per_class, fold, rows, classes, asked) for fold in once.folds]
     found = ends[0]
     if len(ends) > 1:
@@ -133,9 +143,7 @@ def _check_exact(folds: Sequence[Fold]) -> None:
         )
 
 
-def _examples(
-    fitted: FittedClassifier, folds: Sequence[Fold], method: Method
-) -> list[ClassExamples]:
+def _examples(fitted: FittedClassifier, folds: Sequence[Fold], sharp: bool) -> list[ClassExamples]:
     """Return the calibration examples of all folds, one class against the rest."""
     k = len(fitted.classes)
     codes = np.concatenate([fold.codes for fold in folds])
@@ -143,7 +151,6 @@ def _examples(
     if any(fold.weight is not None for fold in folds):
         every = [np.ones(len(f.codes)) if f.weight is None else f.weight for f in folds]
         weight = np.concatenate(every)
-    sharp = method != "exact"
     groups = _groups(fitted, folds) if sharp else None
     scores = [_columns(fold.scores, k) for fold in folds]
     if sharp:
@@ -238,7 +245,7 @@ def _seed_moves(fitted: FittedClassifier, X: Any) -> tuple[FloatArray, FloatArra
     if X is None:
         return _moves(fold, fitted.point_calibrator, fold.scores)
     subs = list(fitted.sub_models(X))
-    made = [_moves(fold, sub.points[0], whole_scores(fold, sub.of(X))) for sub in subs]
+    made = [_moves(fold, sub.points[0], whole_scores(fold, rows_of(sub, X))) for sub in subs]
     if subs[0].rows is None:
         return made[0]
     back = np.argsort(np.concatenate([sub.rows for sub in subs if sub.rows is not None]))
