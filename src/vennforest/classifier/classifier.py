@@ -671,9 +671,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return bounds, where the method has them, and probabilities."""
         return predict(self._state, X)
 
-    def _predict_all(self, X: Any) -> tuple[Prediction, ConfidenceIntervals]:
+    def _predict_all(self, X: Any, level: float) -> tuple[Prediction, ConfidenceIntervals]:
         """Return the same with the confidence intervals, every row scored once."""
-        return predict_all(self._state, X, Asked())
+        return predict_all(self._state, X, Asked(level))
 
     @property
     def _state(self) -> FittedClassifier:

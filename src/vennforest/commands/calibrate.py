@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from vennforest._files import check_output, one_line, written_whole
 from vennforest._remote import local_copy, sent_whole
@@ -15,7 +17,7 @@ from vennforest._validation import InputError, check_option
 from vennforest.calibrators import Venn, VennAbers
 from vennforest.calibrators.core.interface import Calibrator, OneVsRestCalibrator, check_method
 from vennforest.calibrators.core.scores import HigherIs, ranking
-from vennforest.commands.calibrator_file import kept_examples
+from vennforest.commands.calibrator_file import kept_examples, kept_rows
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.counts import ScoreCounts, ScoreGrid
@@ -24,11 +26,14 @@ from vennforest.multiprobability import Merge
 from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
 from vennforest.tables.stream import TableFile
 
+if TYPE_CHECKING:
+    from vennforest.report import Evaluation
+
 ROWS_AT_ONCE = 200_000
 """Rows that are read together; the calibrator does not depend on it."""
 
 MANY = 2_000_000
-"""Rows from which reading takes so long that it is worth saying what is faster."""
+"""Rows from which reading takes so long that it is done once, and said what is faster."""
 
 GridOf = Literal["auto", "none", "score", "logit"]
 """On what grid scores are put."""
@@ -67,20 +72,7 @@ class Calibrated:
 
 
 def run(data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
-    """Calibrate, write the calibrator, and print a summary.
-
-    Parameters
-    ----------
-    data, output, **options
-        Of `calibrate_file`.
-    as_json : bool
-        Print a summary for programs.
-
-    Raises
-    ------
-    InputError
-        If a file or option is not what it should be.
-    """
+    """Calibrate as `calibrate_file`, and print a summary."""
     notes: list[str] = []
     with progress_bar("Rows") as progress, local_copy(data) as file, sent_whole(output) as out:
         done = calibrate_file(file, out, note=notes.append, progress=progress, **options)
@@ -116,40 +108,11 @@ def calibrate_file(
     note: Callable[[str], None] = lambda _: None,
     progress: Progress | None = None,
 ) -> Calibrated:
-    """Fit a calibrator to scores of any system, and write it as JSON.
+    """Fit a calibrator to scores of any system, and write it as JSON, whole or not at all.
 
-    Parameters
-    ----------
-    data, output : Path
-        The output is written whole or not at all.
-    scores : sequence of str
-        Two classes: the column of scores of the second class in sorted order. More: one a class,
-        in sorted order of the classes.
-    target : str
-        The column of labels; rows without one are left out.
-    weight : str, optional
-        A column of weights.
-    method : str
-        A calibrator by name.
-    merge : str, optional
-        How ``venn-abers`` or ``venn`` make one probability of the bounds.
-    grid : {"auto", "none", "score", "logit"}
-        On what 1,048,576 cells scores are put. ``"auto"``: on none up to as many distinct scores,
-        beyond that probabilities on log-odds.
-    higher_is : {"likelier", "safer", "auto"}, optional
-        What a higher score says of the second of two classes; "auto": what the rows show. None:
-        likelier, unless the rows show the opposite, which is refused.
-    sheet : str, optional
-        Of an Excel workbook.
-    rows_at_once : int
-        Above zero.
-    most_scores : int
-        Distinct scores up to which ``"auto"`` means none.
-    note : callable
-        Takes sentences for the user.
-    progress : callable, optional
-        Called with the rows done and, where known, all of them; not where DuckDB counts, which it
-        does of Parquet where it is installed.
+    Parameters are options of ``vennforest calibrate``. With more than ``most_scores`` distinct
+    scores ``grid="auto"`` puts probabilities on a grid of log-odds. ``note`` takes sentences for
+    the user, and ``progress`` the rows done and, where known, all of them; not where DuckDB counts.
 
     Raises
     ------
@@ -190,12 +153,16 @@ def calibrate_file(
     if calibrator._fitted.reversed_at is not None:
         note(f"High scores mean that {str(classes[1])!r} is less likely: they are reversed.")
     positive = str(classes[1]) if len(classes) == 2 else None
+    some: dict[str, Any] = {}
+    if len(classes) > 2 and weight is None and found.n_rows <= MANY:
+        rows = ScoreColumns(table, found.scores, target, None, rows_at_once)
+        some = kept_rows(rows, found.n_rows)
     about = {
         "scores": found.scores,
         "target": target,
         "rows": found.n_rows,
         "data": data.name,
-        **kept_examples(counts, calibrator),
+        **(kept_examples(counts, calibrator) if len(classes) == 2 else some),
     }
     # A million scores are written once, and not read and written again.
     document = calibrator.to_json().removesuffix("}")
@@ -212,6 +179,21 @@ def calibrate_file(
         counts.error,
         time.perf_counter() - start,
     )
+
+
+def write_calibrator(path: Path, evaluation: Evaluation) -> None:
+    """Calibrate the column that a report was of, as the command that it prints would."""
+    files, typed = evaluation.settings["files"], evaluation.settings["score_options"][""]
+    calibrate_file(
+        Path(files["data"]),
+        path,
+        scores=[name for option, name in pairwise(typed) if option == "-s"],
+        target=files["target"],
+        higher_is="safer" if "--higher-is" in typed else "likelier",
+        note=lambda sentence: say(f"Note: {sentence}"),
+    )
+    command = shlex.join(["vennforest", "apply", str(path)])
+    say(f"Wrote the calibrator {path}. For new scores: {command} NEW.csv")
 
 
 @dataclass(frozen=True)
