@@ -81,29 +81,6 @@ def test_marks_of_missing_cells_in_a_report(tmp_path, capsys):
     assert found[0] == found[1] != found[2]
 
 
-@pytest.mark.parametrize("name", ["s", "score"])
-def test_a_reversed_column_is_refused_by_the_report(scores, capsys, name):
-    table, folder = pd.read_csv(scores / "scores.csv"), scores
-    safer = 1 - table["s"] if name == "s" else 700 - 300 * table["s"]  # a credit score
-    pd.DataFrame({name: safer, "y": table["y"]}).to_csv(folder / "r.csv", index=False)
-    command = [
-        "report",
-        folder / "r.csv",
-        "--probability",
-        name,
-        "-t",
-        "y",
-        "-o",
-        folder / "r.html",
-    ]
-    command = [str(part) for part in command]
-    assert main(command) == 2
-    said = capsys.readouterr().err
-    assert f"the column '{name}' is lower for 'b' than for 'a'" in said
-    assert "--positive a if it is the score of 'a', or --positive b" in said
-    assert main([*command, "--positive", "a"]) == 0
-
-
 def test_marks_among_numbers_and_in_frames():
     X = pd.DataFrame({"a": [1.0, -999.0, 3.0], "b": [" ? ", "2", "x"], "c": ["?", "1", "2"]})
     columns = TableColumns(missing=["?", "-999"]).fit(X)

@@ -68,6 +68,9 @@ def drawn():
         for i, model in enumerate(models):
             scores, y, new = draw(rng, int(rng.choice(of)))
             yield f"{model}, {i}, {of[0]} classes", model.fit(scores, y), new
+        if of == [2]:
+            scores, y, new = draw(rng, 2)
+            yield "other shares", VennAbers().fit(scores, y).with_prior({0: 0.9, 1: 0.1}), new
         for grid in (ScoreGrid(cells=40), ScoreGrid(cells=300, on="logit")):
             for model in (VennAbers(), IsotonicCalibration()):
                 scores, y, new = draw(rng, of[-1])

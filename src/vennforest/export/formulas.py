@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vennforest._validation import FloatArray, InputError
-from vennforest.calibrators.core.formula import LOWEST, Column, Score, Terms, on_grid
+from vennforest.calibrators.core.formula import LOWEST, Column, Score, Terms, on_grid, summed
 from vennforest.calibrators.core.interface import CalibrationTable, Calibrator
 from vennforest.calibrators.core.scores import SUM_TOLERANCE
 from vennforest.calibrators.likelihood_ratio import IntervalTable
@@ -60,7 +60,23 @@ def answers(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms
     found = calibrator._formulas(scores)
     if confidence:
         found |= intervals(_tables(calibrator), scores, found["p"])
-    return found
+    shift = calibrator._fitted.shift
+    if shift is None:
+        return found
+    if k > 2 and "p0" in found:
+        raise ValueError(
+            f"a formula must be of two classes where with_prior has set shares, got {calibrator}"
+        )
+    return {name: _shifted(p, shift.factors) for name, p in found.items()}
+
+
+def _shifted(p: Terms, factors: FloatArray) -> Terms:
+    """Return the formulas of `shift_probabilities`."""
+    if len(p) == 1:
+        own = p[0] * float(factors[1])
+        return (own / (own + (1.0 - p[0]) * float(factors[0])),)
+    moved = [one * float(factor) for one, factor in zip(p, factors, strict=True)]
+    return tuple(one / summed(moved) for one in moved)
 
 
 def intervals(tables: Sequence[IntervalTable], scores: Terms, p: Terms) -> dict[str, Terms]:
