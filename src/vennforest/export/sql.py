@@ -110,10 +110,12 @@ class _Query:
 
     def sources(self) -> list[str]:
         """Return what stands after the table in the FROM clause."""
+        # Else PostgreSQL writes each value wherever it is named, and their number doubles each step.
+        once = " OFFSET 0" if self.dialect == "postgres" else ""
         found = []
         for i, (values, joins) in enumerate(zip(self.values, self.joins, strict=True)):
             named = ", ".join(f"{one} AS x{j}" for j, one in enumerate(values))
-            found += [f"CROSS JOIN LATERAL (SELECT {named}) AS v{i}", *joins]
+            found += [f"CROSS JOIN LATERAL (SELECT {named}{once}) AS v{i}", *joins]
         return found
 
     def quoted(self, name: str) -> str:
