@@ -289,35 +289,7 @@ def report(
     Of a table, random forests (or others) are trained and all methods compared by cross-validation;
     text, dates and missing cells are handled. With --probability or --model nothing is trained.
     """
-    from vennforest.commands.report_run import run
-    from vennforest.commands.report_table import Columns, Judged
-    from vennforest.commands.terminal import names_in
-
-    run(
-        data,
-        target,
-        output,
-        as_json=as_json,
-        example=example,
-        test=test,
-        columns=Columns(
-            groups, time, by or [], drop or [], keep or [], types, names_in(missing or ""), sheet
-        ),
-        judged=Judged(probability or [], model, trusted or [], scores or []),
-        costs=costs,
-        guessed=guessed,
-        rows=rows,
-        tolerance=None if tolerance is None else tolerance / 100,
-        estimator=estimator,
-        positive=positive,
-        methods=methods,
-        folds=folds,
-        trees=trees,
-        subforest=subforest,
-        n_draws=n_draws,
-        seed=seed,
-        jobs=jobs,
-    )
+    start("report_run", locals())
 
 
 @app.command(cls=HelpWithNames)
