@@ -214,10 +214,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             likely, as of credit scores; then all scores are reversed, here and in predictions.
             ``"auto"``: what these examples show.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
