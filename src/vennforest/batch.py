@@ -30,7 +30,7 @@ class BatchPredictor:
     """A fitted model that takes Arrow record batches of features, or of scores.
 
     What comes out are record batches of as many rows in the same order, with the columns that
-    ``schema`` tells: those carried along, ``label`` (the most probable one), and for each class c
+    ``schema`` names: those copied, ``label`` (the most probable one), and for each class c
     ``p(c)``, where the model has bounds ``lower(c)`` and ``upper(c)``, and where it has confidence
     intervals their ends ``low95(c)`` and ``high95(c)``. They are what
     ``predict_proba``, ``predict_multiprobability`` and ``predict_confidence`` return, however the

@@ -225,7 +225,7 @@ def test_all_columns_are_carried_along(folder, tmp_path, capsys):
     frame.assign(lower="1").to_csv(tmp_path / "n.csv", index=False)
     command = ("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output, "--keep")
     message = refused(capsys, *command)
-    assert message.startswith("the column 'lower' cannot be carried along, since the output has")
+    assert message.startswith("the column 'lower' cannot be copied, since the output has")
     assert run(*command, "--positive", "lower") == 0  # then no column is called so
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("Wrote ") and err.count("\n") == 1
@@ -506,7 +506,7 @@ def test_a_name_that_the_output_has_is_refused(folder, tmp_path, capsys):
     output = tmp_path / "o.csv"
     for name in ("label", "lower"):
         command = ("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output, "--id", name)
-        assert f"{name!r} cannot be carried along" in refused(capsys, *command)
+        assert f"{name!r} cannot be copied" in refused(capsys, *command)
 
 
 def test_a_late_error_leaves_the_old_output(folder, tmp_path, capsys):

@@ -103,7 +103,7 @@ def test_types_that_are_none():
 def test_brackets_are_no_calibrator(scores, capsys):
     (scores / "b.json").write_text("[" * 200_000)
     assert main(["apply", str(scores / "b.json"), str(scores / "scores.csv")]) == 2
-    assert "holds no calibrator" in capsys.readouterr().err
+    assert "contains no calibrator" in capsys.readouterr().err
 
 
 def test_apply_on_streams(scores, capsys, monkeypatch):

@@ -24,7 +24,7 @@ LONGEST_NAME = 42
 
 
 class Style(NamedTuple):
-    """What tells one method from another, with and without colour."""
+    """What distinguishes one method from another, with and without colour."""
 
     color: str
     marker: str
@@ -150,7 +150,7 @@ def percents(*axes: Any) -> None:
 
 
 MOST_NAMED = 6
-"""Of more lines a legend beside the axes tells the names."""
+"""Of more lines a legend beside the axes has the names."""
 
 ANCHORS = 24
 """Places along a line at which its name is tried."""
@@ -159,7 +159,7 @@ ANCHORS = 24
 def name_lines(ax: Axes, named: Sequence[tuple[str, Line2D]]) -> None:
     """Write each name at its line, in the line's colour, where it is clear of all lines.
 
-    Of many lines, of which no name would find a place, a legend beside the axes tells the names.
+    Of many lines, of which no name would find a place, a legend beside the axes has the names.
     """
     if len(named) > MOST_NAMED:
         lines, names = [line for _, line in named], [short(name) for name, _ in named]
