@@ -107,8 +107,8 @@ class ScoreConfidence:
     has the error (1 - level) / (2 D), and the interval of any one score s, chosen without a look at
     the labels, contains f(s) with the level's probability or more, whatever n and f are.
 
-    *The simultaneous band* contains the whole curve. Each length has the same share of the error, and
-    divides it among its stretches, which begin four times in each length.
+    *The simultaneous band* contains the whole curve. Each length has the same share of the error,
+    divided among its stretches, which begin four times in each length.
 
     Where the two ends cross, the examples refute at the level that f does not decrease; there the
     interval reaches from one to the other.

@@ -228,8 +228,8 @@ def _no_probabilities(name: str, values: FloatArray) -> str:
     if values.min() >= 0 and 1.5 < values.max() <= 100:
         cent = " If they are percentages, divide them by 100."
     return (
-        f"{name!r} contains numbers from {values.min():.4g} to {values.max():.4g}, no probabilities: "
-        f"they are calibrated here, in cross-validation.{cent}"
+        f"{name!r} contains numbers from {values.min():.4g} to {values.max():.4g}, no "
+        f"probabilities: they are calibrated here, in cross-validation.{cent}"
     )
 
 
