@@ -173,8 +173,9 @@ def name_lines(ax: Axes, named: Sequence[tuple[str, Line2D]]) -> None:
             handlelength=3.2,
         )
         return
+    x, y = ax.get_xlim()[0], ax.get_ylim()[0]  # which a logarithmic axis has, unlike 0
     texts = [
-        ax.text(0, 0, short(name), color=line.get_color(), fontsize="small", ha="left", va="bottom")
+        ax.text(x, y, short(name), color=line.get_color(), fontsize="small", ha="left", va="bottom")
         for name, line in named
     ]
     figure: Any = ax.figure.canvas.figure  # of a subfigure the whole
