@@ -288,7 +288,7 @@ def report(
     if not isinstance(predictions, Mapping):
         predictions = {"Predictions": predictions}
     if not predictions:
-        raise InputError("predictions must be of one model at least, got none")
+        raise InputError("predictions must be of at least one model, got none")
     estimates = {}
     for key, values in predictions.items():
         key = f"{key} (given)" if str(key) in (RAW, BASELINE) else str(key)
