@@ -32,7 +32,7 @@ class HasState(Protocol):
 
 
 STORED: dict[str, type] = {}
-"""The types that model files may hold, by the names they are stored under."""
+"""The types that model files may contain, by the names they are stored under."""
 
 _NAMES: dict[type, str] = {}
 

@@ -388,13 +388,13 @@ def test_the_command_judges_columns_and_files(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert json.loads(out)["origin"] == "scores" and "divide them by 100" in err
     for wrong, message in (
-        (["--probability", "word"], "must hold numbers"),
+        (["--probability", "word"], "must contain numbers"),
         (["--probability", "sc"], "there is no column 'sc'"),
         (["--probability", "score", "--model", "m"], "not both"),
         (["--probability", "score", "--test", table], "nothing is trained"),
         (["--model", tmp_path / "none.skops"], "there is no model file"),
         (["--test", table, "--time", "site"], "not both"),
-        (["--groups", "nobody"], "there is no column 'nobody'"),
+        (["--groups", "no one"], "there is no column 'no one'"),
     ):
         assert run(*base, *wrong) == 2, wrong
         assert message in capsys.readouterr().err, wrong

@@ -94,7 +94,7 @@ def apply_file(
     Raises
     ------
     InputError
-        If a file is not what it should be, or a column is missing, holds something else, or has
+        If a file is not what it should be, or a column is missing, contains something else, or has
         the name of one that is added.
     """
     start = time.perf_counter()

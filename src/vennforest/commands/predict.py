@@ -114,11 +114,11 @@ def predict_file(
     model = read_model(model_path, trusted)
     if isinstance(model, Calibrator):
         raise InputError(
-            f"{model_path} holds a {type(model).__name__}, which takes scores and no table: "
+            f"{model_path} contains a {type(model).__name__}, which takes scores and no table: "
             "use vennforest.load in Python"
         )
     if isinstance(model, Monitor):
-        raise InputError(f"{model_path} holds a monitor, which predicts nothing: name its model")
+        raise InputError(f"{model_path} contains a monitor, which predicts nothing: name its model")
     table = TableFile(data, sheet)
     for name in carried:
         if name not in table.names:

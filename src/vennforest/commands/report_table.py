@@ -32,7 +32,7 @@ class Columns:
     groups, time : str or None
     by, drop, keep : list of str
     types : Path, str or None
-        What columns hold, in a file or as JSON.
+        What columns contain, in a file or as JSON.
     missing : list of str
         Cells that stand for missing values.
     sheet : str or None
@@ -64,7 +64,7 @@ class Judged:
     model : Path or None
         A model file.
     trusted : list of str
-        Types that it may hold.
+        Types that it may contain.
     scores : list of str
         The columns that it takes where it is a calibrator; none: those named in its file.
     """

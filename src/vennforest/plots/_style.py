@@ -247,6 +247,6 @@ def named(values: Any, name: str | None, default: str) -> dict[str, Any]:
     """Return a mapping from names of methods: the given one, or one of a single method."""
     if isinstance(values, Mapping):
         if not values:
-            raise ValueError("methods must hold at least one entry, got none")
+            raise ValueError("methods must contain at least one entry, got none")
         return {str(key): value for key, value in values.items()}
     return {default if name is None else name: values}
