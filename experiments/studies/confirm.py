@@ -181,12 +181,14 @@ def main():
         run(args.collection, args.data_dir, args.minutes)
     for many in (False, True):
         of_kind = [
-            one
-            for one in kept()
-            if (one["k"] > 2) == many and one["collection"] == args.collection
+            one for one in kept() if (one["k"] > 2) == many and one["collection"] == args.collection
         ]
         if of_kind:
-            print(f"\n{'more than two classes' if many else 'two classes'}", table(of_kind), sep="\n\n")
+            print(
+                f"\n{'more than two classes' if many else 'two classes'}",
+                table(of_kind),
+                sep="\n\n",
+            )
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def test_every_method(table, method):
         == 0
     )
     p = read_csv(folder / "out.csv")["p(yes)"]
-    fitted = METHODS[method].calibrator().fit(frame["s"], frame["y"])
+    fitted = METHODS[method].make().fit(frame["s"], frame["y"])
     np.testing.assert_allclose(p, fitted.predict_proba(frame["s"])[:, 1], rtol=0, atol=1e-12)
 
 
@@ -108,7 +108,7 @@ def test_more_than_two_classes(tmp_path, method):
         main(["apply", str(tmp_path / "c.json"), str(tmp_path / "scores.csv"), "-o", str(out)]) == 0
     )
     found = read_csv(out)
-    fitted = METHODS[method].calibrator().fit(p, frame["y"])
+    fitted = METHODS[method].make().fit(p, frame["y"])
     expected = fitted.predict_proba(p)
     names = [f"p({label})" for label in "xyz"]
     np.testing.assert_allclose(found[names], expected, rtol=0, atol=1e-12)

@@ -15,6 +15,7 @@ from vennforest import (
     BetaCalibration,
     CalibratedClassifier,
     IsotonicCalibration,
+    PlattScaling,
     VennAbers,
 )
 
@@ -24,8 +25,10 @@ Y, Y_CAL = Y[:300], Y[300:600]
 FOLDS = StratifiedKFold(5)
 
 SAME = [
-    (GaussianNB(), "sigmoid", "platt", True),
-    (GaussianNB(), "sigmoid", "platt", False),
+    (GaussianNB(), "sigmoid", PlattScaling(), True),
+    (GaussianNB(), "sigmoid", PlattScaling(), False),
+    (LogisticRegression(), "sigmoid", "platt", True),
+    (LogisticRegression(), "sigmoid", "platt", False),
     (GaussianNB(), "isotonic", IsotonicCalibration(between="linear"), True),
     (GaussianNB(), "isotonic", IsotonicCalibration(between="linear"), False),
     (GaussianNB(), "temperature", "temperature", False),
