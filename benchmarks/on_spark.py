@@ -65,7 +65,7 @@ def ours(method, **options):
     """Return what fits a calibrator of ours, and answers at scores."""
 
     def fit(frame):
-        from vennforest.calibrators.registry import make_calibrator
+        from vennforest.calibrators.core.interface import make_calibrator
         from vennforest.engines.spark import calibrate
 
         calibrator = make_calibrator(method).set_params(**options)

@@ -15,7 +15,7 @@ import vennforest
 from vennforest import CalibratedClassifier, TransductiveClassifier
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor
-from vennforest.calibrators.registry import METHODS, make_calibrator
+from vennforest.calibrators.core.interface import METHODS, make_calibrator
 from vennforest.tables.vectorize import table_pipeline
 
 pa = pytest.importorskip("pyarrow")

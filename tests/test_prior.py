@@ -24,7 +24,7 @@ from oracles import prior as oracle
 from support.cases import draw_scores
 from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
 from vennforest import prior as prior_module
-from vennforest.classifier.prediction import predict, predict_once, predict_together
+from vennforest.classifier.fitted import predict, predict_once, predict_together
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
     class_shares,

@@ -28,7 +28,7 @@ import pandas as pd
 
 from vennforest import VennAbers
 from vennforest.calibrators import METHODS, PooledCalibration
-from vennforest.calibrators.registry import make_calibrator
+from vennforest.calibrators.core.interface import make_calibrator
 
 
 class ForCalArena:

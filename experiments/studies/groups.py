@@ -24,7 +24,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
 
 from vennforest import CalibratedClassifier
-from vennforest.classifier.prediction import predict_once
+from vennforest.classifier.fitted import predict_once
 from vennforest.groups import Grouping
 
 LEAST = 100

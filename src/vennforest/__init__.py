@@ -7,7 +7,7 @@ time, nor does the help of the command line.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from vennforest._version import __version__
+from vennforest._program import __version__
 
 if TYPE_CHECKING:
     from vennforest.calibrators import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from vennforest.performance import estimate_performance
     from vennforest.persistence.model_file import load, save
     from vennforest.sources import register_source
-    from vennforest.transductive.classifier import TransductiveClassifier
+    from vennforest.transductive import TransductiveClassifier
 
 __all__ = [
     "BetaCalibration",

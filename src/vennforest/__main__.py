@@ -7,7 +7,7 @@ import signal
 import sys
 from types import FrameType
 
-from vennforest import _own_process
+from vennforest import _program
 
 BETWEEN_COLLECTIONS = 100_000
 """Objects after which Python looks for those that hold one another: imports make many that stay."""
@@ -42,7 +42,7 @@ class _Stop:
 def main() -> int:
     """Run the command line; without what it needs, say in one sentence what to install."""
     stop = _Stop()
-    _own_process.OWN = True
+    _program.OWN_PROCESS = True
     gc.set_threshold(BETWEEN_COLLECTIONS)
     try:
         code = _run()

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from vennforest._shown import KINDS, columns_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.bounded import has_bounds, merged
-from vennforest.classifier.confidence import Known, predict_known
-from vennforest.classifier.prediction import Prediction, predict_once
+from vennforest.calibrators.core.interface import has_bounds, merged
+from vennforest.classifier.fitted import Prediction, predict_once
+from vennforest.classifier.intervals import Known, predict_known
 
 if TYPE_CHECKING:
     import pyarrow as pa

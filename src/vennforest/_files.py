@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from vennforest._errors import InputError
+from vennforest._messages import InputError
 
 PARTS = ("*.parquet", "*.pq")
 """Which files of a folder are the parts of a table."""

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from vennforest._errors import InputError
 from vennforest._files import OutputError, one_line
+from vennforest._messages import InputError
 
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
 """An address; one slash after the colon is what a path makes of two."""

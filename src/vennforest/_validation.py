@@ -1,7 +1,9 @@
-"""Checks at the door: every public function turns its arguments into plain arrays here."""
+"""Checks: of arguments, which public functions turn into plain arrays, and of frozen states."""
 
+import math
 import re
-from numbers import Integral
+from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -12,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from vennforest._errors import InputError as InputError
+from vennforest._messages import InputError as InputError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -227,3 +229,148 @@ def refuse_text(X: Any, estimator: Any, error: Exception) -> None:
         f"CalibratedClassifier(table_pipeline({own})), with "
         "from vennforest.tables import table_pipeline"
     ) from error
+
+
+LARGEST = float(np.finfo(np.float64).max)
+
+Validator = Callable[[Any, Any, Any], None]
+"""What attrs calls with an instance, the attribute and the value to check."""
+
+
+def require(sound: Any, rule: str) -> None:
+    """Refuse what does not keep a rule.
+
+    Raises
+    ------
+    ValueError
+        Saying the rule.
+    """
+    if not bool(sound):
+        raise ValueError(rule)
+
+
+def check_number(
+    value: Any, name: str, low: float = -math.inf, high: float = math.inf, *, integer: bool = False
+) -> None:
+    """Refuse anything but a finite number from ``low`` to ``high``, an integer where one is due.
+
+    Raises
+    ------
+    ValueError
+        Naming the number.
+    """
+    kind = Integral if integer else Real
+    sound = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+    require(
+        sound and math.isfinite(value) and low <= value <= high,
+        f"{name} must be {'an integer' if integer else 'a number'} in [{low}, {high}]",
+    )
+
+
+def check_array(
+    value: Any,
+    name: str,
+    shape: tuple[int | None, ...],
+    kinds: str = "f",
+    low: float = -math.inf,
+    high: float = math.inf,
+) -> None:
+    """Refuse anything but an array of finite numbers from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    value : object
+    name : str
+        What the message calls it.
+    shape : tuple of int or None
+        None: any length.
+    kinds : str
+        Letters of ``dtype.kind`` that are right; ``"f"`` means float64.
+    low, high : float
+        Both included.
+
+    Raises
+    ------
+    ValueError
+        Naming the array.
+    """
+    # Workers of joblib are handed large arrays as maps of files.
+    require(type(value) in (np.ndarray, np.memmap), f"{name} must be an array")
+    require(
+        value.ndim == len(shape)
+        and all(n is None or n == m for n, m in zip(shape, value.shape, strict=True)),
+        f"{name} must have shape {shape}",
+    )
+    require(
+        value.dtype.kind in kinds and (value.dtype.kind != "f" or value.dtype == np.float64),
+        f"{name} must not be of type {value.dtype}",
+    )
+    if value.dtype.kind in "fiub" and value.size:
+        # One comparison refuses NaN too.
+        require(
+            value.min() >= max(low, -LARGEST) and value.max() <= min(high, LARGEST),
+            f"{name} must be finite and in [{low}, {high}]",
+        )
+
+
+def check_increasing(value: Any, name: str) -> None:
+    """Refuse an array of which one number is not above the one before.
+
+    Raises
+    ------
+    ValueError
+        Naming the array.
+    """
+    require((value[1:] > value[:-1]).all(), f"{name} must increase")
+
+
+def check_labels(classes: Any, name: str = "classes_") -> None:
+    """Refuse anything but two or more different labels in sorted order.
+
+    Raises
+    ------
+    ValueError
+        Naming the array.
+    """
+    require(type(classes) is np.ndarray and classes.ndim == 1, f"{name} must be a vector")
+    require(len(classes) >= 2, f"{name} must name two classes or more")
+    try:
+        ordered = bool((classes[1:] > classes[:-1]).all())
+    except TypeError:
+        ordered = False
+    require(ordered, f"{name} must be in sorted order")
+
+
+def same_labels(one: Any, other: Any) -> bool:
+    """Return whether two arrays hold the same labels in the same order."""
+    return (
+        type(one) is np.ndarray
+        and type(other) is np.ndarray
+        and one.shape == other.shape
+        and bool((one == other).all())
+    )
+
+
+def array(
+    *shape: int | None, kinds: str = "f", low: float = -math.inf, high: float = math.inf
+) -> Validator:
+    """Return an attrs validator for an array of finite numbers: see `check_array`."""
+
+    def check(instance: Any, attribute: Any, value: Any) -> None:
+        check_array(value, attribute.name, shape, kinds, low, high)
+
+    return check
+
+
+def number(low: float = -math.inf, high: float = math.inf, *, integer: bool = False) -> Validator:
+    """Return an attrs validator for a finite number: see `check_number`."""
+
+    def check(instance: Any, attribute: Any, value: Any) -> None:
+        check_number(value, attribute.name, low, high, integer=integer)
+
+    return check
+
+
+def labels(instance: Any, attribute: Any, value: Any) -> None:
+    """Validate that a field is two or more different labels in sorted order, as attrs asks."""
+    check_labels(value, attribute.name)

@@ -13,7 +13,7 @@ from vennforest._answers import Answers, first_refused, need_pyarrow
 from vennforest._files import one_line
 from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
-from vennforest.classifier.confidence import Known
+from vennforest.classifier.intervals import Known
 from vennforest.forest import kind_of
 from vennforest.tables.refusals import bad_score, row_of
 

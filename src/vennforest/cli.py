@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import typer
 
-from vennforest._errors import InputError
 from vennforest._files import OutputError, one_line
+from vennforest._messages import InputError
 from vennforest.commands import (  # noqa: F401  # each registers its commands
     model_arguments,
     report_arguments,

@@ -6,7 +6,8 @@ short name with `stored`; what ``fit`` has learnt is a `Learnt`, an ``attrs.froz
 fields have the validators of this module, which `fit` and loading pass alike.
 """
 
-from vennforest._state import (
+from vennforest._state import stored
+from vennforest._validation import (
     array,
     check_array,
     check_increasing,
@@ -14,13 +15,16 @@ from vennforest._state import (
     labels,
     number,
     require,
-    stored,
 )
-from vennforest.calibrators.core.bounded import BoundedCalibrator
 from vennforest.calibrators.core.formula import Term, Terms
-from vennforest.calibrators.core.interface import Calibrator, Learnt
-from vennforest.calibrators.core.one_vs_rest import BinaryMap, OneVsRestCalibrator
-from vennforest.calibrators.registry import register_calibrator
+from vennforest.calibrators.core.interface import (
+    BinaryMap,
+    BoundedCalibrator,
+    Calibrator,
+    Learnt,
+    OneVsRestCalibrator,
+    register_calibrator,
+)
 from vennforest.forest import Answers, Bag, ForestKind, forest_kinds, register_forest
 from vennforest.sources import (
     Fold,

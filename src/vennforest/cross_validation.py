@@ -12,9 +12,9 @@ from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from vennforest._messages import warn
 from vennforest._validation import FloatArray, IntArray, check_weights, encode_labels
-from vennforest._warn import warn
-from vennforest.classifier.prediction import Prediction, predict_once
+from vennforest.classifier.fitted import Prediction, predict_once
 from vennforest.multiprobability import Multiprobability
 
 

@@ -15,11 +15,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.confidence import Asked, predict_confidence
-from vennforest.classifier.fitted import FittedClassifier
-from vennforest.classifier.prediction import predict
+from vennforest.classifier.fitted import FittedClassifier, predict
+from vennforest.classifier.intervals import Asked, predict_confidence
 from vennforest.sources import SampledScores
-from vennforest.sources.pipelines import taken_apart
+from vennforest.sources.base import taken_apart
 
 if TYPE_CHECKING:
     import shap

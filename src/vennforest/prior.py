@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from vennforest._state import array, require, stored
-from vennforest._validation import FloatArray, InputError, IntArray
-from vennforest._warn import warn
+from vennforest._messages import warn
+from vennforest._state import stored
+from vennforest._validation import FloatArray, InputError, IntArray, array, require
 from vennforest.multiprobability import Multiprobability
 
 __all__ = ["PriorEstimate"]

@@ -7,8 +7,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from oracles import formulas as oracle
-from vennforest.calibrators.maps.beta import BetaCalibration, fit_beta
-from vennforest.calibrators.maps.platt import fit_platt
+from vennforest.calibrators.maps.log_odds import BetaCalibration, fit_beta, fit_platt
 
 
 def drawn(rng, n, shape):

@@ -9,7 +9,7 @@ import pytest
 from vennforest import ScoreCounts, ScoreGrid
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.registry import make_calibrator
+from vennforest.calibrators.core.interface import make_calibrator
 from vennforest.cli import main
 
 METHODS = ["venn-abers", "platt", "isotonic", "beta", "pooled", "spline"]

@@ -5,7 +5,7 @@ import pytest
 
 from support import exactness
 from vennforest.calibrators.venn.calibrator import Venn
-from vennforest.calibrators.venn_abers.step_table import StepTable
+from vennforest.calibrators.venn_abers.calibrator import StepTable
 
 
 def test_drawn_cases_are_those_of_the_formulas():

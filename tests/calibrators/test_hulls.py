@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vennforest.calibrators.venn_abers import kernels, left_out_kernels
-from vennforest.calibrators.venn_abers.step_table import StepTable
+from vennforest.calibrators.venn_abers.calibrator import StepTable
 from vennforest.joined import refit_kernels
 
 LEAF = left_out_kernels.LEAF

@@ -6,11 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from oracles import formulas as oracle
 from support.cases import draw_weights
-from vennforest.calibrators.core.bounded import LeftOut
+from vennforest.calibrators.core.interface import LeftOut
 from vennforest.calibrators.venn.calibrator import Venn
-from vennforest.calibrators.venn_abers import step_table
-from vennforest.calibrators.venn_abers.calibrator import VennAbers
-from vennforest.calibrators.venn_abers.step_table import StepTable
+from vennforest.calibrators.venn_abers import calibrator
+from vennforest.calibrators.venn_abers.calibrator import StepTable, VennAbers
 from vennforest.counts import ScoreCounts
 
 TOLERANCE = 1e-12
@@ -112,7 +111,7 @@ def test_many_weights_at_few_scores_agree_with_exact_fractions(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_groups_left_out_agree_with_exact_fractions(seed, search_cost, monkeypatch):
     """4,800 new scores: by searches alone, by tables anew alone, and as the library decides."""
-    monkeypatch.setattr(step_table, "SEARCH_COST", search_cost)
+    monkeypatch.setattr(calibrator, "SEARCH_COST", search_cost)
     rng = np.random.default_rng([34, seed])
     for _ in range(100):
         scores, y = draw_few(rng)
@@ -136,7 +135,7 @@ def test_groups_left_out_agree_with_exact_fractions(seed, search_cost, monkeypat
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("shape", ["calibrated", "rounded", "useless", "separable"])
 def test_large_groups_left_out_are_refits(shape, weighted, search_cost, monkeypatch):
-    monkeypatch.setattr(step_table, "SEARCH_COST", search_cost)
+    monkeypatch.setattr(calibrator, "SEARCH_COST", search_cost)
     rng = np.random.default_rng(35)
     n = 3000
     scores = rng.random(n)

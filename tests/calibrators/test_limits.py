@@ -10,15 +10,9 @@ from vennforest import PlattScaling, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core import logistic as _logistic
-from vennforest.calibrators.core.bounded import BoundedCalibrator
-from vennforest.calibrators.core.label_counts import group
-from vennforest.calibrators.core.logistic import (
-    _Problem,
-    _step,
-    fit_logistic,
-    fit_multinomial,
-    logistic,
-)
+from vennforest.calibrators.core.interface import BoundedCalibrator
+from vennforest.calibrators.core.logistic import _Problem, _step, fit_logistic, fit_multinomial
+from vennforest.calibrators.core.scores import group, logistic
 from vennforest.calibrators.venn.taxonomies import CallableTaxonomy
 from vennforest.export import json_form
 

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from oracles import maps
 from vennforest.calibrators.core.logistic import _Problem, fit_multinomial
-from vennforest.calibrators.maps.matrix import MatrixScaling
+from vennforest.calibrators.maps.softmax import MatrixScaling
 
 STRUCTURES = ["shared", "diagonal", "full"]
 

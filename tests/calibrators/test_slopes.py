@@ -9,8 +9,9 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from oracles import maps
-from vennforest.calibrators.core.logistic import Counts, Prior, fit_penalised, logistic
-from vennforest.calibrators.maps.spline import (
+from vennforest.calibrators.core.logistic import Counts, Prior, fit_penalised
+from vennforest.calibrators.core.scores import logistic
+from vennforest.calibrators.maps.log_odds import (
     ROUGHNESS,
     QuadraticScaling,
     SlopeProblem,
@@ -226,7 +227,7 @@ def test_groups_of_many_scores_hardly_move_them(make, monkeypatch):
     s = rng.beta(0.4, 0.4, 40_000)
     y = rng.random(40_000) < 0.1 + 0.8 * s**2
     grouped = make().fit(s, y)
-    monkeypatch.setattr("vennforest.calibrators.core.label_counts.FINEST", 50_000)  # none is
+    monkeypatch.setattr("vennforest.calibrators.core.scores.FINEST", 50_000)  # none is
     assert_allclose(grouped.predict_proba(s), make().fit(s, y).predict_proba(s), atol=2e-5)
 
 

@@ -9,11 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vennforest import PlattScaling, ScoreCounts, Venn, VennAbers
-from vennforest._blocks import NUMBERS, blocks, in_blocks
-from vennforest.calibrators.core.label_counts import FARTHEST, FINEST
-from vennforest.calibrators.maps.platt import MANY, fit_platt, fit_platt_to_counts
-from vennforest.calibrators.venn_abers.smooth import _group
-from vennforest.calibrators.venn_abers.step_table import StepTable, Sums
+from vennforest.calibrators.core.interface import NUMBERS, blocks, in_blocks
+from vennforest.calibrators.core.scores import FINEST, MOST_LOG_ODDS
+from vennforest.calibrators.maps.log_odds import MANY, fit_platt, fit_platt_to_counts
+from vennforest.calibrators.venn_abers.calibrator import StepTable, Sums, _group
 
 
 def drawn(n, kind, seed=0):
@@ -164,7 +163,7 @@ def test_groups_are_those_of_cells_of_the_log_odds(kind, weighted):
     if probabilities:
         with np.errstate(divide="ignore"):
             low, high = np.log([low, high]) - np.log1p([-low, -high])
-        low, high = np.clip([low, high], -FARTHEST, FARTHEST)
+        low, high = np.clip([low, high], -MOST_LOG_ODDS, MOST_LOG_ODDS)
     edges = np.linspace(low, high, FINEST + 1)[1:-1]
     edges = 1 / (1 + np.exp(-edges)) if probabilities else edges
     cell = np.searchsorted(edges, x, side="right")

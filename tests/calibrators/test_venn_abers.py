@@ -10,10 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import isotonic_regression
 
 from oracles import formulas as oracle
-from vennforest.calibrators.core.bounded import LeftOut
-from vennforest.calibrators.venn_abers import kernels, step_table
-from vennforest.calibrators.venn_abers.calibrator import VennAbers
-from vennforest.calibrators.venn_abers.step_table import StepTable, _sort
+from vennforest.calibrators.core.interface import LeftOut
+from vennforest.calibrators.venn_abers import calibrator, kernels
+from vennforest.calibrators.venn_abers.calibrator import StepTable, VennAbers, _sort
 from vennforest.counts import ScoreCounts
 
 TOLERANCE = 1e-12
@@ -207,7 +206,7 @@ def test_a_large_table_is_read_like_a_small_one(monkeypatch):
     new = np.concatenate([rng.random(3000), scores, [-1, 2, 0.5]])
     table = StepTable.from_examples(scores, scores > 0.5, None)
     expected = table.read(new)
-    monkeypatch.setattr(step_table, "LARGE_TABLE", 100)
+    monkeypatch.setattr(calibrator, "LARGE_TABLE", 100)
     assert len(table.ones.ends) > 1000
     assert_array_equal(table.read(new), expected)
     assert_array_equal(table.read(new, None, 2), expected)

@@ -4,12 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
-from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from vennforest.calibrators.venn_abers import kernels, step_table
+from vennforest.calibrators.venn_abers import kernels
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 from vennforest.counts import ScoreCounts
 
@@ -116,27 +115,6 @@ def test_what_was_fitted_does_not_change_with_the_arrays_it_was_given():
     scores[:], weight[:] = 0.5, 9.0
     found = model.predict_multiprobability(new, left_out)
     assert_array_equal(found.lower, expected.lower)
-
-
-def test_threads_change_no_bit(monkeypatch):
-    rng = np.random.default_rng(0)
-    scores, y = rng.random(500), rng.integers(0, 2, 500)
-    new, left_out = rng.random(50_000), rng.integers(-1, 500, 50_000)
-    model = VennAbers().fit(scores, y)
-    expected = [model.predict_multiprobability(new, r) for r in (None, left_out)]
-    parts = []
-    run = step_table.run_in_blocks
-
-    def counted(work, *arguments):
-        return run(lambda begin, stop: (parts.append(stop - begin), work(begin, stop)), *arguments)
-
-    monkeypatch.setattr(step_table, "run_in_blocks", counted)
-    with parallel_config(n_jobs=2):
-        found = [model.predict_multiprobability(new, r) for r in (None, left_out)]
-    assert parts == [25_000] * 4
-    for a, b in zip(expected, found, strict=True):
-        assert_array_equal(a.lower, b.lower)
-        assert_array_equal(a.upper, b.upper)
 
 
 def test_pickles_and_clones_are_the_same_predictor():

@@ -94,7 +94,7 @@ def test_boosters_by_name_on_a_page_and_in_its_code(name, k, tmp_path, monkeypat
         frame, labels, estimator=name, test=test, n_trees=15, methods=["platt", "venn-abers"],
         n_jobs=1,
     )  # fmt: skip
-    assert found.verdict.method == "venn-abers" and found.knowledge.auc > 0.6
+    assert found.verdict.method == "venn-abers" and found.discrimination.auc > 0.6
     assert set(found.folds.importances) == set(frame.columns)
     code = recipe(found)
     assert code in render(found).replace("&#34;", '"')

@@ -23,7 +23,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from vennforest import CalibratedClassifier, IsotonicCalibration, PlattScaling, Venn, VennAbers
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.classifier.prediction import predict_together
+from vennforest.classifier.fitted import predict_together
 from vennforest.sources import Holdout
 
 

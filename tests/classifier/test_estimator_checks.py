@@ -26,13 +26,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest._validation import check_weights
-from vennforest.calibrators.maps.beta import BetaCalibration
 from vennforest.calibrators.maps.bostrom import BostromScaling
 from vennforest.calibrators.maps.isotonic import IsotonicCalibration
-from vennforest.calibrators.maps.matrix import MatrixScaling
-from vennforest.calibrators.maps.platt import PlattScaling
-from vennforest.calibrators.maps.spline import QuadraticScaling, SplineCalibration
-from vennforest.calibrators.maps.temperature import TemperatureScaling
+from vennforest.calibrators.maps.log_odds import (
+    BetaCalibration,
+    PlattScaling,
+    QuadraticScaling,
+    SplineCalibration,
+)
+from vennforest.calibrators.maps.softmax import MatrixScaling, TemperatureScaling
 from vennforest.calibrators.pooled import PooledCalibration
 
 CALIBRATORS = [

@@ -24,8 +24,8 @@ from vennforest import (
     VennAbers,
     cross_val_multiprobability,
 )
-from vennforest.calibrators.registry import METHODS
-from vennforest.classifier import prediction
+from vennforest.calibrators import METHODS
+from vennforest.classifier import fitted
 from vennforest.joined import HonestForest
 from vennforest.tables import table_pipeline
 
@@ -49,7 +49,7 @@ def flipped(y, i):
 
 @pytest.fixture(autouse=True)
 def fewer_folds(monkeypatch):
-    monkeypatch.setattr(prediction, "FOLDS", 2)
+    monkeypatch.setattr(fitted, "FOLDS", 2)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -18,11 +18,11 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import vennforest
+from vennforest import transductive as transductive
 from vennforest.cli import main
 from vennforest.persistence import read_header
 from vennforest.persistence.archive import FORMAT
 from vennforest.tables.stream import TableFile
-from vennforest.transductive import classifier as transductive
 
 TARGET = "what happened"
 CLASSES = ["1e3", "lower", "no way", "yes "]

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from vennforest import load
-from vennforest._harmless import harmless
+from vennforest._messages import harmless
 from vennforest._validation import InputError
 from vennforest.cli import main
 from vennforest.engines import duckdb as engine

@@ -12,7 +12,7 @@ import vennforest
 from support.engine_data import CELLS, check_same, draw_scores, fit_rows, score_names
 from vennforest import CalibratedClassifier, ScoreGrid
 from vennforest._validation import InputError
-from vennforest.calibrators.registry import METHODS
+from vennforest.calibrators.core.interface import METHODS
 from vennforest.engines import duckdb as engine
 
 pa = pytest.importorskip("pyarrow")

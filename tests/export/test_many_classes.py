@@ -171,8 +171,8 @@ def test_counts_on_a_grid():
 
 def test_scaling_into_bounds():
     """Drawn rows, some with zeros, and with bounds that leave one point: to 1e-12."""
-    from vennforest.calibrators.core.bounded import scaled_formulas
     from vennforest.calibrators.core.formula import Score, written
+    from vennforest.calibrators.core.interface import scaled_formulas
     from vennforest.multiprobability import scale_into_bounds
 
     class Python:

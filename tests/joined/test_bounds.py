@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles import formulas as oracle
 from support.cases import draw_scores
 from vennforest import ScoreCounts, Venn, VennAbers
-from vennforest.calibrators.core.one_vs_rest import normalised_bounds
+from vennforest.calibrators.core.interface import normalised_bounds
 from vennforest.joined import predict_joined
 
 

@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from oracles import joined as literal
 from vennforest import CalibratedClassifier
 from vennforest.joined import HonestForest
-from vennforest.sources.draws import hash_rows
+from vennforest.sources.row_hashes import hash_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(out of bag|more than once)")
 

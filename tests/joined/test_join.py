@@ -17,13 +17,13 @@ from sklearn.preprocessing import StandardScaler
 
 from oracles import joined as literal
 from vennforest import CalibratedClassifier
-from vennforest.calibrators.core.one_vs_rest import normalised_bounds
-from vennforest.classifier.prediction import predict_together
+from vennforest.calibrators.core.interface import normalised_bounds
+from vennforest.classifier.fitted import predict_together
 from vennforest.forest import LeafIndex, Membership, PackedForest
 from vennforest.forest.membership import BagsError
 from vennforest.joined import join_kernels as kernels
 from vennforest.joined.scorer import binomial_thresholds
-from vennforest.sources.draws import hash_rows
+from vennforest.sources.row_hashes import hash_rows
 
 DRAWN = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)
 """Whether scikit-learn draws bags in proportion to weights, or fills leaves with them."""

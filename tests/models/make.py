@@ -40,9 +40,9 @@ from vennforest import (
     Venn,
     VennAbers,
 )
+from vennforest.calibrators.core.interface import METHODS, make_calibrator
 from vennforest.calibrators.maps.isotonic import IsotonicCalibration
-from vennforest.calibrators.maps.platt import PlattScaling
-from vennforest.calibrators.registry import METHODS, make_calibrator
+from vennforest.calibrators.maps.log_odds import PlattScaling
 from vennforest.calibrators.venn.taxonomies import NAMED
 from vennforest.groups import Groups
 from vennforest.monitoring import Monitor, ProtectedClassifier

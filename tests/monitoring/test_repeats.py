@@ -13,8 +13,7 @@ import vennforest
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.monitoring import Monitor
-from vennforest.sources.draws import hash_rows
-from vennforest.sources.known_rows import KnownRows
+from vennforest.sources.row_hashes import KnownRows, hash_rows
 
 STREAMS = 20
 

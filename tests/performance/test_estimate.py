@@ -4,7 +4,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from vennforest import CalibratedClassifier, PlattScaling, VennAbers, estimate_performance
-from vennforest._errors import InputError
+from vennforest._messages import InputError
 
 
 def problem(n, seed, k=2):

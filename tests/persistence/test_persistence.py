@@ -649,8 +649,8 @@ def test_a_function_is_what_skops_would_find_by_its_search():
 
 COMMAND = """
 import sys
-from vennforest import _own_process
-_own_process.OWN = True
+from vennforest import _program
+_program.OWN_PROCESS = True
 import scipy.special, sklearn.utils, vennforest
 search, listed = sklearn.utils.all_estimators, dir(scipy.special)
 model = vennforest.load(sys.argv[1])

@@ -12,8 +12,9 @@ import pytest
 import vennforest
 from support.forging import parts_of, rewritten, states
 from vennforest import _state
-from vennforest._errors import InputError
-from vennforest._state import array, stored
+from vennforest._messages import InputError
+from vennforest._state import stored
+from vennforest._validation import array
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import Learnt
 

@@ -20,7 +20,7 @@ for extra in ("skrub", "matplotlib", "jinja2"):
     pytest.importorskip(extra)
 
 from vennforest import CalibratedClassifier, Multiprobability  # noqa: E402
-from vennforest.classifier.prediction import predict_together  # noqa: E402
+from vennforest.classifier.fitted import predict_together  # noqa: E402
 from vennforest.metrics import calibration_error  # noqa: E402
 from vennforest.report import (  # noqa: E402
     CostMatrix,

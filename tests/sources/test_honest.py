@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vennforest import CalibratedClassifier
 from vennforest.sources import Folds, Holdout
-from vennforest.sources.draws import hash_rows
+from vennforest.sources.row_hashes import hash_rows
 
 
 class Sneaky(TransformerMixin, BaseEstimator):

@@ -11,8 +11,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from vennforest.sources.draws import hash_rows
-from vennforest.sources.pipelines import _alike, obstacle, sees_labels
+from vennforest.sources.base import _alike, obstacle, sees_labels
+from vennforest.sources.row_hashes import hash_rows
 
 
 class Steps(Pipeline):

@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from support.forging import check_structure
 from vennforest import CalibratedClassifier, VennAbers
-from vennforest.calibrators.venn_abers.step_table import Sums
+from vennforest.calibrators.venn_abers.calibrator import Sums
 from vennforest.forest import LeafIndex
 from vennforest.forest.membership import BagsError
 from vennforest.joined import HonestForest, scorer

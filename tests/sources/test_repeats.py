@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 import scipy.sparse
 
-from vennforest.sources.repeats import Copies, find_copies, warn_of_repeats
+from vennforest.sources.hazards import Copies, find_copies, warn_of_repeats
 
 NONE = Copies(0.0, 0.0)
 

@@ -21,9 +21,8 @@ from sklearn.tree import DecisionTreeClassifier
 from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, Venn, VennAbers
 from vennforest.sources import model_scores
-from vennforest.sources.base import _has_rows
-from vennforest.sources.draws import draw_examples, draw_subsets, hash_rows
-from vennforest.sources.pipelines import _alike
+from vennforest.sources.base import _alike, _has_rows
+from vennforest.sources.row_hashes import draw_examples, draw_subsets, hash_rows
 
 
 def data(k=2, n=90, seed=0, d=4):

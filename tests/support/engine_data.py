@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from vennforest import ScoreCounts, ScoreGrid
-from vennforest.calibrators.registry import make_calibrator
+from vennforest.calibrators.core.interface import make_calibrator
 
 LABELS = {2: np.array(["no", "yes"]), 3: np.array(["a", "b", "c"])}
 

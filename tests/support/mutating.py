@@ -61,9 +61,8 @@ MODULES = sorted(
             "sources/[a-z]*.py",
             "calibrators/venn_abers/[a-z]*.py",
             "calibrators/venn/taxonomies.py",
-            "calibrators/core/bounded.py",
             "calibrators/maps/isotonic.py",
-            "calibrators/core/one_vs_rest.py",
+            "calibrators/core/interface.py",
             "multiprobability.py",
         )
         for path in SOURCE.glob(pattern)

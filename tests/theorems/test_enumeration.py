@@ -24,7 +24,7 @@ from oracles import formulas as oracle
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn import taxonomies as tx
 from vennforest.calibrators.venn.calibrator import Venn
-from vennforest.transductive.classifier import _values_of_object
+from vennforest.transductive import _values_of_object
 
 SCORES = (0.2, 0.5, 0.8)
 

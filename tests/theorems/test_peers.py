@@ -15,10 +15,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
 from vennforest import CalibratedClassifier, VennAbers
-from vennforest.calibrators.maps.beta import BetaCalibration
 from vennforest.calibrators.maps.isotonic import IsotonicCalibration
-from vennforest.calibrators.maps.platt import PlattScaling
-from vennforest.calibrators.maps.temperature import TemperatureScaling
+from vennforest.calibrators.maps.log_odds import BetaCalibration, PlattScaling
+from vennforest.calibrators.maps.softmax import TemperatureScaling
 
 
 def drawn(seed, n=400):

@@ -16,7 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators.venn import taxonomies as tx
 from vennforest.calibrators.venn.calibrator import Venn
-from vennforest.transductive.classifier import TransductiveClassifier, _values_of_object
+from vennforest.transductive import TransductiveClassifier, _values_of_object
 
 LIMIT = 4.0
 

@@ -1,17 +1,23 @@
 """From scores and labels to probabilities: what turns the one into the other."""
 
-from vennforest.calibrators.core.bounded import BoundedCalibrator
-from vennforest.calibrators.core.interface import Calibrator
-from vennforest.calibrators.maps.beta import BetaCalibration
+from vennforest.calibrators.core.interface import (
+    METHODS,
+    BoundedCalibrator,
+    Calibrator,
+    Method,
+    register_calibrator,
+)
 from vennforest.calibrators.maps.bostrom import BostromScaling
 from vennforest.calibrators.maps.isotonic import IsotonicCalibration
-from vennforest.calibrators.maps.matrix import MatrixScaling
-from vennforest.calibrators.maps.platt import PlattScaling
-from vennforest.calibrators.maps.spline import QuadraticScaling, SplineCalibration
-from vennforest.calibrators.maps.temperature import TemperatureScaling
+from vennforest.calibrators.maps.log_odds import (
+    BetaCalibration,
+    PlattScaling,
+    QuadraticScaling,
+    SplineCalibration,
+)
+from vennforest.calibrators.maps.softmax import MatrixScaling, TemperatureScaling
 from vennforest.calibrators.maps.uncalibrated import Uncalibrated
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.calibrators.registry import METHODS, Method, register_calibrator
 from vennforest.calibrators.venn import Venn
 from vennforest.calibrators.venn_abers import VennAbers
 
@@ -34,3 +40,16 @@ __all__ = [
     "VennAbers",
     "register_calibrator",
 ]
+
+register_calibrator("none", "Uncalibrated", Uncalibrated)
+register_calibrator("platt", "Platt scaling", PlattScaling)
+register_calibrator("isotonic", "Isotonic", IsotonicCalibration)
+register_calibrator("beta", "Beta", BetaCalibration)
+register_calibrator("temperature", "Temperature", TemperatureScaling)
+register_calibrator("bostrom", "Boström", BostromScaling)
+register_calibrator("matrix", "Matrix scaling", MatrixScaling)
+register_calibrator("quadratic", "Quadratic", QuadraticScaling)
+register_calibrator("spline", "Spline", SplineCalibration)
+register_calibrator("pooled", "Pooled", PooledCalibration)
+register_calibrator("venn", "Venn", Venn)
+register_calibrator("venn-abers", "Venn–Abers", VennAbers)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from vennforest._state import require, stored
-from vennforest._validation import FloatArray, IntArray
+from vennforest._state import stored
+from vennforest._validation import FloatArray, IntArray, require
 from vennforest.calibrators.core.formula import Terms
 from vennforest.calibrators.core.interface import Calibrator, Learnt
-from vennforest.calibrators.maps.matrix import MatrixScaling
+from vennforest.calibrators.maps.softmax import MatrixScaling
 
 RIDGES = (3.0, 10.0, 30.0, 100.0, 1000.0)
 """How strongly a group's map may be shrunk towards the overall one, in examples."""

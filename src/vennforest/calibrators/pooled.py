@@ -10,16 +10,20 @@ import attrs
 import numpy as np
 from sklearn.base import clone
 
-from vennforest._state import check_number, require, stored
-from vennforest._validation import FloatArray, InputError, IntArray, check_count
+from vennforest._state import stored
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_count,
+    check_number,
+    require,
+)
 from vennforest.calibrators.core.formula import Terms, summed
 from vennforest.calibrators.core.interface import Calibrator, Learnt
-from vennforest.calibrators.core.label_counts import Cells
-from vennforest.calibrators.core.probabilities import On
-from vennforest.calibrators.maps.matrix import MatrixScaling
-from vennforest.calibrators.maps.platt import PlattScaling
-from vennforest.calibrators.maps.spline import SplineCalibration
-from vennforest.calibrators.maps.temperature import ToProbabilities
+from vennforest.calibrators.core.scores import Cells, On
+from vennforest.calibrators.maps.log_odds import PlattScaling, SplineCalibration
+from vennforest.calibrators.maps.softmax import MatrixScaling, ToProbabilities
 
 PRIOR = 0.5
 """Examples that each member counts to have predicted before any is seen."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType
-from typing import Any, Literal, Self
+from types import FrameType, MethodType
+from typing import Any, Literal, Self, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -20,41 +20,40 @@ from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
-from vennforest._available import available_unless
-from vennforest._state import require, stored
+from vennforest._messages import warn
+from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     check_weights,
     encode_labels,
     refuse_text,
+    require,
 )
-from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, PooledCalibration
 from vennforest.calibrators.confidence import ConfidenceIntervals, Method
-from vennforest.calibrators.core.bounded import has_bounds, no_bounds
-from vennforest.classifier.confidence import (
-    Asked,
-    predict_all,
-    predict_confidence,
-    seed_deviation,
-)
-from vennforest.classifier.fitted import FittedClassifier
-from vennforest.classifier.multilabel import (
-    ONE_EACH,
-    FittedLabels,
-    SeveralLabelsError,
-    fit_labels,
-    has_several_labels,
-    predict_label_confidence,
-    predict_label_training_rows,
-    predict_labels,
-)
-from vennforest.classifier.prediction import (
+from vennforest.calibrators.core.interface import has_bounds, no_bounds
+from vennforest.classifier.fitted import (
+    FittedClassifier,
     Prediction,
     calibration_probabilities,
     predict,
     predict_training_rows,
     warn_of_training_rows,
+)
+from vennforest.classifier.intervals import (
+    Asked,
+    predict_all,
+    predict_confidence,
+    seed_deviation,
+)
+from vennforest.classifier.multilabel import (
+    ONE_EACH,
+    FittedLabels,
+    SeveralLabelsError,
+    fit_labels,
+    predict_label_confidence,
+    predict_label_training_rows,
+    predict_labels,
 )
 from vennforest.classifier.settings import (
     ClassifierMerge,
@@ -67,8 +66,10 @@ from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import Fold, Source, Subforest, TrainingData
-from vennforest.sources.known_rows import KnownRows
-from vennforest.sources.pipelines import feature_importances
+from vennforest.sources.base import feature_importances
+from vennforest.sources.row_hashes import KnownRows
+
+Bound = TypeVar("Bound", bound=Callable[..., Any])
 
 
 def route(
@@ -144,6 +145,28 @@ def _bounds_unavailable_reason(model: CalibratedClassifier) -> str | None:
             return None
         method = calibrator if method_has_bounds(method) else method
     return None if method_has_bounds(method) else no_bounds(method)
+
+
+class _WithBounds:
+    """A method that a classifier without bounds lacks, and that says why.
+
+    As scikit-learn's ``available_if``, whose ``AttributeError`` names the method alone.
+    """
+
+    def __init__(self, method: Any) -> None:
+        self._method, self.__doc__ = method, method.__doc__
+
+    def __get__(self, model: CalibratedClassifier | None, owner: type | None = None) -> Any:
+        if model is None:
+            return self._method
+        why = _bounds_unavailable_reason(model)
+        if why is not None:
+            raise AttributeError(why)
+        return MethodType(self._method, model)
+
+
+def _if_bounds(method: Bound) -> Bound:
+    return cast("Bound", _WithBounds(method))
 
 
 @stored("calibrated-classifier")
@@ -324,7 +347,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             If a search or cross-validation around it has groups and gives it none.
         """
         settings = Settings.of(self)
-        several = has_several_labels(y)
+        several = _has_several_columns(y)
         X, y = indexable(X, y)
         check_consistent_length(X, y)
         random_state = check_random_state(self.random_state)
@@ -463,7 +486,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    @available_unless(_bounds_unavailable_reason)
+    @_if_bounds
     def predict_multiprobability(self, X: Any) -> Multiprobability:
         """Return lower and upper probabilities; for ``"venn-abers"`` and ``"venn"``.
 
@@ -909,3 +932,12 @@ def _only(name: str, things: list[Any]) -> Any:
     if len(things) != 1:
         raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
     return things[0]
+
+
+def _has_several_columns(y: Any) -> bool:
+    """Return whether y is a table of two columns or more."""
+    try:
+        shape = np.asarray(y).shape if getattr(y, "shape", None) is None else y.shape
+    except ValueError:  # rows of different lengths
+        return False
+    return len(shape) == 2 and shape[1] > 1

@@ -1,33 +1,50 @@
-"""What fitting a classifier makes: models with calibration sets, and calibrators fitted to them."""
+"""What fitting a classifier makes, and what this predicts of new and of training rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self, cast
+from weakref import WeakSet
 
 import attrs
+import numpy as np
 from attrs.validators import instance_of, optional
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from vennforest._state import (
+from vennforest._messages import warn
+from vennforest._state import stored
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
     array,
     check_array,
     labels,
     number,
     require,
     same_labels,
-    stored,
 )
-from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import Calibrator
+from vennforest.calibrators.core.interface import (
+    BoundedCalibrator,
+    has_bounds,
+    leaves_out,
+    leaves_out_groups,
+    merged,
+)
+from vennforest.calibrators.group_correction import correction
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.settings import Settings
-from vennforest.groups import Grouping
-from vennforest.groups.cells import CalibratedGroups, SubModel, calibrate_groups
-from vennforest.prior import ShiftedPrior, class_shares
-from vennforest.sources import CalibrationExamples, Fold
-from vennforest.sources.known_rows import KnownRows
+from vennforest.groups import CalibratedGroups, Grouping, SubModel, calibrate_groups, fold_of_cell
+from vennforest.joined import Joined, predict_joined, takes_joined
+from vennforest.multiprobability import Merge, Multiprobability, merge_folds
+from vennforest.prior import ShiftedPrior, class_shares, shift_bounds, shift_probabilities
+from vennforest.sources import CalibrationExamples, Fold, whole_scores
+from vennforest.sources.row_hashes import FEWEST, KnownRows, hash_rows
 
 
 @stored("fitted-classifier")
@@ -194,3 +211,511 @@ class FittedClassifier:
         if self.by is None or not _num_samples(X):
             return (everything,)
         return self.by.sub_models(everything, X, _num_samples(X))
+
+
+SMALLEST = float(np.finfo(np.float64).tiny)
+
+Prediction = tuple[Multiprobability | None, FloatArray]
+"""Bounds, where the method has them, and probabilities (n, k)."""
+
+
+_TOLD: WeakSet[FittedClassifier] = WeakSet()
+"""Models of which it was said that they predict their training rows."""
+
+
+LOOKED_AT = 500
+"""Rows of a table that are looked at for known ones, evenly over it."""
+
+
+def warn_of_training_rows(fitted: FittedClassifier, X: Any) -> None:
+    """Warn, once for each model, where the trees that calibrate out of bag have seen the rows of X.
+
+    Warns
+    -----
+    UserWarning
+        Naming ``oob_probability_``.
+    """
+    known = fitted.known_rows
+    if fitted.calibrate_on != "oob" or known is None or fitted in _TOLD:
+        return
+    try:
+        n = _num_samples(X)
+        if n > LOOKED_AT:
+            X = _safe_indexing(X, np.linspace(0, n - 1, LOOKED_AT).astype(np.intp))
+        met = n >= FEWEST and known.knows(hash_rows(X))
+    except Exception:  # the model says better what is wrong with its rows
+        return
+    if met:
+        _TOLD.add(fitted)
+        warn(
+            "X holds rows that the model was trained on: its trees have seen their labels, and "
+            "probabilities are too certain. oob_probability_ and oob_multiprobability_ are what it "
+            "predicts of each of them without its own label"
+        )
+
+
+def rows_of(sub: SubModel, X: Any) -> Any:
+    """Return the rows of X that a sub-model is for."""
+    return X if sub.rows is None else _safe_indexing(X, sub.rows)
+
+
+def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction:
+    """Return what a fitted classifier predicts of the rows of X.
+
+    Parameters
+    ----------
+    fitted : FittedClassifier
+    X : array-like of shape (n, d)
+    bounds : bool
+        Whether bounds are wanted; without them less may have to be done.
+
+    Returns
+    -------
+    (Multiprobability or None, ndarray of shape (n, k))
+        Of several folds the means; bounds widened where needed to hold the probability.
+    """
+    factors = None if fitted.shift is None else fitted.shift.factors
+    return put_together(
+        [
+            (sub.rows, predict_sub_model(sub, fitted.classes, rows_of(sub, X), bounds, factors))
+            for sub in fitted.sub_models(X)
+        ]
+    )
+
+
+def predict_sub_model(
+    sub: SubModel, classes: NDArray[Any], X: Any, bounds: bool, factors: FloatArray | None
+) -> Prediction:
+    """Return the mean prediction over folds of rows that have the same calibrators."""
+    calibrators, points = sub.calibrators, sub.points
+    results = [
+        _predict_fold(fold, calibrator, point, classes, X, bounds, factors)
+        for fold, calibrator, point in zip(sub.folds, calibrators, points, strict=True)
+    ]
+    every = [found for found, *_ in results if found is not None]
+    p = results[0][2]
+    if len(results) > 1:
+        each = [one for *_, one in results]
+        how: Merge = "midpoint"  # the plain mean over folds
+        if points[0] is None:
+            how = getattr(calibrators[0], "merge", how)
+        p = merge_folds(every, how, each) if every else cast("FloatArray", np.mean(each, axis=0))
+    shown = [found for _, found, _ in results if found is not None]
+    if factors is not None:
+        p = shift_probabilities(p, factors)
+    if not shown:
+        return None, p
+    if len(shown) == 1 and points[0] is None:
+        if factors is None:
+            return shown[0], p
+        p = shown[0].hold(p)
+        wide = shown[0].widen(p)  # over several draws only
+        return wide if wide.widened is not None and wide.widened.any() else shown[0], p
+    lower = np.mean([found.lower for found in shown], axis=0)
+    upper = np.mean([found.upper for found in shown], axis=0)
+    return Multiprobability(lower, upper, classes).widen(p), p
+
+
+def _predict_fold(
+    fold: Fold,
+    calibrator: Any,
+    point: Any,
+    classes: NDArray[Any],
+    X: Any,
+    bounds: bool,
+    factors: FloatArray | None,
+) -> tuple[Multiprobability | None, Multiprobability | None, FloatArray]:
+    """Return the means of bounds, of shifted bounds and of probabilities over a fold's samples."""
+    sampled = getattr(fold.scorer, "partial", False)
+    if point is not None and not bounds and (sampled or _few(fold)):
+        return None, None, _point(fold, point, X, None)
+    total = 0
+    sums: list[FloatArray] = []
+    scores: FloatArray = np.empty(0)
+    for scores, left_out, samples, joined in fold.scorer.sampled_scores(X):
+        if point is not None and not bounds:
+            break
+        if has_bounds(calibrator):
+            found = _bounds(calibrator, scores, left_out, joined, fold.groups, classes)
+            answer = [found.lower, found.upper]
+            if factors is not None:
+                # One by one: a mean of shifted bounds is unbiased, a shifted mean is not.
+                moved = shift_bounds(found, factors)
+                answer += [moved.lower, moved.upper]
+            if point is None:
+                answer.append(merged(calibrator, found, scores))
+        else:
+            answer = [calibrator.predict_proba(scores)]
+        if samples > 1:
+            answer = [a.reshape(samples, -1, a.shape[1]).sum(axis=0) for a in answer]
+        sums = answer if not sums else [s + a for s, a in zip(sums, answer, strict=True)]
+        total += samples
+    means = sums if total == 1 else [s / total for s in sums]
+    p = means.pop() if point is None else _point(fold, point, X, None if sampled else scores)
+    if not means:
+        return None, None, p
+    found = Multiprobability(means[0], means[1], classes)
+    return found, found if factors is None else Multiprobability(means[2], means[3], classes), p
+
+
+def _few(fold: Fold) -> bool:
+    return bool(getattr(fold.scorer, "small_ensemble", False))
+
+
+def _point(fold: Fold, point: Any, X: Any, of_all: FloatArray | None) -> FloatArray:
+    """Return what the point calibrator makes of rows, whose scores by all members may be known.
+
+    With few trees: the geometric mean over scores by subforests of out-of-bag size, normalised.
+    Subforests that are certain of different classes leave something to each.
+    """
+    if not _few(fold):
+        p: FloatArray = point.predict_proba(whole_scores(fold, X) if of_all is None else of_all)
+        return p
+    scorer: Any = fold.scorer
+    every = [point.predict_proba(scores) for scores in scorer.point_scores(X)]
+    logs = [np.log(np.maximum(each, SMALLEST)) for each in every]
+    means = np.exp(np.mean(logs, axis=0))
+    normalised: FloatArray = means / means.sum(axis=1, keepdims=True)
+    return normalised
+
+
+def _bounds(
+    calibrator: Any,
+    scores: FloatArray,
+    left_out: IntArray | None,
+    joined: Joined | None,
+    groups: IntArray | None,
+    classes: NDArray[Any],
+) -> Multiprobability:
+    """Return the bounds of one draw."""
+    if joined is None or not takes_joined(calibrator):
+        # A calibrator of a user's own need not know how to leave out examples or groups.
+        given = {} if left_out is None else {"left_out": left_out}
+        if given and groups is not None:
+            given["groups"] = groups
+        bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
+        return bounds
+    blocks = joined.map(lambda block: predict_joined(calibrator, *block))
+    lower = np.concatenate([block.lower for block in blocks])
+    upper = np.concatenate([block.upper for block in blocks])
+    return Multiprobability(lower, upper, classes)
+
+
+class Once:
+    """A scorer that is asked for the same rows several times, and scores them once."""
+
+    def __init__(self, scorer: Any) -> None:
+        self._scorer = scorer
+        self._known: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._scorer, name)
+        return partial(self._answer, name, found) if callable(found) else found
+
+    def _answer(self, name: str, score: Any, X: Any) -> Any:
+        if name not in self._known:
+            answer = score(X)
+            self._known[name] = list(answer) if isinstance(answer, Iterator) else answer
+        return self._known[name]
+
+
+def predict_once(model: Any, X: Any) -> Prediction:
+    """Return what a model predicts, with every row scored once for bounds and probabilities.
+
+    Parameters
+    ----------
+    model : CalibratedClassifier or TransductiveClassifier
+        Fitted.
+    X : array-like, sparse matrix or data frame of shape (n, d)
+        Rows as the estimator takes them.
+
+    Returns
+    -------
+    (Multiprobability or None, ndarray of shape (n, k))
+        What ``predict_multiprobability`` (None: it has no bounds) and ``predict_proba`` return.
+    """
+    prediction: Prediction = model._predict(X)
+    return prediction
+
+
+def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
+    """Return what models that share their estimators predict, with every row scored once.
+
+    Parameters
+    ----------
+    models : sequence of CalibratedClassifier
+        One fitted model and what its ``recalibrate`` returned.
+    X : array-like, sparse matrix or data frame of shape (n, d)
+        Rows as the estimator takes them.
+
+    Returns
+    -------
+    list of (Multiprobability or None, ndarray of shape (n, k))
+        For each model what ``predict_multiprobability`` (None: it has no bounds) and
+        ``predict_proba`` return.
+
+    Raises
+    ------
+    ValueError
+        If the models do not share their estimators.
+    """
+    every = [model._state for model in models]
+    if any(fitted.folds is not every[0].folds for fitted in every):
+        raise ValueError("models must share their estimators, got models that were fitted apart")
+    pieces: list[list[Piece]] = [[] for _ in models]
+    for subs in zip(*(fitted.sub_models(X) for fitted in every), strict=True):
+        rows = rows_of(subs[0], X)
+        folds = [attrs.evolve(fold, scorer=Once(fold.scorer)) for fold in subs[0].folds]
+        for fitted, sub, own in zip(every, subs, pieces, strict=True):
+            factors = None if fitted.shift is None else fitted.shift.factors
+            recorded = sub._replace(folds=folds)
+            made = predict_sub_model(recorded, fitted.classes, rows, True, factors)
+            own.append((sub.rows, made))
+    return [put_together(own) for own in pieces]
+
+
+Piece = tuple[IntArray | None, Prediction]
+"""What is predicted of some rows, and of which (None: of all)."""
+
+
+def put_together(pieces: Sequence[Piece]) -> Prediction:
+    """Return what is predicted of all rows from what is predicted of some and the others."""
+    if pieces[0][0] is None:
+        return pieces[0][1]
+    rows = np.concatenate([rows for rows, _ in pieces if rows is not None])
+    back = np.argsort(rows)
+    p = np.concatenate([made[1] for _, made in pieces])[back]
+    every = [made[0] for _, made in pieces]
+    known = [one for one in every if one is not None]
+    if len(known) < len(every):
+        return None, p
+    widened = [np.zeros(len(one), bool) if one.widened is None else one.widened for one in known]
+    return (
+        Multiprobability(
+            np.concatenate([one.lower for one in known])[back],
+            np.concatenate([one.upper for one in known])[back],
+            known[0].classes,
+            np.concatenate(widened)[back],
+        ),
+        p,
+    )
+
+
+def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
+    """Return what the maps make of their own calibration examples, (n, k), fold after fold."""
+    every = [
+        (calibrator if fitted.point_calibrator is None else fitted.point_calibrator).predict_proba(
+            fold.scores
+        )
+        for fold, calibrator in zip(fitted.folds, fitted.calibrators, strict=True)
+    ]
+    if fitted.by is not None:
+        for fold, grouped, p in zip(fitted.folds, fitted.by.folds, every, strict=True):
+            mine = grouped.of_group[np.asarray(fold.by)]
+            for number, cell in enumerate(grouped.cells):
+                rows = np.flatnonzero(mine == number)
+                if len(rows):
+                    p[rows] = cell.map.predict_proba(fold.scores[rows])
+    return np.concatenate(every)
+
+
+FOLDS = 5
+"""A calibrator that cannot leave out a single example is fitted again without each of so many."""
+
+
+def predict_training_rows(fitted: FittedClassifier) -> Prediction:
+    """Return bounds and probabilities of the n rows given to ``fit``, each without its own label.
+
+    A row has its calibration score, which the source has given it by a model that did not see it.
+    Venn and Venn–Abers leave the example, and its group, out of the calibration set; other
+    calibrators are fitted again without the fifth of the examples that it is in. Several scores of
+    one row are averaged after calibration.
+
+    Returns
+    -------
+    (Multiprobability or None, ndarray of shape (n, k))
+        NaN for rows that calibrate nothing; None without bounds.
+
+    Raises
+    ------
+    AttributeError
+        If the models saw all rows, or it is not known which rows the examples are.
+    """
+    if fitted.calibrate_on == "training":
+        raise AttributeError(
+            'a model with calibrate_on="training" has seen every row: it predicts no training '
+            'row honestly; use calibrate_on="oob" or "cv"'
+        )
+    n = fitted.n_rows
+    if n is None or any(fold.rows is None for fold in fitted.folds):
+        raise AttributeError(
+            "this model does not know which of the rows given to fit its calibration examples "
+            "are: its source does not say (Fold.rows)"
+        )
+    folds, points = fitted.folds, [fitted.point_calibrator] * len(fitted.folds)
+    groups, classes = fitted.row_groups, fitted.classes
+    bounds, p = _predict_examples(folds, fitted.calibrators, points, classes, n, groups)
+    if fitted.by is not None:
+        bounds, p = _within_groups(fitted, fitted.by, n, bounds, p)
+    if fitted.shift is None:
+        return bounds, p
+    p = shift_probabilities(p, fitted.shift.factors)
+    return None if bounds is None else shift_bounds(bounds, fitted.shift.factors).widen(p), p
+
+
+def _within_groups(
+    fitted: FittedClassifier,
+    by: CalibratedGroups,
+    n: int,
+    bounds: Multiprobability | None,
+    of_all: FloatArray,
+) -> Prediction:
+    """Return what the calibrators of groups make of the rows; those of all groups made the rest."""
+    classes, pooled = fitted.classes, fitted.point_calibrator is not None
+    p = of_all.copy()
+    lower, upper = np.full((2, *p.shape), np.nan)
+    for group in range(len(by.grouping)):
+        cells = [
+            (fold, own.cells[own.of_group[group]])
+            for fold, own in zip(fitted.folds, by.folds, strict=True)
+            if own.of_group[group] >= 0
+        ]
+        if not cells:
+            continue
+        folds = [fold_of_cell(fold, cell) for fold, cell in cells]
+        mine = np.concatenate([f.rows[f.by == group] for f in folds if f.rows is not None])
+        none: list[Any] = [None] * len(folds)
+        calibrators = [cell.calibrator for _, cell in cells]
+        found, own_p = _predict_examples(folds, calibrators, none, classes, n, fitted.row_groups)
+        if found is not None:
+            lower[mine], upper[mine] = found.lower[mine], found.upper[mine]
+        if by.ridge is not None:
+            # The correction learns from the probability of each row without it, as it is asked.
+            given = [attrs.evolve(fold, scores=_columns(of_all[fold.rows])) for fold in folds]
+            one = [correction(by.ridge)] * len(given)
+            own_p = _predict_examples(given, one, one, classes, n, fitted.row_groups)[1]
+        known = mine[~np.isnan(own_p[mine, 0])]
+        p[known] = own_p[known]
+    if bounds is None:
+        return None, p
+    made = Multiprobability(lower, upper, classes)
+    return (made.widen(p) if pooled or len(fitted.folds) > 1 else made), p
+
+
+def _columns(p: FloatArray) -> FloatArray:
+    return p[:, 1] if p.shape[1] == 2 else p
+
+
+def _predict_examples(
+    folds: Sequence[Fold],
+    calibrators: Sequence[Any],
+    points: Sequence[Any],
+    classes: NDArray[Any],
+    n: int,
+    groups: IntArray | None,
+) -> Prediction:
+    """Return the mean predictions of n rows over the calibration examples that they are."""
+    own = [_Examples.of([fold], classes, groups) for fold in folds]
+    rows = np.concatenate([one.rows for one in own])
+    bounds = [one.bounds(calibrator) for one, calibrator in zip(own, calibrators, strict=True)]
+    if points[0] is not None:
+        p = _Examples.of(folds, classes, groups).proba(points[0], None)
+    else:
+        each = zip(own, calibrators, bounds, strict=True)
+        p = np.concatenate([one.proba(calibrator, found) for one, calibrator, found in each])
+    counts = np.bincount(rows, minlength=n)[:, None]
+
+    def mean(values: FloatArray) -> FloatArray:
+        total = np.zeros((n, len(classes)))
+        np.add.at(total, rows, values)
+        with np.errstate(invalid="ignore"):
+            means: FloatArray = total / counts
+        return means
+
+    p = mean(p)
+    known = [found for found in bounds if found is not None]
+    if not known:
+        return None, p
+    lower = mean(np.concatenate([found.lower for found in known]))
+    upper = mean(np.concatenate([found.upper for found in known]))
+    found = Multiprobability(lower, upper, classes)
+    return (found if len(known) == 1 and points[0] is None else found.widen(p)), p
+
+
+@dataclass(frozen=True)
+class _Examples:
+    """Calibration examples, and what calibrators make of each without it."""
+
+    scores: FloatArray
+    codes: IntArray
+    weight: FloatArray | None
+    rows: IntArray
+    groups: IntArray | None
+    classes: NDArray[Any]
+
+    @classmethod
+    def of(cls, folds: Sequence[Fold], classes: NDArray[Any], groups: IntArray | None) -> Self:
+        """Return the examples of some folds, one after another."""
+        weights = [np.ones(len(p.codes)) if p.weight is None else p.weight for p in folds]
+        rows = np.concatenate([p.rows for p in folds if p.rows is not None]).astype(np.intp)
+        return cls(
+            np.concatenate([fold.scores for fold in folds]),
+            np.concatenate([fold.codes for fold in folds]).astype(np.intp),
+            np.concatenate(weights) if any(p.weight is not None for p in folds) else None,
+            rows,
+            # A splitter of a user's own may score a row twice: no copy of it stays behind.
+            groups[rows] if groups is not None else rows if _repeats(rows) else None,
+            classes,
+        )
+
+    def bounds(self, calibrator: Any) -> Multiprobability | None:
+        """Return the bounds that leave each example out, None where there are none."""
+        if not has_bounds(calibrator):
+            return None
+        if leaves_out(calibrator) and (self.groups is None or leaves_out_groups(calibrator)):
+            given = {} if self.groups is None else {"groups": self.groups}
+            found: Multiprobability = calibrator.predict_multiprobability(
+                self.scores, np.arange(len(self.scores)), **given
+            )
+            return found
+        lower, upper = np.full((2, len(self.codes), len(self.classes)), np.nan)
+        for fitted, held in self._refits(calibrator):
+            found = fitted.predict_multiprobability(self.scores[held])
+            lower[held], upper[held] = found.lower, found.upper
+        return Multiprobability(lower, upper, self.classes)
+
+    def proba(self, calibrator: Any, bounds: Multiprobability | None) -> FloatArray:
+        """Return the probabilities (n, k) without each example."""
+        ready = isinstance(calibrator, BoundedCalibrator) and calibrator.merge != "smooth"
+        if bounds is not None and ready:
+            return merged(calibrator, bounds, self.scores)
+        p = np.full((len(self.codes), len(self.classes)), np.nan)
+        for fitted, held in self._refits(calibrator):
+            if bounds is None:
+                p[held] = fitted.predict_proba(self.scores[held])
+            else:
+                p[held] = merged(fitted, bounds[held], self.scores[held])
+        return p
+
+    def _refits(self, calibrator: Any) -> Iterator[tuple[Any, IntArray]]:
+        """Yield calibrators that lack some examples, and these; rows and groups stay whole."""
+        units = self.rows if self.groups is None else self.groups
+        numbers = np.unique(units, return_inverse=True)[1]
+        size = int(numbers.max()) + 1
+        if size == 1:  # without it there is nothing to fit to
+            return
+        # The fold that a row is in depends on no label.
+        fold = np.random.RandomState(0).permutation(size)[numbers] % min(FOLDS, size)
+        for held_fold in range(min(FOLDS, size)):
+            held, rest = np.flatnonzero(fold == held_fold), np.flatnonzero(fold != held_fold)
+            fitted = clone(calibrator).fit(
+                self.scores[rest],
+                self.classes[self.codes[rest]],
+                sample_weight=None if self.weight is None else self.weight[rest],
+                classes=self.classes,
+            )
+            yield fitted, held
+
+
+def _repeats(rows: IntArray) -> bool:
+    return len(np.unique(rows)) < len(rows)

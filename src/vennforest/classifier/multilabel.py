@@ -15,23 +15,26 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree._tree import Tree
 
-from vennforest._state import number, require, same_labels, stored
-from vennforest._validation import FloatArray, InputError, IntArray
-from vennforest._warn import warn
+from vennforest._messages import warn
+from vennforest._state import stored
+from vennforest._validation import FloatArray, InputError, IntArray, number, require, same_labels
 from vennforest.calibrators.confidence import ConfidenceIntervals
-from vennforest.classifier.confidence import Asked, predict_confidence
-from vennforest.classifier.fitted import FittedClassifier
-from vennforest.classifier.prediction import Prediction, predict, predict_training_rows
+from vennforest.classifier.fitted import (
+    FittedClassifier,
+    Prediction,
+    predict,
+    predict_training_rows,
+)
+from vennforest.classifier.intervals import Asked, predict_confidence
 from vennforest.classifier.settings import Settings
 from vennforest.forest import BagsError
 from vennforest.forest.packed import FORESTS
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import Fold, TrainingData, with_seed
-from vennforest.sources.base import ModelScorer, SampledScores
+from vennforest.sources.base import ModelScorer, SampledScores, last_step
 from vennforest.sources.hazards import check_training_data
-from vennforest.sources.known_rows import KnownRows
-from vennforest.sources.pipelines import last_step
 from vennforest.sources.registry import is_plain
+from vennforest.sources.row_hashes import KnownRows
 
 TWO = np.array([0, 1])
 """The classes of every label."""
@@ -159,15 +162,6 @@ class FittedLabels:
     def classes(self) -> NDArray[Any]:
         """The numbers of the labels, (q,)."""
         return np.arange(len(self.labels))
-
-
-def has_several_labels(y: Any) -> bool:
-    """Return whether y is a table of two columns or more."""
-    try:
-        shape = np.asarray(y).shape if getattr(y, "shape", None) is None else y.shape
-    except ValueError:  # rows of different lengths
-        return False
-    return len(shape) == 2 and shape[1] > 1
 
 
 def check_label_table(y: Any) -> IntArray:

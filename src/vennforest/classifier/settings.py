@@ -12,11 +12,16 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
+from vennforest._messages import warn
 from vennforest._validation import check_option
-from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, Venn
-from vennforest.calibrators.core.bounded import has_bounds, leaves_out
-from vennforest.calibrators.registry import METHODS, check_method, make_calibrator
+from vennforest.calibrators.core.interface import (
+    METHODS,
+    check_method,
+    has_bounds,
+    leaves_out,
+    make_calibrator,
+)
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
 from vennforest.forest import BagsError
 from vennforest.forest.packed import Votes
@@ -28,9 +33,9 @@ from vennforest.sources import (
     TrainingData,
     with_seed,
 )
+from vennforest.sources.base import last_step, transformers_of
 from vennforest.sources.hazards import check_frozen, check_training_data
 from vennforest.sources.out_of_bag import StepsError
-from vennforest.sources.pipelines import last_step, transformers_of
 from vennforest.sources.registry import FROZEN, SourceSettings, check_source, choose, make_source
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]

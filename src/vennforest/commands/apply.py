@@ -16,7 +16,7 @@ from vennforest._files import check_output, one_line
 from vennforest._remote import sent_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.core.interface import Calibrator
-from vennforest.classifier.confidence import Known
+from vennforest.classifier.intervals import Known
 from vennforest.commands.calibrator_file import read_calibrator
 from vennforest.commands.streams import STREAM, format_of, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say

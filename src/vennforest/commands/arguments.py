@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from vennforest._version import __version__
+from vennforest._program import __version__
 
 app = typer.Typer(
     name="vennforest",
@@ -49,10 +49,10 @@ ESTIMATORS = (
 def known_names() -> dict[str, list[str]]:
     """Return calibrators and sources by name, those of other packages where they are imported."""
     methods, sources = list(METHODS), list(SOURCES)
-    if "vennforest.calibrators.registry" in sys.modules:
-        from vennforest.calibrators import registry
+    if "vennforest.calibrators" in sys.modules:
+        from vennforest.calibrators import METHODS as REGISTERED
 
-        methods = list(registry.METHODS)
+        methods = list(REGISTERED)
     if "vennforest.sources.registry" in sys.modules:
         from vennforest.sources.registry import source_names
 

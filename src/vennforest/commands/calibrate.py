@@ -13,10 +13,8 @@ from vennforest._files import check_output, one_line, written_whole
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators import Venn, VennAbers
-from vennforest.calibrators.core.direction import HigherIs, ranking
-from vennforest.calibrators.core.interface import Calibrator
-from vennforest.calibrators.core.one_vs_rest import OneVsRestCalibrator
-from vennforest.calibrators.registry import check_method
+from vennforest.calibrators.core.interface import Calibrator, OneVsRestCalibrator, check_method
+from vennforest.calibrators.core.scores import HigherIs, ranking
 from vennforest.commands.calibrator_file import kept_examples
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import print_json, progress_bar, say

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vennforest._files import one_line, refuse_special
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator, VennAbers
-from vennforest.calibrators.registry import METHODS
+from vennforest.calibrators.core.interface import METHODS
 from vennforest.counts import ScoreCounts
 from vennforest.monitoring.stream import score_columns
 

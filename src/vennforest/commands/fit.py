@@ -17,9 +17,9 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 from vennforest._files import check_output, one_line
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
-from vennforest.calibrators.registry import check_method
+from vennforest.calibrators.core.interface import check_method
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.confidence import forest_spread
+from vennforest.classifier.intervals import forest_spread
 from vennforest.classifier.settings import ClassifierMerge
 from vennforest.commands.measures import measures_sentence
 from vennforest.commands.streams import check_suffix

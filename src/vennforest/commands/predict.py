@@ -19,8 +19,8 @@ from vennforest._remote import sent_whole
 from vennforest._shown import KINDS, columns_of
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
-from vennforest.classifier.confidence import Known, predict_known
-from vennforest.classifier.prediction import predict_once
+from vennforest.classifier.fitted import predict_once
+from vennforest.classifier.intervals import Known, predict_known
 from vennforest.commands.model_rows import read_model, rows_of
 from vennforest.commands.streams import STREAM, format_of, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say

@@ -13,7 +13,7 @@ from vennforest import persistence
 from vennforest._files import one_line
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.bounded import has_bounds
+from vennforest.calibrators.core.interface import has_bounds
 from vennforest.commands.calibrator_file import (
     is_calibrator_file,
     read_calibrator,

@@ -10,11 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from vennforest._errors import InputError
-from vennforest._version import __version__
+from vennforest._messages import InputError
+from vennforest._program import __version__
 from vennforest.calibrators import VennAbers
-from vennforest.calibrators.core.bounded import has_bounds
-from vennforest.calibrators.registry import METHODS
+from vennforest.calibrators.core.interface import METHODS, has_bounds
 from vennforest.commands.calibrator_file import CalibratorFile, is_calibrator_file, read_document
 from vennforest.commands.measures import measures_sentence
 from vennforest.commands.terminal import print_json

@@ -19,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from vennforest._harmless import STEERING, harmless
+from vennforest._messages import STEERING, harmless
 
 
 class Stopped(Exception):  # noqa: N818

@@ -20,6 +20,7 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
+from vennforest.classifier.fitted import rows_of
 from vennforest.sources import whole_scores
 
 AGREEING = 0.6
@@ -221,7 +222,7 @@ def prediction_sets(
             return combined(np.stack([counts.p_values(tie) for counts in every]))
         return reduce(add, every).p_values(tie)
 
-    pieces = [(sub.rows, values(sub.folds, sub.of(X))) for sub in model._state.sub_models(X)]
+    pieces = [(sub.rows, values(sub.folds, rows_of(sub, X))) for sub in model._state.sub_models(X)]
     p = np.concatenate([values for _, values in pieces])
     if pieces[0][0] is not None:
         p = p[np.argsort(np.concatenate([rows for rows, _ in pieces]))]

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from vennforest._validation import FloatArray, InputError
 from vennforest.batch import check_number, find_column, matrix_of
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.direction import HigherIs
-from vennforest.calibrators.core.one_vs_rest import OneVsRestCalibrator
-from vennforest.calibrators.maps.spline import LogOddsCalibrator
-from vennforest.calibrators.registry import make_calibrator
+from vennforest.calibrators.core.interface import OneVsRestCalibrator, make_calibrator
+from vennforest.calibrators.core.scores import HigherIs
+from vennforest.calibrators.maps.log_odds import LogOddsCalibrator
 from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.engines._workers import label_kind, labels_of

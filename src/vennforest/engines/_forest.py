@@ -24,9 +24,8 @@ from vennforest.classifier.settings import Settings, resolve_estimator
 from vennforest.counts import ScoreCounts
 from vennforest.engines._workers import Labelled, Shipment, label_kind, read_labelled
 from vennforest.forest import Members
-from vennforest.forest.kinds import ForestAnswers
+from vennforest.forest.packed import ForestAnswers
 from vennforest.sources import Fold, Partitions, TrainingData, with_seed
-from vennforest.sources.draws import HashArray
 from vennforest.sources.partitions import (
     Crew,
     PartitionScorer,
@@ -37,6 +36,7 @@ from vennforest.sources.partitions import (
     join_forests,
     plan,
 )
+from vennforest.sources.row_hashes import HashArray
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._answers import need_pyarrow
+from vennforest._program import __version__
 from vennforest._validation import InputError
-from vennforest._version import __version__
 from vennforest.batch import check_number, find_column, matrix_of
-from vennforest.sources.draws import HashArray, hash_rows
+from vennforest.sources.row_hashes import HashArray, hash_rows
 from vennforest.tables.refusals import no_label, row_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_count
 from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.direction import HigherIs
+from vennforest.calibrators.core.scores import HigherIs
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._sql import Statement, quoted
 

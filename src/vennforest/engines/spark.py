@@ -13,7 +13,7 @@ from vennforest._answers import need_pyarrow
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.direction import HigherIs
+from vennforest.calibrators.core.scores import HigherIs
 from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions

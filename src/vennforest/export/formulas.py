@@ -9,7 +9,7 @@ import numpy as np
 from vennforest._validation import FloatArray
 from vennforest.calibrators.core.formula import LOWEST, Column, Score, Terms, on_grid
 from vennforest.calibrators.core.interface import CalibrationTable, Calibrator
-from vennforest.calibrators.core.probabilities import SUM_TOLERANCE
+from vennforest.calibrators.core.scores import SUM_TOLERANCE
 
 
 class Taken(NamedTuple):

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._state import STORED, check_array, from_state, require, state_of, stored_name
-from vennforest._validation import InputError
-from vennforest._version import __version__
+from vennforest._program import __version__
+from vennforest._state import STORED, from_state, state_of, stored_name
+from vennforest._validation import InputError, check_array, require
 from vennforest.calibrators.core.formula import Operation, Steps, written
 from vennforest.calibrators.core.interface import Calibrator, Fitted
 from vennforest.export.formulas import answers, taken

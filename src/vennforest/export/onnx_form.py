@@ -16,7 +16,7 @@ from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.export.formulas import answers, taken
 from vennforest.forest.packed import FORESTS, PackedForest
-from vennforest.sources.pipelines import taken_apart
+from vennforest.sources.base import taken_apart
 
 OPSET = 17
 """Of the standard operators: every name below has meant the same since, and before."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import numpy as np
@@ -19,78 +19,17 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import validate_data
 
-from vennforest._state import check_labels, require, store_type, stored
-from vennforest._validation import CodeArray, FloatArray, IntArray, check_option
+from vennforest._state import store_type, stored
+from vennforest._validation import (
+    CodeArray,
+    FloatArray,
+    IntArray,
+    check_labels,
+    check_option,
+    require,
+)
 from vennforest.forest.membership import Bag, BagsError, Membership, samples_of, verify_bag
-from vennforest.forest.packed import FORESTS, PackedForest, Rows, Votes
-
-
-class Answers(Protocol):
-    """What the members of a fitted ensemble answer for rows."""
-
-    @property
-    def n_trees(self) -> int:
-        """Number of members."""
-        ...
-
-    def check(self, X: Any) -> Any:
-        """Return rows as the members see them, refused as the ensemble would refuse them."""
-        ...
-
-    def table(self, rows: Any) -> Any:
-        """Return checked rows as the table of numbers that draws are hashed from."""
-        ...
-
-    def mean(
-        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
-    ) -> FloatArray:
-        """Return scores by all members, or by those for whom the row's example is out of bag."""
-        ...
-
-    def per_member(self, rows: Any) -> FloatArray:
-        """Return each member's answers, (n, n_trees) or (n, n_trees, k)."""
-        ...
-
-
-@dataclass(frozen=True)
-class ForestAnswers:
-    """The trees of a forest, walked in packed form."""
-
-    forest: Any
-    votes: Votes = "soft"
-    n_jobs: int | None = None
-
-    @cached_property
-    def packed(self) -> PackedForest:
-        """The forest in flat arrays; packed again after pickling."""
-        return PackedForest.from_forest(self.forest)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be made again."""
-        return {name: value for name, value in self.__dict__.items() if name != "packed"}
-
-    @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return len(self.forest.estimators_)
-
-    def check(self, X: Any) -> Any:
-        """Return rows as float32, refused as the forest would refuse them."""
-        return self.packed.check_rows(X)
-
-    def table(self, rows: Any) -> Any:
-        """Return the float32 table of checked rows."""
-        return rows.table
-
-    def mean(
-        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
-    ) -> FloatArray:
-        """Return scores by all trees, or by those for whom the row's example is out of bag."""
-        return self.packed.scores(rows, membership, examples, votes=self.votes, n_jobs=self.n_jobs)
-
-    def per_member(self, rows: Any) -> FloatArray:
-        """Return each tree's answers, (n, n_trees) or (n, n_trees, k)."""
-        return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)
+from vennforest.forest.packed import FORESTS, Answers, ForestAnswers, Rows, Votes
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._state import array, require, stored
-from vennforest._validation import CodeArray, FloatArray, IntArray
+from vennforest._state import stored
+from vennforest._validation import CodeArray, FloatArray, IntArray, array, require
 from vennforest.forest.membership import Membership
 from vennforest.forest.packed import PackedForest
 

@@ -13,8 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._state import check_array, number, require, stored
-from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
+from vennforest._state import stored
+from vennforest._validation import (
+    CodeArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    check_array,
+    number,
+    require,
+)
 from vennforest.forest import kernels
 
 INDICES_AT_ONCE = 1 << 23

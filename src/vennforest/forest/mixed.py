@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.ensemble import RandomForestClassifier
 
-from vennforest._state import check_array, require, stored
-from vennforest._validation import check_option
+from vennforest._state import stored
+from vennforest._validation import check_array, check_option, require
 
 Splitter = Literal["best", "random"]
 """How a tree finds a split: the best threshold of each feature, or one drawn at random."""

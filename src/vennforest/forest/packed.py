@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal, Protocol, Self, get_args
 
 import attrs
+import joblib
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
@@ -16,9 +20,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vennforest._blocks import run_in_blocks
-from vennforest._state import require
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, IntArray, require
 from vennforest.forest import kernels
 from vennforest.forest.membership import Membership
 
@@ -317,7 +319,7 @@ class PackedForest:
                     leaves[part],
                 )
 
-        run_in_blocks(work, rows.shape[0], n_jobs, max(1, WALKS_A_THREAD // len(roots)))
+        _run_in_blocks(work, rows.shape[0], n_jobs, max(1, WALKS_A_THREAD // len(roots)))
 
     def _table(self, votes: Votes) -> FloatArray:
         """Return what each distribution answers, shape (n_distinct, 1) or (n_distinct, k)."""
@@ -428,3 +430,90 @@ def _takes_missing(tree: Any) -> bool:
     """
     late = parse_version(sklearn.__version__) >= parse_version("1.9")
     return bool(get_tags(tree).input_tags.allow_nan and (late or tree.monotonic_cst is None))
+
+
+class Answers(Protocol):
+    """What the members of a fitted ensemble answer for rows."""
+
+    @property
+    def n_trees(self) -> int:
+        """Number of members."""
+        ...
+
+    def check(self, X: Any) -> Any:
+        """Return rows as the members see them, refused as the ensemble would refuse them."""
+        ...
+
+    def table(self, rows: Any) -> Any:
+        """Return checked rows as the table of numbers that draws are hashed from."""
+        ...
+
+    def mean(
+        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
+    ) -> FloatArray:
+        """Return scores by all members, or by those for whom the row's example is out of bag."""
+        ...
+
+    def per_member(self, rows: Any) -> FloatArray:
+        """Return each member's answers, (n, n_trees) or (n, n_trees, k)."""
+        ...
+
+
+@dataclass(frozen=True)
+class ForestAnswers:
+    """The trees of a forest, walked in packed form."""
+
+    forest: Any
+    votes: Votes = "soft"
+    n_jobs: int | None = None
+
+    @cached_property
+    def packed(self) -> PackedForest:
+        """The forest in flat arrays; packed again after pickling."""
+        return PackedForest.from_forest(self.forest)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "packed"}
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.forest.estimators_)
+
+    def check(self, X: Any) -> Any:
+        """Return rows as float32, refused as the forest would refuse them."""
+        return self.packed.check_rows(X)
+
+    def table(self, rows: Any) -> Any:
+        """Return the float32 table of checked rows."""
+        return rows.table
+
+    def mean(
+        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
+    ) -> FloatArray:
+        """Return scores by all trees, or by those for whom the row's example is out of bag."""
+        return self.packed.scores(rows, membership, examples, votes=self.votes, n_jobs=self.n_jobs)
+
+    def per_member(self, rows: Any) -> FloatArray:
+        """Return each tree's answers, (n, n_trees) or (n, n_trees, k)."""
+        return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)
+
+
+def _run_in_blocks(
+    work: Callable[[int, int], None], n: int, n_jobs: int | None, smallest: int = 1
+) -> None:
+    """Call ``work(start, stop)`` on equal parts of ``range(n)``, one thread per part.
+
+    ``n_jobs`` is scikit-learn's: ``None`` follows ``joblib.parallel_config`` and is 1 otherwise,
+    and inside joblib workers no more threads are started than they allow. Each part has at least
+    ``smallest`` items. Parts must write to places of their own.
+    """
+    parts = min(joblib.effective_n_jobs(n_jobs), max(1, n // smallest)) if n_jobs != 1 else 1
+    if parts == 1:
+        work(0, n)
+        return
+    edges = [n * part // parts for part in range(parts + 1)]
+    joblib.Parallel(n_jobs=parts, require="sharedmem")(
+        joblib.delayed(work)(start, stop) for start, stop in pairwise(edges)
+    )

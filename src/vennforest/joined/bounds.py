@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators import Venn, VennAbers
-from vennforest.calibrators.core.one_vs_rest import normalised_bounds
-from vennforest.calibrators.venn_abers.step_table import StepTable
+from vennforest.calibrators.core.interface import normalised_bounds
+from vennforest.calibrators.venn_abers.calibrator import StepTable
 from vennforest.joined import refit_kernels
 from vennforest.multiprobability import Multiprobability
 

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.utils.class_weight import compute_class_weight
 
-from vennforest._state import array, number, require, stored
-from vennforest._validation import CodeArray, FloatArray, IntArray
+from vennforest._state import stored
+from vennforest._validation import CodeArray, FloatArray, IntArray, array, number, require
 from vennforest.forest import BagsError, LeafIndex, Members, Membership, kind_of
-from vennforest.forest.kinds import ForestAnswers
 from vennforest.forest.membership import samples_of
+from vennforest.forest.packed import ForestAnswers
 from vennforest.joined import join_kernels
-from vennforest.sources.base import SampledScores, TrainingData
-from vennforest.sources.draws import HashArray, hash_rows
+from vennforest.sources.base import SampledScores, TrainingData, last_step
 from vennforest.sources.out_of_bag import OWN_SCORERS, EnsembleScorer, OwnScorer, typical
-from vennforest.sources.pipelines import last_step
+from vennforest.sources.row_hashes import HashArray, hash_rows
 
 Result = TypeVar("Result")
 

@@ -5,9 +5,11 @@ Log loss, the two-class Brier score and the area under the ROC curve are scikit-
 
 from vennforest.metrics.brier import (
     BrierDecomposition,
+    CorpDecomposition,
     brier_decomposition,
     brier_losses,
     brier_score,
+    corp_decomposition,
 )
 from vennforest.metrics.calibration_error import (
     ErrorInterval,
@@ -16,13 +18,14 @@ from vennforest.metrics.calibration_error import (
     confidence_errors,
     confidence_minus_accuracy,
 )
-from vennforest.metrics.calibration_line import CalibrationLine, IntervalEstimate, calibration_line
-from vennforest.metrics.calibration_tests import (
+from vennforest.metrics.calibration_line import (
+    CalibrationLine,
     CalibrationTest,
+    IntervalEstimate,
+    calibration_line,
     kuiper_test,
     spiegelhalter_test,
 )
-from vennforest.metrics.corp import CorpDecomposition, corp_decomposition
 from vennforest.metrics.curves import (
     ReliabilityCurve,
     SmoothCurve,
@@ -40,16 +43,14 @@ from vennforest.metrics.intervals import (
 )
 from vennforest.metrics.ranking import (
     AucInterval,
-    RankingCurves,
-    auc_interval,
-    ranking_curves,
-    weighted_auc,
-)
-from vennforest.metrics.thresholds import (
     DecisionCurve,
+    RankingCurves,
     ThresholdTable,
+    auc_interval,
     decision_curve,
+    ranking_curves,
     threshold_table,
+    weighted_auc,
 )
 
 __all__ = [

@@ -10,9 +10,16 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
 from vennforest._validation import FloatArray, IntArray
-from vennforest.metrics._binning import Binner, Bins, Strategy, cells
-from vennforest.metrics._inputs import EventEstimates, check_estimates, check_level
-from vennforest.metrics.corp import Recalibration, recalibrate
+from vennforest.metrics._inputs import (
+    Binner,
+    Bins,
+    EventEstimates,
+    Strategy,
+    cells,
+    check_estimates,
+    check_level,
+)
+from vennforest.metrics.brier import Recalibration, recalibrate
 
 MAX_LEVELS = 2000
 """At how many levels, at most, calibrated labels are drawn for a consistency band."""

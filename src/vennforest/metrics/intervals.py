@@ -16,7 +16,7 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
-from vennforest.metrics._binning import Binner, Bins, Strategy
+from vennforest.metrics._inputs import Binner, Bins, Strategy
 from vennforest.multiprobability import Multiprobability
 
 

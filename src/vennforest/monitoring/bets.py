@@ -11,15 +11,9 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logit
 
-from vennforest._state import (
-    array,
-    check_array,
-    check_increasing,
-    require,
-    stored,
-)
-from vennforest._validation import FloatArray
-from vennforest.calibrators.maps.platt import On, fit_platt
+from vennforest._state import stored
+from vennforest._validation import FloatArray, array, check_array, check_increasing, require
+from vennforest.calibrators.maps.log_odds import SigmoidOf, fit_platt
 
 Kind = Literal["scores", "share", "labels given scores"]
 """What bets are on: objects alone, the share of a class, or labels among equal scores."""
@@ -209,7 +203,7 @@ def thought_shares(
     """
     n, found = len(hits), int(hits.sum())
     positive = hits.astype(np.float64)
-    on: On = "logit" if probabilities else "score"
+    on: SigmoidOf = "logit" if probabilities else "score"
     inside = scores.clip(LEAST_SHARE, 1 - LEAST_SHARE) if probabilities else scores
     if 0 < found < n:
         fitted = fit_platt(scores, positive, on=on)(scores)

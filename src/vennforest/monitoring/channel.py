@@ -8,8 +8,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._state import array, number, require, stored
-from vennforest._validation import FloatArray
+from vennforest._state import stored
+from vennforest._validation import FloatArray, array, number, require
 from vennforest.monitoring import kernels
 from vennforest.monitoring.bets import Bets
 from vennforest.monitoring.jumpers import FORMS, Form

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._state import require
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, require
 from vennforest.monitoring.bets import (
     Kind,
     bets_on_labels,

@@ -12,9 +12,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._state import require, same_labels, stored
-from vennforest._validation import FloatArray, InputError, check_option, check_scores, encode_labels
-from vennforest._warn import warn
+from vennforest._messages import warn
+from vennforest._state import stored
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    check_option,
+    check_scores,
+    encode_labels,
+    require,
+    same_labels,
+)
 from vennforest.monitoring.evidence import (
     Change,
     Watch,
@@ -32,8 +40,7 @@ from vennforest.monitoring.scoring import (
     training_rows,
 )
 from vennforest.monitoring.stream import check_times, label_codes, score_columns
-from vennforest.sources.draws import HashArray, hash_rows
-from vennforest.sources.known_rows import KnownRows, are_known
+from vennforest.sources.row_hashes import HashArray, KnownRows, are_known, hash_rows
 
 LEAST = 40
 """Examples that a monitor needs before the stream."""

@@ -9,12 +9,13 @@ from typing import Any, Self, get_args
 import attrs
 from numpy.typing import NDArray
 
-from vennforest._state import labels, number, require, stored
+from vennforest._state import stored
+from vennforest._validation import labels, number, require
 from vennforest.monitoring.channel import MOST, Channel
 from vennforest.monitoring.evidence import Watch, check_channels
 from vennforest.monitoring.jumpers import Form
 from vennforest.monitoring.repeats import RecentRows
-from vennforest.sources.known_rows import KnownRows
+from vennforest.sources.row_hashes import KnownRows
 
 SEEDS = 2**31 - 1
 """Seeds of channels are at most this."""

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import Tags, get_tags
 
-from vennforest._state import array, number, require, stored
-from vennforest._validation import FloatArray, InputError, check_scores
+from vennforest._state import stored
+from vennforest._validation import FloatArray, InputError, array, check_scores, number, require
 from vennforest.monitoring import kernels
 from vennforest.monitoring.stream import label_codes
 

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._state import check_array, check_number, require, stored
-from vennforest.sources.draws import HashArray
-from vennforest.sources.known_rows import WINDOW
+from vennforest._state import stored
+from vennforest._validation import check_array, check_number, require
+from vennforest.sources.row_hashes import WINDOW, HashArray
 
 BATCH = 30
 """Rows of which a batch is recognised when it comes again."""

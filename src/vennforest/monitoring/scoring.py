@@ -15,9 +15,8 @@ from vennforest._validation import FloatArray, InputError, check_scores
 from vennforest.classifier import CalibratedClassifier
 from vennforest.monitoring.protected import ProtectedClassifier
 from vennforest.sources import Fold, whole_scores
-from vennforest.sources.draws import draw_examples, hash_rows
-from vennforest.sources.known_rows import KnownRows
 from vennforest.sources.out_of_bag import OutOfBagScorer
+from vennforest.sources.row_hashes import KnownRows, draw_examples, hash_rows
 
 
 @dataclass(frozen=True)

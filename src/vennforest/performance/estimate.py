@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._messages import warn
 from vennforest._validation import (
     FloatArray,
     InputError,
@@ -21,11 +22,10 @@ from vennforest._validation import (
     check_scores,
     encode_labels,
 )
-from vennforest._warn import warn
 from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.calibrators.likelihood_ratio import expected_scores
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.prediction import calibration_probabilities, predict
+from vennforest.classifier.fitted import calibration_probabilities, predict
 from vennforest.decisions.costs import CostMatrix
 from vennforest.performance.domains import density_ratios
 from vennforest.performance.measures import MEASURES, Metric, Predictions

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from vennforest._files import one_line
+from vennforest._program import __version__
 from vennforest._validation import InputError
-from vennforest._version import __version__
 
 FORMAT = 1
 """Version of the file format."""

@@ -22,7 +22,7 @@ from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
 from sklearn.tree._tree import Tree
 
 from vennforest._files import one_line
-from vennforest._state import check_array, check_labels, check_number, require
+from vennforest._validation import check_array, check_labels, check_number, require
 from vennforest.forest.packed import FORESTS
 
 LEAF = -1

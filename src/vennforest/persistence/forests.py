@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.tree._tree import Tree
 
-from vennforest._state import check_array, check_labels, check_number, require
+from vennforest._validation import check_array, check_labels, check_number, require
 from vennforest.forest import forest_kinds
 
 TREES = (DecisionTreeClassifier, ExtraTreeClassifier)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vennforest._program import __version__
 from vennforest._shown import columns_of
-from vennforest._version import __version__
-from vennforest.calibrators.core.bounded import has_bounds
-from vennforest.calibrators.core.interface import Calibrator
-from vennforest.classifier.prediction import predict_once
+from vennforest.calibrators.core.interface import Calibrator, has_bounds
+from vennforest.classifier.fitted import predict_once
 from vennforest.persistence.model_file import load, save
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line, written_whole
+from vennforest._messages import warn
+from vennforest._program import __version__
 from vennforest._state import STORED
 from vennforest._validation import InputError
-from vennforest._version import __version__
-from vennforest._warn import warn
 from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
 from vennforest.monitoring import Monitor, ProtectedClassifier
@@ -41,7 +41,7 @@ from vennforest.persistence.skops_nodes import (
     write_once,
 )
 from vennforest.persistence.trusted import import_skops, register_own, trusted_among
-from vennforest.transductive.classifier import TransductiveClassifier
+from vennforest.transductive import TransductiveClassifier
 
 LONGEST = 300
 """Characters of an estimator's text that are kept."""

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vennforest._state import check_array, check_number, require
-from vennforest._validation import InputError
+from vennforest._validation import InputError, check_array, check_number, require
 from vennforest.persistence.archive import check_nested
 from vennforest.persistence.estimators import check_part
 

@@ -12,7 +12,7 @@ import scipy.special
 import sklearn.utils
 from sklearn.base import BaseEstimator
 
-from vennforest import _own_process
+from vennforest import _program
 
 # scikit-learn's own that skops leaves out. Trees are checked before and after they are made.
 _SKLEARN = {
@@ -115,7 +115,7 @@ def import_skops() -> None:
     tell of one at a time whether it would be in the lists, so that we do not need them. Whoever
     else used skops in this process would miss them: hence only where there is nobody.
     """
-    if not _own_process.OWN or "skops.io" in sys.modules:
+    if not _program.OWN_PROCESS or "skops.io" in sys.modules:
         import skops.io
     else:
         search, special = sklearn.utils.all_estimators, vars(scipy.special)

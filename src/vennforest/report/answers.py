@@ -11,7 +11,7 @@ import numpy as np
 from vennforest._validation import FloatArray, is_frame
 from vennforest.metrics import grouping_loss
 from vennforest.metrics._inputs import EventEstimates
-from vennforest.metrics.corp import recalibrate
+from vennforest.metrics.brier import recalibrate
 from vennforest.report.event import (
     confidence_of,
     cost_threshold,

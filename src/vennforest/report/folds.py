@@ -18,8 +18,8 @@ from sklearn.utils import _safe_indexing
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.confidence import ForestSpread, forest_spread
-from vennforest.classifier.prediction import predict_together
+from vennforest.classifier.fitted import predict_together
+from vennforest.classifier.intervals import ForestSpread, forest_spread
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.learners import FOREST, LEARNERS, Learner, made
 from vennforest.report.predictions import RAW, MethodEstimates, OutOfFold

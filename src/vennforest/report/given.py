@@ -23,9 +23,8 @@ from vennforest._validation import (
     encode_labels,
 )
 from vennforest.calibrators.confidence import confidence_intervals
-from vennforest.calibrators.core.bounded import has_bounds
-from vennforest.calibrators.registry import check_method, make_calibrator
-from vennforest.classifier.confidence import predict_known
+from vennforest.calibrators.core.interface import check_method, has_bounds, make_calibrator
+from vennforest.classifier.intervals import predict_known
 from vennforest.metrics import calibration_error
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.multiprobability import Multiprobability

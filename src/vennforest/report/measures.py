@@ -20,7 +20,7 @@ from vennforest.metrics import (
     spiegelhalter_test,
     weighted_auc,
 )
-from vennforest.metrics._binning import Binner
+from vennforest.metrics._inputs import Binner
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.predictions import MethodEstimates, OutOfFold
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vennforest._files import write_text
-from vennforest._harmless import harmless
+from vennforest._messages import harmless
 from vennforest.report import answers, event, figures, numbers, sections
 from vennforest.report.evaluation import versions
 from vennforest.report.event import is_rare, levels

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.confidence import ConfidenceIntervals
-from vennforest.classifier.confidence import ForestSpread
+from vennforest.classifier.intervals import ForestSpread
 from vennforest.multiprobability import Multiprobability
 
 RAW: str = "none"

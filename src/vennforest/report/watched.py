@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._files import written_whole
-from vennforest._harmless import harmless
+from vennforest._messages import harmless
 from vennforest._validation import FloatArray
 from vennforest.monitoring import Change, Monitor
 from vennforest.monitoring.columns import FEWEST, ColumnChange, column_changes

@@ -8,6 +8,7 @@ from vennforest.sources.base import (
     Scorer,
     Source,
     TrainingData,
+    is_bagged,
     model_scores,
     whole_scores,
     with_seed,
@@ -15,7 +16,6 @@ from vennforest.sources.base import (
 from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
 from vennforest.sources.partitions import Partitions
-from vennforest.sources.pipelines import is_bagged
 from vennforest.sources.registry import (
     NamedSource,
     SourceSettings,

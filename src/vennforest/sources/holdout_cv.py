@@ -19,12 +19,11 @@ from sklearn.model_selection import (
     train_test_split,
 )
 
-from vennforest._state import number, stored
-from vennforest._validation import IntArray
-from vennforest._warn import warn
-from vennforest.sources.base import Fold, ModelScorer, TrainingData, model_scores
+from vennforest._messages import warn
+from vennforest._state import stored
+from vennforest._validation import IntArray, number
+from vennforest.sources.base import Fold, ModelScorer, TrainingData, last_step, model_scores
 from vennforest.sources.hazards import check_folds
-from vennforest.sources.pipelines import last_step
 
 FEW = 8
 """With fewer examples than this beside the largest class, a random split may train on one class."""

@@ -12,8 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing
 
+from vennforest._messages import warn
 from vennforest._validation import FloatArray, IntArray
-from vennforest._warn import warn
 
 MOST_ROWS = 1000
 """Rows that are looked at; half of them train a copy of the model."""

@@ -1,4 +1,4 @@
-"""Out-of-bag calibration: all data trains, all data calibrates (Johansson et al. 2018, 3.2)."""
+"""Out-of-bag scores: every example scored by the members of an ensemble that did not see it."""
 
 from __future__ import annotations
 
@@ -18,30 +18,74 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._state import (
-    check_array,
-    check_increasing,
-    check_number,
-    number,
-    require,
-    stored,
-)
+from vennforest._messages import warn
+from vennforest._state import stored
 from vennforest._validation import (
     CodeArray,
     FloatArray,
     InputError,
     IntArray,
+    check_array,
     check_count,
+    check_increasing,
+    check_number,
     check_option,
+    number,
+    require,
 )
-from vennforest._warn import warn
-from vennforest.forest import Answers, BagsError, Members, Membership
+from vennforest.forest import BagsError, Members, Membership
 from vennforest.forest.kinds import read_bags
-from vennforest.forest.packed import Votes
-from vennforest.sources.base import Fold, SampledScores, TrainingData
-from vennforest.sources.draws import draw_examples, draw_subsets, hash_rows, mean_over_trees
-from vennforest.sources.pipelines import is_bagged, obstacle, sees_labels, taken_apart
-from vennforest.sources.score_noise import member_variance
+from vennforest.forest.packed import Answers, Votes
+from vennforest.sources.base import (
+    Fold,
+    SampledScores,
+    TrainingData,
+    is_bagged,
+    obstacle,
+    sees_labels,
+    taken_apart,
+)
+from vennforest.sources.row_hashes import draw_examples, draw_subsets, hash_rows, mean_over_trees
+
+EXAMPLES = 512
+"""Calibration examples from which the variance between members is taken."""
+
+
+def member_variance(
+    answers: Answers, X: Any, membership: Membership, kept: IntArray, scores: FloatArray
+) -> float:
+    """Return the variance between the members' answers to a row, as a share of s (1 - s).
+
+    1 where every member answers 0 or 1, as fully grown trees do; measured at some calibration
+    examples, on the members that did not see them, and pooled over rows and classes.
+
+    Parameters
+    ----------
+    answers : Answers
+    X : array-like of shape (n_training, d)
+        The training rows.
+    membership : Membership
+    kept : ndarray of shape (n,)
+        Which of them are calibration examples.
+    scores : ndarray of shape (n,) or (n, k)
+        Their out-of-bag scores.
+    """
+    chosen = np.unique(np.linspace(0, len(kept) - 1, EXAMPLES).astype(np.intp))
+    members = membership.dense()[:, kept[chosen]].T.astype(np.float64)
+    count = members.sum(axis=1)
+    several = count > 1
+    own = scores[chosen]
+    every = answers.per_member(answers.check(_safe_indexing(X, kept[chosen])))
+    if every.ndim == 3:
+        members, count, several = (
+            members[:, :, None],
+            count[:, None],
+            np.repeat(several[:, None], every.shape[2], 1),
+        )
+    squares = (members * (every - own[:, None]) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
+    most = float((own * (1 - own))[several].sum())
+    return float(squares[several].sum()) / most if most > 0 else 0.0
+
 
 FEW_TREES = 20
 """Number of trees from which on a new object's point is that of its score by all of them.

@@ -13,12 +13,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 
-from vennforest._state import check_array, number, require, stored
-from vennforest._validation import FloatArray, InputError, IntArray, check_count, check_option
+from vennforest._state import stored
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_array,
+    check_count,
+    check_option,
+    number,
+    require,
+)
 from vennforest.forest import Answers, Members, Membership
 from vennforest.forest.packed import FORESTS, Votes
 from vennforest.sources.base import Fold, SampledScores, TrainingData
-from vennforest.sources.draws import draw_examples, hash_rows
+from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 PartitionSubforest = Literal["all", "exchangeable"]
 """Which trees score a new object."""

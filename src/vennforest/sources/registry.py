@@ -23,14 +23,12 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 
-from vennforest._state import require
-from vennforest._validation import InputError
+from vennforest._validation import InputError, require
 from vennforest.forest import kind_of
 from vennforest.forest.packed import Votes
-from vennforest.sources.base import Source, TrainingData
+from vennforest.sources.base import Source, TrainingData, is_bagged, last_step, obstacle
 from vennforest.sources.holdout_cv import Folds, Frozen, Holdout, Training
 from vennforest.sources.out_of_bag import OutOfBag, Subforest
-from vennforest.sources.pipelines import is_bagged, last_step, obstacle
 
 PLAIN_SPLITTERS = (
     KFold,

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._state import require, stored
-from vennforest._validation import InputError, is_frame
+from vennforest._state import stored
+from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import LARGEST, Column, Kind, without_markers
 from vennforest.tables.number_formats import NumberFormat
 from vennforest.tables.types import DROP, check_types, learn_declared

@@ -15,8 +15,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._state import require, stored
-from vennforest._validation import InputError
+from vennforest._state import stored
+from vennforest._validation import InputError, require
 from vennforest.tables.columns import TableColumns, as_pandas
 
 if TYPE_CHECKING:

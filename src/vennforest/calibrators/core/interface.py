@@ -1,36 +1,47 @@
-"""What every calibrator shares: checked scores and labels in, class probabilities out."""
+"""What calibrators share: scores and labels in, probabilities and perhaps bounds out."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from vennforest._state import check_array, labels, number, require, stored
+from vennforest._bounds_kernels import LEAST
+from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
+    check_array,
+    check_option,
     check_scores,
     check_weights,
     encode_labels,
+    labels,
+    number,
+    require,
 )
-from vennforest.calibrators.core.direction import (
+from vennforest.calibrators.core.formula import LOWEST, Computed, Term, Terms, summed
+from vennforest.calibrators.core.scores import (
+    SMALLEST,
     HigherIs,
     direction_of,
     reversed_at,
     reversed_counts,
 )
-from vennforest.calibrators.core.formula import Terms
 from vennforest.counts import ScoreCounts, ScoreGrid
+from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
 
 Dialect = Literal["duckdb", "spark", "postgres"]
 """Whose SQL."""
@@ -604,3 +615,591 @@ def _columns(scores: FloatArray, k: int, keep: bool) -> FloatArray:
     elif scores.ndim == 2 and scores.shape[1] == k:
         return scores
     raise ValueError(f"scores must have a column for each of {k} classes, got {scores.shape}")
+
+
+Column = tuple[FloatArray, FloatArray, FloatArray | None]
+"""Scores (n,) of one class, labels (n,) in {0.0, 1.0}, and weights (n,) above zero, if any."""
+
+
+def against_rest(counts: ScoreCounts) -> Iterator[Column]:
+    """Yield the weighted examples of each table of counts."""
+    for table in range(len(counts.tables)):
+        scores, codes, weight = counts.examples(table)
+        yield scores, codes.astype(np.float64), weight
+
+
+class BinaryMap(Protocol):
+    """A fitted map from the scores of one class to its probability."""
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return probabilities (n,) for scores (n,)."""
+        ...
+
+    def formula(self, x: Term) -> Term:
+        """Return the probability as a formula of the score."""
+        ...
+
+
+@stored("maps")
+@attrs.frozen(eq=False)
+class Maps(Learnt):
+    """The map of the second class's score (two classes), or one map a class."""
+
+    maps: tuple[Any, ...] = attrs.field(converter=as_tuple)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what is no map."""
+        sound = (callable(one) and not isinstance(one, type) for one in self.maps)
+        require(all(sound), "maps must hold maps")
+
+    def check_classes(self, k: int) -> None:
+        """Refuse another number of maps than there are columns of scores."""
+        require(
+            len(self.maps) == (1 if k == 2 else k), "maps must be one for each column of scores"
+        )
+
+
+class OneVsRestCalibrator(Calibrator):
+    """A calibrator for two classes; for more, one map per class against the rest, normalised.
+
+    The scores are those of the one many-class model: no further models are trained (Boström 2008,
+    section 2.2.3). Where every class gets probability 0 the row falls back to its raw scores.
+
+    Attributes
+    ----------
+    maps_ : tuple of BinaryMap
+        One map of the second class's score (two classes), or one map per class.
+    """
+
+    _learns: ClassVar[type[Maps]] = Maps
+    _map_type: ClassVar[type | tuple[type, ...]] = object
+    """The class of its maps."""
+
+    @property
+    def maps_(self) -> tuple[Any, ...]:
+        """The fitted maps: one for two classes, else one a class."""
+        maps: tuple[Any, ...] = self._learnt.maps
+        return maps
+
+    def _check_parameters(self) -> None:
+        kind = self._map_type
+        sound = all(isinstance(one, kind) for one in self._learnt.maps)
+        require(sound, f"maps must be of {kind}")
+
+    @abstractmethod
+    def _fit_map(
+        self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
+    ) -> BinaryMap:
+        """Fit to scores (n,), labels (n,) in {0.0, 1.0}, and weights (n,) above zero."""
+
+    def _fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int) -> Maps:
+        if scores.ndim == 1:
+            return self._fit_columns([(scores, codes.astype(np.float64), weight)])
+        return self._fit_columns(
+            (np.ascontiguousarray(scores[:, j]), (codes == j).astype(np.float64), weight)
+            for j in range(k)
+        )
+
+    def _fit_counts(self, counts: ScoreCounts) -> Learnt:
+        if counts.vectors:
+            return super()._fit_counts(counts)
+        return self._fit_columns(against_rest(counts))
+
+    def _fit_columns(self, columns: Iterable[Column]) -> Maps:
+        """Fit the map of each column: scores, labels and weights."""
+        return Maps([self._fit_map(*column) for column in columns])
+
+    def _formula(self, scores: Terms) -> Terms:
+        p = tuple(one.formula(x) for one, x in zip(self._learnt.maps, scores, strict=True))
+        return p if len(p) == 1 else normalised_formula(p, scores)
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        if scores.ndim == 1:
+            p = self._learnt.maps[0](scores)
+            return np.column_stack([1 - p, p])
+        p = np.column_stack(
+            [one(np.ascontiguousarray(scores[:, j])) for j, one in enumerate(self._learnt.maps)]
+        )
+        return normalise(p, scores)
+
+
+NUMBERS = 1 << 13
+"""Numbers in a block: a few arrays of so many fit into the cache of one core."""
+
+
+def blocks(n: int, columns: int = 1) -> Iterator[slice]:
+    """Yield consecutive slices of n rows of so many numbers each."""
+    rows = max(1, NUMBERS // columns)
+    for start in range(0, n, rows):
+        yield slice(start, min(start + rows, n))
+
+
+def in_blocks(function: Callable[[FloatArray], FloatArray], scores: FloatArray) -> FloatArray:
+    """Return what a function gives for scores (n,) or (n, k), which looks at each row by itself.
+
+    The same as all at once, several times as fast where it makes arrays on the way.
+    """
+    columns = 1 if scores.ndim == 1 else scores.shape[1]
+    if scores.size <= NUMBERS:
+        return function(scores)
+    out: FloatArray | None = None
+    for block in blocks(len(scores), columns):
+        found = function(scores[block])
+        if out is None:
+            out = np.empty((len(scores), *found.shape[1:]))
+        out[block] = found
+    assert out is not None
+    return out
+
+
+def normalised_formula(p: Terms, raw: Terms) -> Terms:
+    """Return the formulas of `normalise`."""
+    whole, fallback = summed(p), summed(raw)
+    least = reduce(Term.min, raw)
+    shares = []
+    for one, score in zip(p, raw, strict=True):
+        equal = 1 / len(p)
+        usable = fallback.unless_above(0.0, equal, score / fallback)
+        unusable = least.unless_above(-SMALLEST, equal, usable)
+        shares.append(whole.unless_above(0.0, unusable, one / whole))
+    return tuple(shares)
+
+
+def normalise(p: FloatArray, raw: FloatArray) -> FloatArray:
+    """Divide each row of p (n, k) by its sum; a row of zeros becomes its raw scores, normalised.
+
+    Raw scores (n, k) that are not probabilities either (a negative one, or all zero) give equal
+    shares.
+    """
+    total = p.sum(axis=1, keepdims=True)
+    empty = total[:, 0] <= 0
+    if empty.any():
+        fallback = raw[empty]
+        usable = (fallback >= 0).all(axis=1) & (fallback.sum(axis=1) > 0)
+        p, total = p.copy(), total.copy()
+        p[empty] = np.where(usable[:, None], fallback, 1.0)
+        total[empty] = p[empty].sum(axis=1, keepdims=True)
+    shares: FloatArray = p / total
+    return shares
+
+
+def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of each class's probability that hold before and after normalisation.
+
+    Parameters
+    ----------
+    p0, p1 : ndarray of shape (n, k)
+        Lower and upper probability of each class against the rest, in [0, 1], ``p0 <= p1``.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (n, k)
+        In [0, 1], with ``lower <= p0`` and ``upper >= p1``; every row of ``lower`` sums to at most
+        1 and every row of ``upper`` to at least 1, so that probabilities lie between them.
+
+    Notes
+    -----
+    The guarantee of Venn prediction is that of the one-vs-rest interval [p0_j, p1_j] of each class.
+    Probabilities are points of the box of all k intervals divided by their sums, and these lie
+    between ``p0_j / (p0_j + sum of the other p1)`` and ``p1_j / (p1_j + sum of the other p0)``.
+    The hull of the two intervals keeps both. Where 0 is divided by 0, the lower bound is 0 and the
+    upper bound 1.
+    """
+    lower, upper = np.empty(p0.shape), np.empty(p0.shape)
+    for block in blocks(*p0.shape):
+        # In C order, since that of columns decides in which order a row is summed.
+        rows = np.ascontiguousarray(p0[block]), np.ascontiguousarray(p1[block])
+        lower[block], upper[block] = _normalised_bounds(*rows)
+    return lower, upper
+
+
+def normalised_bounds_formulas(p0: Terms, p1: Terms) -> tuple[Terms, Terms]:
+    """Return the formulas of `normalised_bounds`."""
+    all_p0, all_p1 = summed(p0), summed(p1)
+    lower, upper = [], []
+    for low, up in zip(p0, p1, strict=True):
+        least, most = low + (all_p1 - up).max(0.0), up + (all_p0 - low).max(0.0)
+        lower.append(low.min(least.unless_above(0.0, 0.0, low / least)))
+        upper.append(up.max(most.unless_above(0.0, 1.0, up / most)).min(1.0))
+    return tuple(lower), tuple(upper)
+
+
+def _normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
+    least = p0 + np.maximum(p1.sum(axis=1, keepdims=True) - p1, 0)
+    most = p1 + np.maximum(p0.sum(axis=1, keepdims=True) - p0, 0)
+    zeros, ones = np.zeros_like(p0), np.ones_like(p1)
+    lower = np.minimum(p0, np.divide(p0, least, out=zeros, where=least > 0))
+    upper = np.maximum(p1, np.divide(p1, most, out=ones, where=most > 0))
+    return lower, np.minimum(upper, 1.0)
+
+
+class LeftOut(NamedTuple):
+    """Which calibration examples are absent for each of m new scores."""
+
+    rows: IntArray  # (m,) a row given to ``_fit``, or where there are groups a group; -1: none
+    groups: IntArray | None  # (n,) the group, from 0, of each row given to ``_fit``
+
+
+def left_out_rows(
+    left_out: ArrayLike, groups: ArrayLike | None, m: int, n: int, row_of: IntArray | None
+) -> LeftOut:
+    """Return which rows given to ``_fit`` each of m new scores leaves out.
+
+    Parameters
+    ----------
+    left_out, groups
+        As given to ``predict_multiprobability``, of the examples as given to ``fit``.
+    m, n : int
+        Number of new scores, and of examples as given to ``fit``.
+    row_of : ndarray of shape (n,) or None
+        The row of each example that reached ``_fit``, -1 for one of weight zero; None: its own.
+
+    Raises
+    ------
+    ValueError
+        If ``left_out`` is not a vector of m integers from -1 to n - 1, or ``groups`` not one
+        of n labels.
+    """
+    rows = np.asarray(left_out)
+    if rows.shape != (m,):
+        raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
+    if rows.dtype.kind not in "iu" and m:
+        raise ValueError(f"left_out must hold integers, got {rows.dtype}")
+    wrong = (rows < -1) | (rows >= n)
+    if wrong.any():
+        raise ValueError(
+            f"left_out must lie between -1 (none) and {n - 1} "
+            f"(the last calibration example), got {rows[wrong][0]}"
+        )
+    rows = rows.astype(np.intp)
+    if groups is not None:
+        codes = _group_numbers(groups, n)
+        kept = codes if row_of is None else codes[row_of >= 0]
+        return LeftOut(np.where(rows < 0, -1, codes[rows]), kept)
+    if row_of is not None:
+        rows = np.where(rows < 0, -1, row_of[rows])
+    return LeftOut(rows, None)
+
+
+def _group_numbers(groups: ArrayLike, n: int) -> IntArray:
+    """Return a number, 0 to n - 1, for each of n group labels."""
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(
+            f"groups must have shape ({n},), one for each calibration example, got {labels.shape}"
+        )
+    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < n:
+        return labels.astype(np.intp, copy=False)
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError("groups must name a group for every example, got NaN")
+    try:
+        numbers: IntArray = np.unique(labels, return_inverse=True)[1].reshape(n)
+    except TypeError:
+        raise ValueError("groups must hold labels that can be sorted, all of one kind") from None
+    return numbers
+
+
+class BoundedCalibrator(Calibrator):
+    """Base of calibrators with bounds: Venn predictors, and a user's own.
+
+    A subclass has ``fit`` and ``predict_proba`` from here, and gives ``_fit``,
+    ``predict_multiprobability`` and, for ``merge="smooth"``, ``predict_smooth``.
+
+    Parameters
+    ----------
+    merge : {"log", "brier", "midpoint", "smooth"}
+        How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
+    """
+
+    merge: Merge
+
+    @abstractmethod
+    def predict_multiprobability(
+        self,
+        scores: ArrayLike,
+        left_out: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Multiprobability:
+        """Return lower and upper probabilities of every class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,) or (m, k)
+            New scores, of the kind given to ``fit``.
+        left_out : array-like of int of shape (m,), optional
+            For each new score the calibration example, numbered as given to ``fit``, that leaves
+            the calibration set for it; -1: none.
+        groups : array-like of shape (n,), optional
+            The group of every calibration example, as given to ``fit``: with the left-out example
+            its whole group is left out.
+
+        Returns
+        -------
+        Multiprobability
+            Bounds of shape (m, k), in [0, 1].
+        """
+
+    def _left_out(
+        self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
+    ) -> LeftOut | None:
+        """Return which rows given to ``_fit`` each of m new scores leaves out.
+
+        ``left_out`` and ``groups`` count the examples as given to ``fit``; those of weight zero
+        never reached ``_fit``, so leaving one out is leaving out none, or the rest of its group.
+        None stays None.
+
+        Raises
+        ------
+        ValueError
+            If ``left_out`` is not a vector of m integers from -1 to n - 1, or ``groups`` is not a
+            vector of n labels, or given without ``left_out``.
+        """
+        if left_out is None:
+            if groups is not None:
+                raise ValueError("left_out must be given with groups, got None")
+            return None
+        if self.from_counts:
+            raise ValueError(
+                "left_out must be None after fit_counts, which knows no single examples"
+            )
+        return left_out_rows(left_out, groups, m, self.n_given, self.row_of)
+
+    def predict_smooth(self, scores: ArrayLike) -> FloatArray:
+        """Return the smooth estimates (m, k) that ``merge="smooth"`` clips into the bounds.
+
+        Raises
+        ------
+        ValueError
+            If the calibrator has none.
+        """
+        raise ValueError(f'merge must not be "smooth": {type(self).__name__} has no such estimates')
+
+    def _check_merge(self) -> None:
+        check_option(self.merge, Merge, "merge")
+
+    def _check_parameters(self) -> None:
+        self._check_merge()
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        smooth = self._smooth(scores) if self.merge == "smooth" else None
+        return self._multiprobability(scores).merge(self.merge, smooth)
+
+    def _multiprobability(self, scores: FloatArray) -> Multiprobability:
+        """Return the bounds for scores that are checked already."""
+        return self.predict_multiprobability(scores)
+
+    def _smooth(self, scores: FloatArray) -> FloatArray:
+        """Return the smooth estimates for scores that are checked already."""
+        return self.predict_smooth(scores)
+
+    def _formula(self, scores: Terms) -> Terms:
+        return self._formulas(scores)["p"]
+
+    def _formulas(self, scores: Terms) -> dict[str, Terms]:
+        """Return ``p0``, ``p1`` and ``p``, of the second of two classes or of each of more."""
+        if len(scores) > 1:
+            found = self._formulas_of_many(scores)
+            if "p" not in found:
+                low, up = found["p0"], found["p1"]
+                smooth = self._smooth_formulas(scores) if self.merge == "smooth" else low
+                p = tuple(map(self._merged_formula, low, up, smooth))
+                found["p"] = scaled_formulas(p, low, up)
+            return found
+        start = self._starts()
+        if start is None:
+            raise _no_formula(self)
+        rows = np.append(LOWEST, start)
+        bounds = self._multiprobability(rows)
+        columns = {"p0": bounds.p0, "p1": bounds.p1}
+        if self.merge != "smooth":
+            columns["p"] = self._predict_proba(rows)[:, 1]
+        looked_up = scores[0].look_up(start, columns)
+        if self.merge == "smooth":
+            smooth = self._smooth_formulas(scores)
+            looked_up["p"] = smooth[0].clip(looked_up["p0"], looked_up["p1"])
+        return {name: (one,) for name, one in looked_up.items()}
+
+    def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
+        """Return ``p0`` and ``p1`` of each of several classes, and ``p`` if that is looked up."""
+        raise _no_formula(self)
+
+    def _merged_formula(self, low: Term, up: Term, smooth: Term) -> Term:
+        """Return the formula of `Multiprobability.merge` for one class."""
+        if self.merge == "log":
+            return up / (1.0 - low + up)
+        if self.merge == "brier":
+            return up + (low * low - up * up) / 2.0
+        return (low + up) / 2.0 if self.merge == "midpoint" else smooth.clip(low, up)
+
+    def _starts(self) -> FloatArray | None:
+        """Return where bounds for two classes may change, increasing; None if not known."""
+        return None
+
+    def _smooth_formulas(self, scores: Terms) -> Terms:
+        """Return the smooth estimates, of the second of two classes or of each of more."""
+        raise _no_formula(self)
+
+
+def _no_formula(calibrator: Calibrator) -> ValueError:
+    return ValueError(f"a formula must be of a calibrator that has one, got {calibrator}")
+
+
+def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:
+    """Return the formulas of `scale_into_bounds`.
+
+    The sum of a row clipped into its bounds rises with the factor, in straight lines between the
+    bends at which an entry meets a bound. So it is 1 on the line from the last bend at which it is
+    at most 1 to the first at which it is at least 1.
+    """
+    q = [one.max(LEAST) for one in p]
+
+    def clipped(factor: Term) -> list[Term]:
+        return [(x * factor).clip(low, up) for x, low, up in zip(q, lower, upper, strict=True)]
+
+    bends = [bound / x for bounds in (lower, upper) for bound, x in zip(bounds, q, strict=True)]
+    sums = [summed(clipped(bend)) for bend in bends]
+    least, farthest, most = summed(lower), reduce(Term.max, bends), reduce(Term.max, sums)
+    # Where no bend is so low, or so high: the factor 0, or the last bend.
+    pairs = list(zip(bends, sums, strict=True))
+    begin = reduce(Term.max, [whole.unless_above(1.0, at, 0.0) for at, whole in pairs])
+    end = reduce(Term.min, [_from_one(whole, at, farthest) for at, whole in pairs])
+    low = reduce(Term.max, [whole.unless_above(1.0, whole, least) for whole in sums])
+    high = reduce(Term.min, [_from_one(whole, whole, most) for whole in sums])
+    between = begin + (1.0 - low) * ((end - begin) / (high - low))
+    scaled = clipped(high.unless_above(low, begin, between))
+    total = summed(scaled)
+    # clipped once more, since the division rounds
+    return tuple(
+        (one / total).clip(low, up) for one, low, up in zip(scaled, lower, upper, strict=True)
+    )
+
+
+def _from_one(x: Term, here: Term, below: Term) -> Term:
+    """Return ``here`` where x is at least 1, else ``below``."""
+    return Computed("if <=", (1.0, x, here, below))
+
+
+def has_bounds(calibrator: Any) -> bool:
+    """Tell whether a calibrator, or a class of calibrators, gives lower and upper probabilities."""
+    return callable(getattr(calibrator, "predict_multiprobability", None))
+
+
+def no_bounds(calibrator: Any) -> str:
+    """Return the sentence for who asks a calibrator, or the name of a method, for bounds."""
+    name = calibrator if isinstance(calibrator, str) else type(calibrator).__name__
+    instead = "venn-abers" if isinstance(calibrator, str) else "VennAbers"
+    return f"{name} gives no bounds: use {instead}"
+
+
+def leaves_out(calibrator: Any) -> bool:
+    """Tell whether a calibrator with bounds can leave an example out for a new score."""
+    return "left_out" in signature(calibrator.predict_multiprobability).parameters
+
+
+def leaves_out_groups(calibrator: Any) -> bool:
+    """Tell whether a calibrator with bounds can leave out the whole group of an example."""
+    return "groups" in signature(calibrator.predict_multiprobability).parameters
+
+
+def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> FloatArray:
+    """Return the probabilities (m, k) that a calibrator makes of its bounds for scores.
+
+    Scores are as given to its own methods, which check them and may reverse or round them. A
+    calibrator with bounds that is no `BoundedCalibrator` answers by its own ``predict_proba``,
+    moved into the bounds.
+    """
+    if not isinstance(calibrator, BoundedCalibrator):
+        p = np.clip(calibrator.predict_proba(scores), bounds.lower, bounds.upper)
+        return scale_into_bounds(p, bounds.lower, bounds.upper)
+    smooth = calibrator.predict_smooth(scores) if calibrator.merge == "smooth" else None
+    return bounds.merge(calibrator.merge, smooth)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A calibrator that goes by a name.
+
+    Attributes
+    ----------
+    name : str
+        The value of ``method`` in `CalibratedClassifier` and on the command line.
+    title : str
+        What a reader of reports and plots sees.
+    calibrator : type
+        The class; made without arguments.
+    bounds : bool
+        Whether it has ``predict_multiprobability``.
+    """
+
+    name: str
+    title: str
+    calibrator: type[Calibrator]
+    bounds: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        """See whether the class gives bounds."""
+        object.__setattr__(self, "bounds", has_bounds(self.calibrator))
+
+
+METHODS: dict[str, Method] = {}
+"""Every calibrator by name, in the order in which reports list them."""
+
+
+def register_calibrator(name: str, title: str, calibrator: type[Calibrator]) -> None:
+    """Let a calibrator go by a name, wherever names of calibrators are taken or listed.
+
+    In `CalibratedClassifier`, on the command line, in its help and in reports. For model files
+    the class, and what it learns, are registered with `vennforest.contributing.stored`.
+
+    Parameters
+    ----------
+    name : str
+        The value of ``method``, such as ``"venn-abers"``.
+    title : str
+        What a reader of reports and plots sees.
+    calibrator : type
+        A subclass of `Calibrator`, whose parameters have defaults.
+
+    Raises
+    ------
+    InputError
+        A ``ValueError``: another calibrator has the name.
+    TypeError
+        If the class is no calibrator.
+    """
+    if not (isinstance(calibrator, type) and issubclass(calibrator, Calibrator)):
+        raise TypeError(f"calibrator must be a subclass of Calibrator, got {calibrator!r}")
+    known = METHODS.get(name)
+    if known is not None and known.calibrator.__qualname__ != calibrator.__qualname__:
+        other = known.calibrator.__name__
+        raise InputError(f"name must be new, got {name!r}, which {other} has")
+    METHODS[name] = Method(name, title, calibrator)
+
+
+def check_method(method: object, name: str = "method") -> Method:
+    """Return the calibrator of a name.
+
+    Raises
+    ------
+    InputError
+        A ``ValueError``: there is none of this name.
+    """
+    if not isinstance(method, str) or method not in METHODS:
+        other = " or a calibrator instance" if name == "method" else ""
+        raise InputError(f"{name} must be one of {list(METHODS)}{other}, got {method!r}")
+    return METHODS[method]
+
+
+def make_calibrator(method: str | Calibrator) -> Calibrator:
+    """Return an unfitted calibrator for a name, or a clone of an instance.
+
+    Raises
+    ------
+    InputError
+        A ``ValueError``: there is none of this name.
+    """
+    if isinstance(method, Calibrator):
+        copy: Calibrator = clone(method)
+        return copy
+    return check_method(method).calibrator()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import nnls
 
-from vennforest._state import array, number, require, stored
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.core.scores import (
+    Multinomial,
+    logistic,
+    softmax,
+)
 
 MAX_STEPS = 300
 """Newton steps; a few suffice unless the maximum lies at infinity."""
@@ -26,68 +29,6 @@ The method converges quadratically, so the step that is this short leaves an err
 
 PERFECT = 1e-10
 """Mean log loss, relative to the rarer label's share, that cannot be worth improving."""
-
-
-SMALLEST = float(np.nextafter(0, 1))
-"""The smallest number above zero."""
-
-LARGEST_SLOPE = 1e100
-"""Largest coefficient of a map: products with logarithms, and sums of them, stay finite."""
-
-
-@stored("standard")
-@attrs.frozen
-class Standard:
-    """A shift and a scale under which a column of numbers has mean 0 and deviation 1.
-
-    ``z = (s / unit - centre) / spread``; ``unit`` is a power of two, so that dividing by it is
-    exact and nothing overflows, however large or small the numbers are.
-    """
-
-    unit: float = attrs.field(validator=number(SMALLEST))
-    centre: float = attrs.field(validator=number())
-    spread: float = attrs.field(validator=number(SMALLEST))
-
-    @classmethod
-    @np.errstate(under="ignore")
-    def of(cls, column: FloatArray, shift: bool = True, weight: FloatArray | None = None) -> Self:
-        """Return the standard of numbers (n,); a constant column becomes exactly 0.
-
-        Without ``shift`` numbers are scaled only. Weights (n,) count as so many equal numbers.
-        """
-        _, exponent = np.frexp(np.abs(column).max())
-        unit = float(np.ldexp(1.0, int(np.clip(exponent, -1021, 1023))))
-        scaled = column / unit
-        first = float(scaled[0]) if shift else 0.0
-        away = scaled - first
-        middle = float(np.average(away, weights=weight)) if shift else 0.0
-        spread = float(np.sqrt(np.average(np.square(away - middle), weights=weight)))
-        return cls(unit, first + middle, spread or 1.0)
-
-    def __call__(self, column: FloatArray) -> FloatArray:
-        """Return numbers (n,) on the standard scale, cut off far beyond any use."""
-        with np.errstate(over="ignore", under="ignore"):
-            z: FloatArray = np.clip((column / self.unit - self.centre) / self.spread, -1e100, 1e100)
-        return z
-
-
-@np.errstate(under="ignore")
-def probability(f: FloatArray) -> FloatArray:
-    """Return p = 1 / (1 + exp(-f)), (n,): the first that `logistic` returns, to the last bit."""
-    e = np.exp(-np.abs(f))
-    large = 1 / (1 + e)
-    p: FloatArray = np.where(f >= 0, large, e * large)
-    return p
-
-
-@np.errstate(under="ignore")
-def logistic(f: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return p = 1 / (1 + exp(-f)), 1 - p without cancellation, and exp(-abs(f)), each (n,)."""
-    e = np.exp(-np.abs(f))
-    large = 1 / (1 + e)
-    small = e * large
-    above = f >= 0
-    return np.where(above, large, small), np.where(above, small, large), e
 
 
 @np.errstate(under="ignore")
@@ -370,48 +311,6 @@ MAX_MULTINOMIAL_STEPS = 100
 
 INNER_STEPS = 200
 """Conjugate gradients within one Newton step."""
-
-
-@stored("multinomial")
-@attrs.frozen(eq=False)
-class Multinomial:
-    """A fitted map ``softmax(logs @ slopes + intercepts)``.
-
-    Attributes
-    ----------
-    slopes : ndarray of shape (k, k)
-    intercepts : ndarray of shape (k,)
-    """
-
-    slopes: FloatArray = attrs.field(
-        validator=array(None, None, low=-LARGEST_SLOPE, high=LARGEST_SLOPE)
-    )
-    intercepts: FloatArray = attrs.field(
-        validator=array(None, low=-LARGEST_SLOPE, high=LARGEST_SLOPE)
-    )
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse slopes and intercepts of different classes."""
-        k = len(self.intercepts)
-        require(self.slopes.shape == (k, k), f"slopes must have shape {(k, k)}")
-
-    def __call__(self, logs: FloatArray) -> FloatArray:
-        """Return probabilities (n, k) for logarithms (n, k)."""
-        # Not a matrix product: its last bits depend on how many rows there are.
-        z = np.tile(self.intercepts, (len(logs), 1))
-        for column, slopes in zip(logs.T, self.slopes, strict=True):
-            z += column[:, None] * slopes
-        return softmax(z)[0]
-
-
-@np.errstate(under="ignore")
-def softmax(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the softmax (n, k) of logits (n, k), and the logarithm of its divisor, (n,)."""
-    largest = z.max(axis=1, keepdims=True)
-    p = np.exp(z - largest)
-    total = p.sum(axis=1, keepdims=True)
-    p /= total
-    return p, (np.log(total) + largest)[:, 0]
 
 
 SHARED = 0.1

@@ -7,12 +7,11 @@ from functools import reduce
 import attrs
 import numpy as np
 
-from vennforest._state import number, stored
-from vennforest._validation import FloatArray, IntArray
+from vennforest._state import stored
+from vennforest._validation import FloatArray, IntArray, number
 from vennforest.calibrators.core.formula import Term, Terms, summed
 from vennforest.calibrators.core.interface import Calibrator, Learnt
-from vennforest.calibrators.core.logistic import logistic
-from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
+from vennforest.calibrators.core.scores import ANY_SCORES, check_probabilities, logistic
 
 WAY_OUT = f" for Boström's correction ({ANY_SCORES})"
 

@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from vennforest._state import array, check_increasing, require, stored
-from vennforest._validation import FloatArray, check_option
+from vennforest._state import stored
+from vennforest._validation import FloatArray, array, check_increasing, check_option, require
 from vennforest.calibrators.core.formula import Term, after
-from vennforest.calibrators.core.one_vs_rest import BinaryMap, Column, Maps, OneVsRestCalibrator
+from vennforest.calibrators.core.interface import BinaryMap, Column, Maps, OneVsRestCalibrator
 
 Between = Literal["step", "nearest", "linear"]
 """How the fit is read between calibration scores."""

@@ -6,7 +6,7 @@ from vennforest._state import stored
 from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.core.formula import Terms, summed
 from vennforest.calibrators.core.interface import Calibrator, Nothing
-from vennforest.calibrators.core.probabilities import ANY_SCORES, check_probabilities
+from vennforest.calibrators.core.scores import ANY_SCORES, check_probabilities
 
 WAY_OUT = f' for method="none" ({ANY_SCORES})'
 

@@ -12,12 +12,11 @@ import numpy as np
 from attrs.validators import instance_of, optional
 from numpy.typing import ArrayLike
 
-from vennforest._state import array, check_array, require, stored
-from vennforest._validation import FloatArray, IntArray
-from vennforest.calibrators.core.bounded import BoundedCalibrator, LeftOut
+from vennforest._state import stored
+from vennforest._validation import FloatArray, IntArray, array, check_array, require
 from vennforest.calibrators.core.formula import Terms
-from vennforest.calibrators.core.interface import Learnt
-from vennforest.calibrators.core.logistic import SMALLEST
+from vennforest.calibrators.core.interface import BoundedCalibrator, Learnt, LeftOut
+from vennforest.calibrators.core.scores import SMALLEST
 from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
 from vennforest.multiprobability import Merge, Multiprobability

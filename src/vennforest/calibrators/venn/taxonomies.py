@@ -25,14 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from vennforest._state import (
+from vennforest._state import stored
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
     check_array,
+    check_count,
     check_increasing,
     check_number,
     require,
-    stored,
 )
-from vennforest._validation import FloatArray, IntArray, check_count
 from vennforest.calibrators.core.formula import LOWEST, Term, Terms, after, first_where
 
 

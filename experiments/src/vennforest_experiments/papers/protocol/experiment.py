@@ -21,8 +21,8 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
+from vennforest._program import __version__
 from vennforest._validation import FloatArray, InputError, IntArray, check_count
-from vennforest._version import __version__
 from vennforest_experiments.papers.protocol.problems import load_problem, problems
 from vennforest_experiments.papers.protocol.store import Record, Task
 from vennforest_experiments.papers.published import Paper

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vennforest._files import OutputError, one_line, written_whole
+from vennforest._messages import warn
 from vennforest._validation import InputError
-from vennforest._warn import warn
 
 FOLDS_FILE = "folds.jsonl"
 """The file in the output folder that holds the settings and one line per finished fold."""

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from vennforest import CalibratedClassifier
 from vennforest._validation import FloatArray, IntArray
-from vennforest.transductive.classifier import isotonic_value
+from vennforest.transductive import isotonic_value
 from vennforest_experiments.papers.protocol.reproduction import Conclusion
 
 LIMIT = 4.0

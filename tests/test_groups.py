@@ -23,15 +23,14 @@ import vennforest.tables
 from vennforest import CalibratedClassifier, MatrixScaling, Venn, VennAbers
 from vennforest.calibrators.group_correction import RIDGES, GroupCorrection, choose_ridge
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.classifier.prediction import (
+from vennforest.classifier.fitted import (
     calibration_probabilities,
     predict_once,
     predict_together,
 )
 from vennforest.classifier.settings import Settings
 from vennforest.decisions import prediction_sets
-from vennforest.groups import Grouping, Groups
-from vennforest.groups.cells import assign
+from vennforest.groups import Grouping, Groups, assign
 from vennforest.joined import HonestForest
 from vennforest.sources import Fold, ModelScorer, model_scores
 

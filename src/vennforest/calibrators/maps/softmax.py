@@ -1,7 +1,8 @@
-"""Temperature scaling: all log-odds divided by one number."""
+"""Softmax maps: temperature scaling, and matrix scaling by multinomial regression."""
 
 from __future__ import annotations
 
+import math
 from typing import Literal, Self
 
 import attrs
@@ -9,19 +10,32 @@ import numpy as np
 from attrs.validators import instance_of, optional
 from scipy.optimize import brentq
 
-from vennforest._state import number, require, stored
-from vennforest._validation import FloatArray, IntArray, check_option
-from vennforest.calibrators.core.formula import Terms, softmax, summed
+from vennforest._state import stored
+from vennforest._validation import FloatArray, IntArray, check_option, number, require
+from vennforest.calibrators.core.formula import Term, Terms, softmax, summed
 from vennforest.calibrators.core.interface import Calibrator, Learnt
-from vennforest.calibrators.core.logistic import SMALLEST
-from vennforest.calibrators.core.probabilities import (
+from vennforest.calibrators.core.logistic import (
+    SHARED,
+    Counts,
+    Prior,
+    Structure,
+    diagonal_penalty,
+    fit_multinomial,
+    fit_penalised,
+)
+from vennforest.calibrators.core.scores import (
     MUST_BE_PROBABILITIES,
+    SMALLEST,
     Interior,
+    Multinomial,
     On,
+    Shrinkage,
     are_probabilities,
+    check_not_negative,
     check_probabilities,
     check_unit_interval,
     choose_on,
+    count_labels,
 )
 
 FARTHEST = 10.0
@@ -92,7 +106,7 @@ class TemperatureScaling(Calibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.temperature import TemperatureScaling
+    >>> from vennforest.calibrators.maps.softmax import TemperatureScaling
     >>> model = TemperatureScaling().fit([0.01, 0.99, 0.9, 0.98], [1, 2, 1, 2])
     >>> model.predict_proba([0.99]).round(2)
     array([[0.11, 0.89]])
@@ -271,3 +285,207 @@ class ToProbabilities:
         if self.temperature is not None:
             return self.temperature._formula(scores)
         return scores if len(scores) == 1 else tuple(one / summed(scores) for one in scores)
+
+
+@stored("matrix-map")
+@attrs.frozen(eq=False)
+class MatrixMap(Learnt):
+    """Scores become probabilities, these logarithms, and these the probabilities of a softmax."""
+
+    to_probabilities: ToProbabilities = attrs.field(validator=instance_of(ToProbabilities))
+    shrinkage: Shrinkage = attrs.field(validator=instance_of(Shrinkage))
+    softmax: Multinomial = attrs.field(validator=instance_of(Multinomial))
+
+    def check_classes(self, k: int) -> None:
+        """Refuse parts of other classes."""
+        self.to_probabilities.check_classes(k)
+        require(len(self.shrinkage.shares) == k, f"shrinkage must be of {k} classes")
+        require(len(self.softmax.intercepts) == k, f"softmax must be of {k} classes")
+
+
+@stored("matrix-scaling")
+class MatrixScaling(Calibrator):
+    """Matrix scaling: ``softmax(W log(k s) + b)`` of scores s of k classes.
+
+    Minimises the log loss of the calibration set plus a penalty that draws the map towards leaving
+    the scores alone. With probabilities as scores this is Dirichlet calibration (Kull et al. 2019,
+    eq. 4), for decision values matrix or vector scaling (Guo, Pleiss, Sun & Weinberger 2017,
+    section 4.2).
+
+    Parameters
+    ----------
+    structure : {"shared", "diagonal", "full"}, default="diagonal"
+        Which slopes are free: one for all classes (temperature scaling with intercepts), one a
+        class (vector scaling), or one for each pair of classes.
+    ridge : float, default=1.0
+        Above 0. The penalty is half of it, times ``sum_j (w_jj - a)**2 + (a - 1)**2 / 10 +
+        k sum_(i != j) w_ij**2 + sum_j b_j**2``, with the shared slope a that makes it least: what
+        all classes share is nearly free, what sets them apart is not. As it is added to the sum
+        over examples, it weighs the less the more there are.
+    shrinkage : float, default=0.01
+        Non-negative. Scores are drawn to the shares pi of the classes first,
+        ``(s + c pi) / (1 + c)`` with this c, so that zeros, which forests give, have logarithms;
+        with 0 they are put halfway to the smallest calibration score instead (within 2.2e-16 and
+        0.01).
+    on : {"auto", "probabilities", "logits"}, default="auto"
+        What the scores are. ``"probabilities"``: in [0, 1], rows of columns summing to 1.
+        ``"logits"``: decision values, which temperature scaling makes probabilities first.
+        ``"auto"``: probabilities where the calibration scores can be such, else logits; new scores
+        are then taken for the same.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted.
+    coef_ : ndarray of shape (k, k)
+        W; row j holds the slopes of class j's logit.
+    intercept_ : ndarray of shape (k,)
+        b.
+    on_ : {"probabilities", "logits"}
+        What the calibration scores were taken for.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
+        if scores are to be probabilities and are none.
+
+    Notes
+    -----
+    The sum is strictly convex, so there is one minimum, which Newton steps find. It stays finite
+    where labels are separable or a class is missing: such a class keeps a small probability. Two
+    classes are fitted to counts at distinct scores, from 16,384 examples on to groups of
+    near-equal ones. As in beta calibration, the difference of their two logits has slopes that are
+    not below zero, so that a higher score never gets a lower probability.
+
+    References
+    ----------
+    Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML. Kull et
+    al. (2019), Beyond temperature scaling, NeurIPS.
+
+    Examples
+    --------
+    >>> from vennforest.calibrators.maps.softmax import MatrixScaling
+    >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]]
+    >>> model = MatrixScaling("full").fit(scores, ["a", "b", "c", "b"])
+    >>> model.predict_proba([[0.4, 0.4, 0.2]]).round(2)
+    array([[0.29, 0.61, 0.1 ]])
+    """
+
+    _learns = MatrixMap
+
+    def __init__(
+        self,
+        structure: Structure = "diagonal",
+        ridge: float = 1.0,
+        shrinkage: float = 0.01,
+        on: On = "auto",
+    ) -> None:
+        self.structure = structure
+        self.ridge = ridge
+        self.shrinkage = shrinkage
+        self.on = on
+
+    def _fit(
+        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> MatrixMap:
+        check_option(self.structure, Structure, "structure")
+        ridge = check_not_negative(self.ridge, "ridge", zero=False)
+        c = check_not_negative(self.shrinkage, "shrinkage")
+        to_probabilities = ToProbabilities.fit(self.on, scores, codes, weight, k)
+        p = to_probabilities(scores)
+        shrinkage = Shrinkage.of(c, p, np.bincount(codes, weight, k).astype(np.float64))
+        if p.ndim == 1:
+            x, total, positive = count_labels(p, codes.astype(np.float64), weight)
+            counts = Counts(x, total - positive, positive)
+            fitted = fit_two_classes(shrinkage.logs(x), counts, self.structure, ridge)
+        else:
+            fitted = fit_multinomial(shrinkage.logs(p), codes, weight, self.structure, ridge)
+        return MatrixMap(to_probabilities, shrinkage, fitted)
+
+    @property
+    def on_(self) -> Literal["probabilities", "logits"]:
+        """What the calibration scores were taken for."""
+        found: MatrixMap = self._learnt
+        return found.to_probabilities.on
+
+    @property
+    def coef_(self) -> FloatArray:
+        """W; row j holds the slopes of class j's logit."""
+        slopes: FloatArray = self._learnt.softmax.slopes.T.copy()
+        return slopes
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """B."""
+        intercepts: FloatArray = self._learnt.softmax.intercepts.copy()
+        return intercepts
+
+    def _formula(self, scores: Terms) -> Terms:
+        found: MatrixMap = self._learnt
+        k = len(self.classes_)
+        p = found.to_probabilities.formula(scores)
+        logs = tuple(one + math.log(k) for one in found.shrinkage.log_formulas(p))
+        W, b = found.softmax.slopes, found.softmax.intercepts.tolist()
+
+        def logit(slopes: FloatArray, intercept: float) -> Term:
+            products = zip(slopes.tolist(), logs, strict=True)
+            return summed(slope * log for slope, log in products) + intercept
+
+        if k == 2:
+            return (logit(W[:, 1] - W[:, 0], b[1] - b[0]).logistic(),)
+        return softmax([logit(W[:, j], b[j]) for j in range(k)])
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        found: MatrixMap = self._learnt
+        return found.softmax(found.shrinkage.logs(found.to_probabilities(scores)))
+
+
+@np.errstate(under="ignore")
+def fit_two_classes(
+    logs: FloatArray, counts: Counts, structure: Structure, ridge: float
+) -> Multinomial:
+    """Fit two classes as a logistic regression of the second against the first.
+
+    The difference of the two logits has slopes d1 and d0 of the two logarithms and one intercept;
+    among the matrices that give these the penalty takes the cheapest.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (m, 2)
+        Logarithms of distinct scores.
+    counts : Counts
+        How often either label was seen at each.
+    structure : {"shared", "diagonal", "full"}
+    ridge : float
+        Above zero.
+    """
+    # b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
+    b_penalty = ridge / 2
+    rising, falling = logs[:, 1], -logs[:, 0]
+    ones = np.ones(len(rising))
+    if structure == "shared":
+        features = np.array([rising + falling, ones])
+        penalty = np.diag([ridge * SHARED, b_penalty])
+    else:
+        features = np.array([falling, rising, ones])
+        penalty = np.zeros((3, 3))
+        penalty[2, 2] = b_penalty
+        penalty[:2, :2] = diagonal_penalty(2, ridge)
+        if structure == "full":
+            # The slope of the difference is 1 + d = (1 + x) - w with the other entry w, which
+            # costs 2 ridge w^2: what x is left with minimises x P x + 2 ridge (d - x)^2.
+            off = 2 * ridge * np.eye(2)
+            own = np.linalg.solve(penalty[:2, :2] + off, off)  # x = own @ d
+            rest = np.eye(2) - own
+            penalty[:2, :2] = own.T @ penalty[:2, :2] @ own + rest.T @ off @ rest
+    d = len(features) - 1
+    mean = np.append(np.ones(d), 0.0)
+    theta = fit_penalised(features, counts, Prior(mean, penalty, np.arange(d + 1) < d)).theta
+    slopes, b = theta[:-1], theta[-1]
+    W = np.diag(np.broadcast_to(slopes, 2))
+    if structure == "full":
+        x = own @ (slopes - 1)
+        w = x - (slopes - 1)
+        W = np.array([[1 + x[0], w[0]], [w[1], 1 + x[1]]])
+    return Multinomial(W, np.array([-b / 2, b / 2]))

@@ -29,17 +29,20 @@ from sklearn.utils.validation import (
 )
 from threadpoolctl import ThreadpoolController
 
-from vennforest._state import check_array, labels, require, stored
+from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     IntArray,
+    check_array,
     check_option,
     check_scores,
     check_weights,
     encode_labels,
     is_frame,
+    labels,
+    require,
 )
-from vennforest.calibrators.core.one_vs_rest import normalised_bounds
+from vennforest.calibrators.core.interface import normalised_bounds
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
 from vennforest.multiprobability import Merge, Multiprobability

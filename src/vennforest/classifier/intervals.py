@@ -20,15 +20,16 @@ from vennforest.calibrators.confidence import (
     one_against_rest,
 )
 from vennforest.calibrators.likelihood_ratio import expected_scores
-from vennforest.classifier.fitted import FittedClassifier
-from vennforest.classifier.prediction import (
+from vennforest.classifier.fitted import (
+    FittedClassifier,
     Once,
     Prediction,
     predict_once,
     predict_sub_model,
     put_together,
+    rows_of,
 )
-from vennforest.groups.cells import SubModel
+from vennforest.groups import SubModel
 from vennforest.prior import shift_intervals
 from vennforest.sources import Fold, whole_scores
 
@@ -95,7 +96,7 @@ def _of_sub_model(
 ) -> tuple[Prediction, ConfidenceIntervals]:
     """Return the predictions and the intervals of rows that have the same calibrators."""
     factors = None if fitted.shift is None else fitted.shift.factors
-    classes, rows = fitted.classes, sub.of(X)
+    classes, rows = fitted.classes, rows_of(sub, X)
     if asked.method == "exact":
         _check_exact(sub.folds)
     once = sub._replace(folds=[attrs.evolve(fold, scorer=Once(fold.scorer)) for fold in sub.folds])
@@ -238,7 +239,7 @@ def _seed_moves(fitted: FittedClassifier, X: Any) -> tuple[FloatArray, FloatArra
     if X is None:
         return _moves(fold, fitted.point_calibrator, fold.scores)
     subs = list(fitted.sub_models(X))
-    made = [_moves(fold, sub.points[0], whole_scores(fold, sub.of(X))) for sub in subs]
+    made = [_moves(fold, sub.points[0], whole_scores(fold, rows_of(sub, X))) for sub in subs]
     if subs[0].rows is None:
         return made[0]
     back = np.argsort(np.concatenate([sub.rows for sub in subs if sub.rows is not None]))

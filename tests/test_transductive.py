@@ -21,10 +21,10 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 from oracles import formulas as oracle
-from vennforest.calibrators.core.one_vs_rest import normalised_bounds
+from vennforest.calibrators.core.interface import normalised_bounds
 from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn.taxonomies import ConfidenceBins
-from vennforest.transductive.classifier import TransductiveClassifier, isotonic_value
+from vennforest.transductive import TransductiveClassifier, isotonic_value
 
 
 def draw_data(seed, n=18, k=2, d=2, discrete=False):
