@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from vennforest._validation import FloatArray, check_weights, encode_labels
 from vennforest.classifier import CalibratedClassifier
-from vennforest.forest import MixedForestClassifier
 from vennforest.multiprobability import Multiprobability
 
 FOREST_GRID = {
@@ -26,6 +25,9 @@ FOREST_GRID = {
 
 BOOTSTRAPS = 500
 """Resamples of the rows behind the honest loss."""
+
+SOURCES = ("oob", "cv")
+"""Sources that score every row by models that have not seen it."""
 
 
 class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -80,8 +82,6 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     {'estimator__min_samples_leaf': 1}
     """
 
-    _sources: ClassVar[tuple[str, ...]] = ("oob", "cv")
-
     def __init__(
         self,
         estimator: CalibratedClassifier | None = None,
@@ -129,27 +129,80 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             base.set_params(random_state=random.randint(2**31 - 1))
         codes, _ = encode_labels(column_or_1d(y))
         weight = check_weights(sample_weight, len(codes))
+        weight = np.ones(len(codes)) if weight is None else weight
         given = {"sample_weight": sample_weight, "groups": groups}
         given = {name: value for name, value in given.items() if value is not None}
         self.settings_ = list(ParameterGrid(self._grid(base)))
-        best, losses = np.inf, []
-        for setting in self.settings_:
+        best, table = np.inf, np.empty((len(codes), len(self.settings_)))
+        for column, setting in zip(table.T, self.settings_, strict=True):
             model = clone(base).set_params(**setting).fit(X, y, **given)
-            if model.calibrate_on_ not in self._sources:
+            if model.calibrate_on_ not in SOURCES:
                 raise ValueError(
-                    f"estimator must be calibrated on one of {list(self._sources)}, got "
-                    f"{model.calibrate_on_!r}, which does not score every row honestly: use "
-                    "scikit-learn's GridSearchCV"
+                    f"estimator must be calibrated on one of {list(SOURCES)}, got "
+                    f"{model.calibrate_on_!r}, which does not score every row by a model that "
+                    "has not seen it: use scikit-learn's GridSearchCV"
                 )
             own = model.oob_probability_[np.arange(len(codes)), codes]
-            losses.append(-np.log(np.maximum(own, np.finfo(float).tiny)))
-            if (mean := _mean(losses[-1], weight)) < best:
-                best, self.best_estimator_, self.best_params_ = mean, model, setting
-        table = np.column_stack(losses)
-        scored = np.isfinite(table).all(axis=1)
-        table, weight = table[scored], np.ones(len(codes))[scored] if weight is None else weight[scored]
+            column[:] = -np.log(np.maximum(own, np.finfo(float).tiny))
+            scored = np.isfinite(column) & (weight > 0)
+            loss = np.average(column[scored], weights=weight[scored])
+            if loss < best:
+                best, self.best_estimator_, self.best_params_ = loss, model, setting
+        scored = np.isfinite(table).all(axis=1) & (weight > 0)
+        self.losses_ = np.average(table[scored], axis=0, weights=weight[scored])
+        self.best_loss_ = float(best)
+        self.honest_loss_ = bootstrap_corrected(table[scored], weight[scored], random)
         self.classes_ = self.best_estimator_.classes_
-        self.losses_ = np.average(table, axis=0, weights=weight)
-        self.best_loss_ = float(self.losses_.min())
-        self.honest_loss_ = bootstrap_corrected(table, weight, random)
         return self
+
+    def _grid(self, model: CalibratedClassifier) -> Any:
+        if self.param_grid is not None:
+            return self.param_grid
+        if not isinstance(model.estimator, RandomForestClassifier):
+            raise ValueError(
+                "param_grid must be given for an estimator that is no random forest, got None "
+                f"for {type(model.estimator).__name__}"
+            )
+        return FOREST_GRID
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the best model's labels (n,)."""
+        return self._best().predict(X)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the best model's probabilities (n, k)."""
+        return self._best().predict_proba(X)
+
+    def predict_multiprobability(self, X: Any) -> Multiprobability:
+        """Return the best model's bounds (n, k)."""
+        return self._best().predict_multiprobability(X)
+
+    def _best(self) -> CalibratedClassifier:
+        check_is_fitted(self)
+        best: CalibratedClassifier = self.best_estimator_
+        return best
+
+
+def bootstrap_corrected(
+    losses: FloatArray, weight: FloatArray, random: np.random.RandomState
+) -> float:
+    """Return the loss to expect of choosing the column with the smallest mean.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (n, settings)
+        Of each row, by models that have not seen it.
+    weight : ndarray of shape (n,)
+        Above zero.
+    random : RandomState
+        Draws the rows, n with replacement, `BOOTSTRAPS` times.
+    """
+    n, found = len(losses), []
+    weighted = losses * weight[:, None]
+    for _ in range(BOOTSTRAPS):
+        drawn = np.bincount(random.randint(n, size=n), minlength=n)
+        left = drawn == 0
+        if left.any():
+            best = int(np.argmin(drawn @ weighted))
+            found.append(weighted[left, best].sum() / weight[left].sum())
+    return float(np.mean(found))

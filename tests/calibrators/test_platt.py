@@ -6,16 +6,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
 from oracles import formulas as oracle
-<<<<<<< HEAD
-from vennforest.calibrators.core.logistic import Standard, fit_logistic
-from vennforest.calibrators.maps.platt import PlattScaling, fit_platt
-from vennforest.calibrators.registry import make_calibrator
-from vennforest.counts import ScoreCounts
-=======
+from vennforest.calibrators.core.interface import make_calibrator
 from vennforest.calibrators.core.logistic import fit_logistic
 from vennforest.calibrators.core.scores import Standard
 from vennforest.calibrators.maps.log_odds import PlattScaling, fit_platt
->>>>>>> main
+from vennforest.counts import ScoreCounts
 
 
 def drawn(rng, n=None):

@@ -31,9 +31,9 @@ from vennforest import (
     VennAbers,
 )
 from vennforest.calibrators.confidence import confidence_intervals
+from vennforest.calibrators.core.interface import make_calibrator
 from vennforest.calibrators.likelihood_ratio import expected_scores
 from vennforest.calibrators.pooled import PooledCalibration
-from vennforest.calibrators.registry import make_calibrator
 from vennforest.classifier.fitted import predict_once, predict_together
 from vennforest.sources import Folds, Holdout
 
