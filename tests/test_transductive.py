@@ -71,13 +71,12 @@ def test_venn_equals_the_naive_double_loop(estimator, k, taxonomy):
 
     category = {
         "label": oracle.label_category,
-        "margin": lambda s: oracle.split_label_category(s, "margin", 0.5),
+        "margin": lambda s: oracle.split_label_category(s, 0.5),
         "callable": lambda s: np.floor((s if k == 2 else s[0]) * 3),
     }[taxonomy]
     model = TransductiveClassifier(
         ESTIMATORS[estimator](),
-        method="venn",
-        taxonomy=cut if taxonomy == "callable" else taxonomy,
+        method=Venn(cut if taxonomy == "callable" else taxonomy),
     )
     for seed in range(3):
         X, y, new = draw_data(seed, k=k, discrete=seed == 2)
@@ -218,10 +217,8 @@ def test_a_venn_brings_its_taxonomy():
     X, y, new = draw_data(7, n=30)
     bins = ConfidenceBins(2, "count")
     one = TransductiveClassifier(GaussianNB(), method=Venn(bins)).fit(X, y)
-    two = TransductiveClassifier(GaussianNB(), method="venn", taxonomy=bins).fit(X, y)
-    three = TransductiveClassifier(GaussianNB(), method="venn").fit(X, y)
-    np.testing.assert_array_equal(one.predict_proba(new), two.predict_proba(new))
-    assert not np.array_equal(one.predict_proba(new), three.predict_proba(new))
+    two = TransductiveClassifier(GaussianNB(), method="venn").fit(X, y)
+    assert not np.array_equal(one.predict_proba(new), two.predict_proba(new))
 
 
 def test_decision_values_become_shares_for_venn():
@@ -381,8 +378,7 @@ def test_columns_are_found_by_the_models_own_classes(k):
         ({"method": "venn-aber"}, "method must be"),
         ({"merge": "smooth"}, "merge must be one of"),
         ({"method": Venn(merge="smooth")}, "merge of method must be one of"),
-        ({"method": Venn(), "taxonomy": "margin"}, "taxonomy must be left out"),
-        ({"method": "venn", "taxonomy": "labels"}, "taxonomy must be one of"),
+        ({"method": Venn("labels")}, "taxonomy must be one of"),
         ({"estimator": FrozenEstimator(GaussianNB())}, "trained anew, got a FrozenEstimator"),
     ],
 )

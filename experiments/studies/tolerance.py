@@ -1,25 +1,23 @@
-"""How often the report calls probabilities miscalibrated: ``python -m studies.tolerance``.
+"""What the report says of probabilities whose truth is known: ``python -m studies.tolerance``.
 
-Estimates are drawn from four distributions, five vectors of each. Labels are drawn with these as
-their probabilities, or with others, which differ from them by a given mean: by a shift of the
-log-odds, by estimates that are too extreme or not extreme enough, or in their upper half alone.
-What is printed is the share of draws in which ``Measures.exceeds`` says so at a tolerance of 2
-points.
+Estimates are drawn from four distributions. Labels are drawn with these as their probabilities, or
+with others, which differ from them by a mean of 4 points: by a shift of the log-odds, by estimates
+that are too extreme or not extreme enough, or in their upper half alone. What is printed is the
+share of draws in which the page, at a tolerance of 2 points, says to recalibrate (or to collect
+more rows, in brackets).
 """
 
 import argparse
-from dataclasses import replace
+import secrets
+from collections import Counter
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from vennforest.metrics import calibration_error
-from vennforest.report.measures import BINS, CALIBRATION_TESTS, measure
-from vennforest.report.predictions import MethodEstimates
+from vennforest.report import report
 
 TOLERANCE = 0.02
-VECTORS = 5
 DISTRIBUTIONS = {
     "uniform": lambda rng, n: rng.random(n),
     "beta(2, 5)": lambda rng, n: rng.beta(2, 5, n),
@@ -41,35 +39,38 @@ def true_probabilities(estimates, error, size):
     return ERRORS[error](p, amount)
 
 
-def share_called_off(name, error, size, n, draws, rng):
-    """Return in which share of draws the size of the miscalibration is said to exceed 2 points."""
-    said = 0
-    for _ in range(VECTORS):
+def actions(name, error, n, draws, rng):
+    """Return how often the page says what to do, by the word for it."""
+    found = Counter()
+    for _ in range(draws):
         p = DISTRIBUTIONS[name](rng, n)
-        truth = p if error is None else true_probabilities(p, error, size)
-        table, codes = np.column_stack([1 - p, p]), (rng.random(n) < truth).astype(np.intp)
-        first = measure(MethodEstimates(table, None), codes, np.array([0, 1]), 1)
-        for _ in range(draws // VECTORS):  # what chance gives depends on the estimates alone
-            y = (rng.random(n) < truth).astype(np.intp)
-            pvalue = 2 * min(test(y, p, classes=[0, 1]).pvalue for test in CALIBRATION_TESTS)
-            found = calibration_error(y, p, bins=BINS, classes=[0, 1])
-            said += replace(first, calibration_error=found, pvalue=pvalue).exceeds(TOLERANCE)
-    return said / (draws // VECTORS * VECTORS)
+        truth = p if error is None else true_probabilities(p, error, 2 * TOLERANCE)
+        y = (rng.random(n) < truth).astype(np.intp)
+        found[report(y, p, positive=1, tolerance=TOLERANCE).advice().action] += 1
+    return found
 
 
 def main():
+    """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[500, 2000, 20_000])
-    parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--rows", type=int, nargs="+", default=[2000, 500])
+    parser.add_argument("--draws", type=int, default=400)
+    parser.add_argument("--estimates", nargs="+", default=list(DISTRIBUTIONS))
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     options = parser.parse_args()
-    rng = np.random.default_rng(0)
+    print(f"seed {options.seed}, {options.draws} draws")
     print("| rows | estimates | calibrated |", " | ".join(f"{e}, 4 points" for e in ERRORS), "|")
-    print("|---|---|" + "---|" * (1 + len(ERRORS)))
+    print("|---|---|" + "---|" * (1 + len(ERRORS)), flush=True)
     for n in options.rows:
-        for name in DISTRIBUTIONS:
-            cases = [(None, 0.0), *((error, 2 * TOLERANCE) for error in ERRORS)]
-            found = [share_called_off(name, *case, n, options.draws, rng) for case in cases]
-            print(f"| {n:,} | {name} |", " | ".join(f"{100 * x:.1f} %" for x in found), "|")
+        for name in options.estimates:
+            rng = np.random.default_rng([options.seed, n, list(DISTRIBUTIONS).index(name)])
+            cells = []
+            for error in (None, *ERRORS):
+                found = actions(name, error, n, options.draws, rng)
+                bad, more = found["recalibrate"] + found["stop"], found["collect"]
+                shares = [f"{100 * x / options.draws:.1f} %" for x in (bad, more)]
+                cells.append(f"{shares[0]} ({shares[1]})")
+            print(f"| {n:,} | {name} |", " | ".join(cells), "|", flush=True)
 
 
 if __name__ == "__main__":

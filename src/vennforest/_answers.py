@@ -148,13 +148,7 @@ def first_refused(calibrator: Calibrator, scores: FloatArray) -> int:
 
 
 def need_pyarrow() -> Any:
-    """Return pyarrow.
-
-    Raises
-    ------
-    ImportError
-        Saying what to install.
-    """
+    """Return pyarrow."""
     try:
         import pyarrow
     except ImportError as missing:

@@ -36,12 +36,6 @@ def check_output(
         What is read, by what a message calls it: none of these may be the output, through links
         neither, nor may the output be read the next time as one of the files of a folder or
         pattern.
-
-    Raises
-    ------
-    InputError
-        If it is a folder, a pipe or a device, is protected or one of the inputs, or if its folder
-        is missing or cannot be written to.
     """
     path = Path(path)
     try:
@@ -113,15 +107,7 @@ def _is_one_of(target: Path, several: Path) -> bool:
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse to read from what is there but no file: a pipe may keep one waiting for ever.
-
-    Raises
-    ------
-    InputError
-        If it is a pipe, a device or the like.
-    OSError
-        If one cannot know: the name is too long, links lead in a circle, a folder is closed.
-    """
+    """Refuse to read from what is there but no file: a pipe may keep one waiting for ever."""
     with suppress(FileNotFoundError, NotADirectoryError, ValueError):
         path.stat()  # Path.exists keeps what it meets to itself from Python 3.14 on
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -146,11 +132,6 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     ----------
     path : path-like
         Where the file is to be.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
     """
     path = Path(path)
     try:
@@ -172,26 +153,14 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write text in UTF-8, whole or not at all; what is no letter becomes an escape.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
+    """Write text in UTF-8, whole or not at all; what is no letter becomes an escape."""
     with written_whole(path) as part:
         # A table may hold the name of a file, which need be no text.
         part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
 
 
 def _target(path: Path) -> Path:
-    """Return the file that a path leads to: a link is followed, and stays.
-
-    Raises
-    ------
-    OSError
-        If links lead in a circle.
-    """
+    """Return the file that a path leads to: a link is followed, and stays."""
     with suppress(FileNotFoundError, NotADirectoryError):
         os.lstat(path)  # refuses a name that is too long
     if not path.is_symlink():

@@ -44,11 +44,6 @@ def local_copy(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Of an object store it may be a folder, or a pattern with ``*`` in the last part of the name; the
     copies are then in one folder.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read; and what is raised while the copy is, which then names the address.
     """
     url = url_of(path)
     if url is None:
@@ -65,15 +60,7 @@ def local_copy(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def sent_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a path to write: the one that is named, or one that is sent to an address at the end.
-
-    Raises
-    ------
-    InputError
-        If nothing can be written to such an address.
-    OutputError
-        If sending fails.
-    """
+    """Give a path to write: the one that is named, or one that is sent to an address at the end."""
     url = url_of(path)
     if url is None:
         yield Path(path)
@@ -147,13 +134,7 @@ def _copy(system: Any, place: str, copy: Path) -> None:
 
 
 def _store(url: str) -> tuple[Any, str]:
-    """Return the file system of an address, as pyarrow has it, and the place there.
-
-    Raises
-    ------
-    InputError
-        If pyarrow and fsspec know none.
-    """
+    """Return the file system of an address, as pyarrow has it, and the place there."""
     scheme = urlsplit(url).scheme
     try:
         from pyarrow import ArrowException, fs

@@ -35,15 +35,7 @@ def bounds_frame(
     p: ArrayLike | None = None,
     index: Any = None,
 ) -> pd.DataFrame:
-    """Return bounds (n, k), and probabilities where they are given, as a data frame.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit.
-    ImportError
-        If pandas is not installed.
-    """
+    """Return bounds (n, k), and probabilities where they are given, as a data frame."""
     try:
         import pandas as pd
     except ImportError as missing:

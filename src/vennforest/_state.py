@@ -74,13 +74,7 @@ def store_type(
     to_state: Callable[[Any], Mapping[str, Any]],
     from_state: Callable[..., Any],
 ) -> None:
-    """Register a class of another package: two functions stand for its missing methods.
-
-    Raises
-    ------
-    ValueError
-        If another class has the name.
-    """
+    """Register a class of another package: two functions stand for its missing methods."""
     stored(name)(cls)
     _FUNCTIONS[cls] = to_state, from_state
 

@@ -1,4 +1,7 @@
-"""Checks: of arguments, which public functions turn into plain arrays, and of frozen states."""
+"""Checks of arguments, which become plain arrays, and of frozen states.
+
+All raise a ValueError that names the argument or the field.
+"""
 
 import math
 import re
@@ -31,11 +34,6 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
         Any real numbers. float32 is widened, so that calibration and new scores compare alike.
     name : str
         What the error message calls the argument.
-
-    Raises
-    ------
-    ValueError
-        If a score is NaN or infinite, or the shape is neither (n,) nor (n, k).
     """
     if issparse(scores):
         raise ValueError(f"{name} must be dense, got a sparse array: use its toarray()")
@@ -76,12 +74,6 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         Labels of any dtype.
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``; kept in sorted order.
-
-    Raises
-    ------
-    ValueError
-        If ``y`` is not a vector of class labels, holds a label that ``classes`` lacks, or labels
-        cannot be sorted.
     """
     y = cast("NDArray[Any]", column_or_1d(_without_nullable_type(y), warn=True))
     if y.dtype.kind in "biu" and classes is None and len(y):
@@ -129,13 +121,7 @@ def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def check_count(value: object, name: str, least: int = 1) -> None:
-    """Refuse anything but an integer of at least ``least``.
-
-    Raises
-    ------
-    InputError
-        Naming the argument.
-    """
+    """Refuse anything but an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(f"{name} must be an integer >= {least}, got {value!r}")
 
@@ -143,14 +129,7 @@ def check_count(value: object, name: str, least: int = 1) -> None:
 def check_weights(
     sample_weight: ArrayLike | None, n: int, name: str = "sample_weight"
 ) -> FloatArray | None:
-    """Return weights as float64 of shape (n,), or None where every weight is 1.
-
-    Raises
-    ------
-    ValueError
-        If a weight is negative, NaN or infinite, their sum is infinite, all are zero, or there are
-        not n of them.
-    """
+    """Return weights as float64 of shape (n,), or None where every weight is 1."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -170,13 +149,7 @@ def check_weights(
 
 
 def check_option(value: object, options: object, name: str) -> None:
-    """Refuse a value that is none of a ``Literal``'s options.
-
-    Raises
-    ------
-    InputError
-        Naming the options.
-    """
+    """Refuse a value that is none of a ``Literal``'s options."""
     allowed = get_args(options)
     if not isinstance(value, str) or value not in allowed:
         raise InputError(f"{name} must be one of {list(allowed)}, got {value!r}")
@@ -205,13 +178,7 @@ def _is_numeric(cells: NDArray[Any]) -> bool:
 
 
 def refuse_text(X: Any, estimator: Any, error: Exception) -> None:
-    """Say how a table is passed, where an estimator has failed on one with text, dates or the like.
-
-    Raises
-    ------
-    InputError
-        If there are such columns, and the estimator does not claim to take them.
-    """
+    """Say how to pass a table on which an estimator has failed, such as one with text or dates."""
     if isinstance(error, InputError) or not re.search(CONVERSION, str(error)):
         return
     if get_tags(estimator).input_tags.string:
@@ -238,13 +205,7 @@ Validator = Callable[[Any, Any, Any], None]
 
 
 def require(sound: Any, rule: str) -> None:
-    """Refuse what does not keep a rule.
-
-    Raises
-    ------
-    ValueError
-        Saying the rule.
-    """
+    """Refuse what does not keep a rule."""
     if not bool(sound):
         raise ValueError(rule)
 
@@ -252,13 +213,7 @@ def require(sound: Any, rule: str) -> None:
 def check_number(
     value: Any, name: str, low: float = -math.inf, high: float = math.inf, *, integer: bool = False
 ) -> None:
-    """Refuse anything but a finite number from ``low`` to ``high``, an integer where one is due.
-
-    Raises
-    ------
-    ValueError
-        Naming the number.
-    """
+    """Refuse anything but a finite number from ``low`` to ``high``, an integer where one is due."""
     kind = Integral if integer else Real
     sound = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
     require(
@@ -288,11 +243,6 @@ def check_array(
         Letters of ``dtype.kind`` that are right; ``"f"`` means float64.
     low, high : float
         Both included.
-
-    Raises
-    ------
-    ValueError
-        Naming the array.
     """
     # Workers of joblib are handed large arrays as maps of files.
     require(type(value) in (np.ndarray, np.memmap), f"{name} must be an array")
@@ -314,24 +264,12 @@ def check_array(
 
 
 def check_increasing(value: Any, name: str) -> None:
-    """Refuse an array of which one number is not above the one before.
-
-    Raises
-    ------
-    ValueError
-        Naming the array.
-    """
+    """Refuse an array of which one number is not above the one before."""
     require((value[1:] > value[:-1]).all(), f"{name} must increase")
 
 
 def check_labels(classes: Any, name: str = "classes_") -> None:
-    """Refuse anything but two or more different labels in sorted order.
-
-    Raises
-    ------
-    ValueError
-        Naming the array.
-    """
+    """Refuse anything but two or more different labels in sorted order."""
     require(type(classes) is np.ndarray and classes.ndim == 1, f"{name} must be a vector")
     require(len(classes) >= 2, f"{name} must name two classes or more")
     try:

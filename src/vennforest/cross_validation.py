@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any
 
 import joblib
 import numpy as np
@@ -14,36 +14,8 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from vennforest._messages import warn
 from vennforest._validation import FloatArray, IntArray, check_weights, encode_labels
-from vennforest.classifier.fitted import Prediction, predict_once
+from vennforest.classifier.fitted import predict_once
 from vennforest.multiprobability import Multiprobability
-
-
-@overload
-def cross_val_multiprobability(
-    model: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    groups: ArrayLike | None = ...,
-    cv: Any = ...,
-    sample_weight: ArrayLike | None = ...,
-    n_jobs: int | None = ...,
-    return_proba: Literal[False] = ...,
-) -> Multiprobability: ...
-
-
-@overload
-def cross_val_multiprobability(
-    model: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    groups: ArrayLike | None = ...,
-    cv: Any = ...,
-    sample_weight: ArrayLike | None = ...,
-    n_jobs: int | None = ...,
-    return_proba: Literal[True],
-) -> tuple[Multiprobability, FloatArray]: ...
 
 
 def cross_val_multiprobability(
@@ -55,8 +27,7 @@ def cross_val_multiprobability(
     cv: Any = 5,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
-    return_proba: bool = False,
-) -> Multiprobability | tuple[Multiprobability, FloatArray]:
+) -> Multiprobability:
     """Return bounds for every row, each by a model that was trained and calibrated on other folds.
 
     As scikit-learn's ``cross_val_predict``, for ``predict_multiprobability``. Such bounds judge a
@@ -80,14 +51,12 @@ def cross_val_multiprobability(
         For the model's ``fit``.
     n_jobs : int, optional
         Folds fitted at once.
-    return_proba : bool, default=False
-        Whether to return the probabilities (n, k) of the same models as well.
 
     Returns
     -------
     Multiprobability
         Bounds of shape (n, k), in the order of the rows; those of a class that was not in the
-        training folds are 0 and 1. With ``return_proba`` a pair of it and the probabilities.
+        training folds are 0 and 1.
 
     Raises
     ------
@@ -133,21 +102,19 @@ def cross_val_multiprobability(
         for train, test in splits
     )
     lower, upper = np.zeros((len(labels), len(classes))), np.ones((len(labels), len(classes)))
-    p = np.zeros_like(lower)
     missing: set[Any] = set()
     widened = np.zeros(len(labels), dtype=bool)
-    for (_, test), (known, (bounds, fold_p)) in zip(splits, found, strict=True):
+    for (_, test), (known, bounds) in zip(splits, found, strict=True):
         at = np.ix_(_numbers(test), np.searchsorted(classes, known))
-        lower[at], upper[at], p[at] = bounds.lower, bounds.upper, fold_p
+        lower[at], upper[at] = bounds.lower, bounds.upper
         widened[_numbers(test)] = False if bounds.widened is None else bounds.widened
         missing |= set(classes.tolist()) - set(known.tolist())
     if missing:
         warn(
             f"some training folds lack the classes {sorted(missing, key=str)}: bounds there are 0 "
-            "and 1, and probabilities 0"
+            "and 1"
         )
-    whole = Multiprobability(lower, upper, classes, widened if widened.any() else None)
-    return (whole, p) if return_proba else whole
+    return Multiprobability(lower, upper, classes, widened if widened.any() else None)
 
 
 def _splitter(cv: Any, codes: IntArray, groups: NDArray[Any] | None) -> Any:
@@ -170,9 +137,11 @@ def _fit_and_predict(
     weight: FloatArray | None,
     train: IntArray,
     test: IntArray,
-) -> tuple[NDArray[Any], Prediction]:
+) -> tuple[NDArray[Any], Multiprobability]:
     params = {} if groups is None else {"groups": groups[train]}
     if weight is not None:
         params["sample_weight"] = weight[train]
     fitted = clone(model).fit(_safe_indexing(X, train), y[train], **params)
-    return fitted.classes_, predict_once(fitted, _safe_indexing(X, test))
+    bounds, _ = predict_once(fitted, _safe_indexing(X, test))
+    assert bounds is not None  # asked for before any work
+    return fitted.classes_, bounds

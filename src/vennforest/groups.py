@@ -69,13 +69,7 @@ class Groups:
     smallest: int = 0
 
     def check(self) -> None:
-        """Refuse anything but a column or a function, and a count.
-
-        Raises
-        ------
-        InputError
-            Naming the parameter.
-        """
+        """Refuse anything but a column or a function, and a count."""
         column = isinstance(self.by, str | Integral) and not isinstance(self.by, bool)
         if not column and not callable(self.by):
             raise InputError(
@@ -86,13 +80,7 @@ class Groups:
 
     @classmethod
     def from_state(cls, by: Any, smallest: Any) -> Self:
-        """Return what a file holds, in which there are no functions.
-
-        Raises
-        ------
-        ValueError
-            If there is one, or ``check`` refuses.
-        """
+        """Return what a file holds, in which there are no functions."""
         require(not callable(by), "by must be a column")
         groups = cls(by, smallest)
         groups.check()
@@ -324,13 +312,7 @@ class GroupedFold:
         check_array(self.of_group, "of_group", (None,), "i", -1, len(self.cells) - 1)
 
     def check_fold(self, fold: Fold, classes: NDArray[Any], grouping: Grouping) -> None:
-        """Refuse cells of another fold, other classes or other groups.
-
-        Raises
-        ------
-        ValueError
-            If they are.
-        """
+        """Refuse cells of another fold, other classes or other groups."""
         n_groups = len(grouping)
         require(len(self.of_group) == n_groups + 1, f"of_group must be of {n_groups} groups")
         check_array(fold.by, "by", (len(fold.codes),), "i", 0, n_groups - 1)
@@ -366,13 +348,7 @@ class CalibratedGroups:
     ridge: float | None = attrs.field(validator=optional(number(0)))
 
     def check_folds(self, folds: Sequence[Fold], classes: NDArray[Any]) -> None:
-        """Refuse groups of other folds.
-
-        Raises
-        ------
-        ValueError
-            If they are.
-        """
+        """Refuse groups of other folds."""
         require(len(self.folds) == len(folds), "groups must be of every fold")
         for fold, own in zip(folds, self.folds, strict=True):
             own.check_fold(fold, classes, self.grouping)
@@ -468,11 +444,6 @@ def calibrate_groups(
         Takes a fold of a cell's examples alone; returns its calibrator.
     point : Calibrator or None
         The point calibrator of all groups together.
-
-    Raises
-    ------
-    TypeError
-        If the source of a fold does not tell which example is of which group.
     """
     if any(fold.by is None for fold in folds):
         raise TypeError(

@@ -35,11 +35,6 @@ def read_shares(given: Mapping[Any, float], classes: NDArray[Any], known: FloatA
     classes : ndarray of shape (k,)
     known : ndarray of shape (k,)
         Shares that the classes have now.
-
-    Raises
-    ------
-    InputError
-        If a label is unknown, a share is not between 0 and 1, or they cannot sum to 1.
     """
     if not hasattr(given, "items"):
         raise InputError(
@@ -214,11 +209,6 @@ class ShiftedPrior:
         before : ShiftedPrior or None
             The shift that they come from.
         classes : ndarray of shape (k,)
-
-        Raises
-        ------
-        InputError
-            If shares are not probabilities of these classes, or a class has no examples.
         """
         if instead_of is not None:
             known = read_shares(instead_of, classes, known)

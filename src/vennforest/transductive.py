@@ -164,12 +164,9 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         regression does so without any randomness.
     method : {"venn-abers", "venn"} or Venn, default="venn-abers"
         ``"venn-abers"`` is Algorithm 1 of Vovk & Petej (2014); ``"venn"`` counts labels in the
-        category of x; a `Venn` brings its own taxonomy and merge.
-    taxonomy : str, Taxonomy or callable, default="label"
-        The taxonomy of ``method="venn"``: see `Venn`. It is fitted to the scores of all examples,
-        x included, so that learnt edges do no harm to validity. Where the estimator has no
-        ``predict_proba``, its decision values are first mapped by the logistic function (two
-        classes) or softmax (more).
+        category of x; a `Venn` brings its own taxonomy and merge. Taxonomies are fitted to the
+        scores of all examples, x included, which keeps learnt edges valid; decision values are
+        first mapped by the logistic function (two classes) or softmax (more).
     merge : {"auto", "log", "brier", "midpoint"}, default="auto"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
         ``"auto"`` is ``"log"`` for Venn-Abers and ``"midpoint"`` for Venn. There is no
@@ -179,8 +176,6 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     random_state : int, RandomState instance or None, default=None
         Fixes every ``random_state`` of the estimator that is None, once for all trainings, so that
         models differ by the tentative label alone.
-    verbose : int, default=0
-        Above zero: joblib reports how many objects are done.
 
     Attributes
     ----------
@@ -230,19 +225,15 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         estimator: Any = None,
         *,
         method: Literal["venn-abers", "venn"] | Venn = "venn-abers",
-        taxonomy: Any = "label",
         merge: TransductiveMerge = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
-        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.method = method
-        self.taxonomy = taxonomy
         self.merge = merge
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Keep the training set, and train the estimator on it once.
@@ -320,13 +311,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     @classmethod
     def from_state(cls, *, parameters: dict[str, Any], fitted: FittedTransductive | None) -> Self:
-        """Return the classifier of a state.
-
-        Raises
-        ------
-        ValueError
-            If a parameter of a fitted classifier has no such value.
-        """
+        """Return the classifier of a state."""
         model = cls(**parameters)
         if fitted is not None:
             require(isinstance(fitted, FittedTransductive), "fitted must be what fit has made")
@@ -345,15 +330,10 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         check_option(self.merge, TransductiveMerge, "merge")
         usual: Merge = "midpoint"
         if isinstance(self.method, Venn):
-            if self.taxonomy != "label":
-                raise ValueError(
-                    "taxonomy must be left out where method is a Venn with its own, "
-                    f"got {self.taxonomy!r}"
-                )
             taxonomy, usual = resolve(self.method.taxonomy), self.method.merge
             check_option(usual, TransductiveMerge, "merge of method")
         elif self.method == "venn":
-            taxonomy = resolve(self.taxonomy)
+            taxonomy = resolve("label")
         elif self.method == "venn-abers":
             taxonomy, usual = None, "log"
         else:
@@ -406,7 +386,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         _score(fitted.estimator, X, fitted.classes)  # refuses at once what the estimator refuses
         everything, n = stack(fitted.X, X), len(fitted.codes)
         first = first_of_equal_rows(everything)
-        values = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+        values = Parallel(n_jobs=self.n_jobs)(
             delayed(_values_of_object)(
                 fitted.template,
                 _safe_indexing(everything, [*range(n), row]),

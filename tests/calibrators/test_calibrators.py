@@ -39,7 +39,6 @@ CALIBRATORS = [
     MatrixScaling("shared"),
     MatrixScaling("full", ridge=1.0, shrinkage=0.0),
     QuadraticScaling(),
-    QuadraticScaling(monotone=False),
     SplineCalibration(),
     PooledCalibration(),
 ]
@@ -259,11 +258,7 @@ def test_a_prediction_depends_on_its_row_alone(calibrator):
         assert model.predict_proba(scores[:0]).shape == (0, len(model.classes_))
 
 
-MONOTONE = [
-    one
-    for one in CALIBRATORS
-    if not isinstance(one, PlattScaling | PooledCalibration) and getattr(one, "monotone", True)
-]
+MONOTONE = [one for one in CALIBRATORS if not isinstance(one, PlattScaling | PooledCalibration)]
 
 
 @pytest.mark.parametrize("calibrator", MONOTONE, ids=repr)

@@ -31,7 +31,6 @@ TWO = [
     IsotonicCalibration("linear"),
     IsotonicCalibration("nearest"),
     MatrixScaling("full"),
-    QuadraticScaling(monotone=False),
     SplineCalibration(roughness=1.0),
     Venn("nearest", merge="smooth"),
     Venn("confidence-quantiles"),

@@ -82,8 +82,7 @@ def test_boosters_by_name_on_a_page_and_in_its_code(name, k, tmp_path, monkeypat
     for extra in ("skrub", "matplotlib", "jinja2"):
         pytest.importorskip(extra)
     from vennforest.report import evaluate
-    from vennforest.report.page import render
-    from vennforest.report.sections import recipe
+    from vennforest.report.page import recipe, render
 
     monkeypatch.chdir(tmp_path)
     X, y, _, _ = data(k)

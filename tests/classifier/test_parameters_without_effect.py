@@ -107,7 +107,7 @@ def test_making_copying_and_searching_go_on():
 
 
 def test_the_report_says_so_and_its_recipe_leaves_them_out():
-    from vennforest.report.sections import recipe
+    from vennforest.report.page import recipe
 
     given = {"n_folds": 2, "n_trees": 10, "methods": ["venn-abers"], "subforest": "exchangeable"}
     found = evaluate(X, Y, groups=np.arange(80) // 2, n_draws=3, **given)

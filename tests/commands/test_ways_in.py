@@ -80,12 +80,12 @@ def test_what_is_advised_can_be_pasted(tmp_path):
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"income": [f"{v:,} €" for v in rng.integers(10**4, 10**6, 40)]})
     frame.loc[:4, "income"] = [f"{v}.5 €" for v in range(5)]
-    (said,) = misread(frame)
+    (said,) = misread(frame).values()
     advice = re.search(r"--types '(.*)'", said)
     assert advice is not None
     assert TableColumns(read_types(advice[1])).fit(frame).kinds_ == ["number"]
     limits = pd.DataFrame({"lab": ["<5"] * 3 + [f"{i}.25" for i in range(40)]})
-    (said,) = misread(limits)
+    (said,) = misread(limits).values()
     advice = re.search(r"--types '(.*)'", said)
     assert advice is not None
     assert TableColumns(read_types(advice[1])).fit(limits).kinds_ == ["number"]

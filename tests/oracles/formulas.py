@@ -92,11 +92,10 @@ def label_category(score):
     return vector.index(max(vector))
 
 
-def split_label_category(score, kind, threshold):
-    """V2, V3 and V4 of Papadopoulos (2013)."""
+def split_label_category(score, threshold):
+    """V4 of Papadopoulos (2013)."""
     largest, second = sorted(score_vector(score), reverse=True)[:2]
-    measure = {"largest": largest, "second": second, "margin": largest - second}[kind]
-    return 2 * label_category(score) + (1 if measure > threshold else 0)
+    return 2 * label_category(score) + (1 if largest - second > threshold else 0)
 
 
 def weighted_quantile(values, weights, part, whole):

@@ -25,12 +25,11 @@ from vennforest.report import (  # noqa: E402
     report_scores,
 )
 from vennforest.report import event as event_module  # noqa: E402
+from vennforest.report.evaluate import class_of_name  # noqa: E402
 from vennforest.report.event import cost_threshold, thresholds_of  # noqa: E402
-from vennforest.report.given import class_of_name  # noqa: E402
+from vennforest.report.folds import forward, members_of, shuffled  # noqa: E402
 from vennforest.report.learners import LEARNERS  # noqa: E402
-from vennforest.report.page import render  # noqa: E402
-from vennforest.report.sections import recipe  # noqa: E402
-from vennforest.report.splits import forward, grouped, members_of  # noqa: E402
+from vennforest.report.page import recipe, render  # noqa: E402
 from vennforest.report.subsets import holm, parted, subgroups  # noqa: E402
 
 COSTS = {"no": {"wait": 0, "treat": 1}, "yes": {"wait": 4, "treat": 1}}
@@ -228,7 +227,7 @@ def test_groups_are_never_on_both_sides():
     assert notes == ["2 rows without a group count as a group each."]
     assert numbers[0] == numbers[2] and len(np.unique(numbers)) == 5
     with pytest.raises(ValueError, match="at least two"):
-        grouped(np.array([0, 1, 0, 1]), np.zeros(4, np.intp), 2, 0)
+        shuffled(np.array([0, 1, 0, 1]), np.zeros(4, np.intp), 2, 0)
     with pytest.raises(ValueError, match="groups must have shape"):
         evaluate(X, label, groups=groups[1:], **options)
 
@@ -447,7 +446,7 @@ def test_differences_and_costs_are_written_with_the_same_decimals():
 def test_it_is_said_what_calibrating_given_probabilities_would_gain():
     from sklearn.metrics import log_loss
 
-    from vennforest.report.given import calibration_gain
+    from vennforest.report.evaluate import calibration_gain
 
     rng = np.random.default_rng(21)
     true = rng.random(2000)

@@ -19,7 +19,7 @@ from vennforest import Multiprobability  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands.report_arguments import report as report_command  # noqa: E402
 from vennforest.commands.report_table import DEFAULTS  # noqa: E402
-from vennforest.report import answers, evaluate, report, sections  # noqa: E402
+from vennforest.report import answers, evaluate, page, report  # noqa: E402
 from vennforest.report.event import event_of, levels  # noqa: E402
 from vennforest.report.page import render  # noqa: E402
 from vennforest.report.subsets import uncertain_rows  # noqa: E402
@@ -101,7 +101,7 @@ def test_columns_that_are_never_split_on_are_not_shown_as_the_most_split_on():
     X = pd.DataFrame({"size": rng.normal(size=80), "same": "DE"})
     y = np.where(X["size"] + rng.normal(size=80) > 0, "yes", "no")
     found = evaluate(X, y, n_folds=2, n_trees=10, methods=["venn-abers"])
-    assert [name for name, _ in sections.data(found)["important"]] == ["size"]
+    assert [name for name, _ in page.data(found)["important"]] == ["size"]
     assert uncertain_rows(found)["names"] == ["size"]
 
 

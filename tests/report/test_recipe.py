@@ -11,8 +11,7 @@ for extra in ("skrub", "matplotlib", "jinja2", "pyarrow", "typer", "skops"):
 import vennforest  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.report import evaluate  # noqa: E402
-from vennforest.report.page import render  # noqa: E402
-from vennforest.report.sections import recipe  # noqa: E402
+from vennforest.report.page import recipe, render  # noqa: E402
 from vennforest.tables.read import read_table  # noqa: E402
 from vennforest.tables.target import split_target  # noqa: E402
 

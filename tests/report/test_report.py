@@ -315,7 +315,7 @@ def test_rare_classes():
     assert evaluation.folds.classes.tolist() == ["a", "b", "rare"]
     assert evaluation.folds.n_folds == 5 and len(evaluation.folds.codes) == 42
     single, rare = (note for note in evaluation.notes if "Class" in note)
-    assert "'single' has one row and is left out" in single
+    assert "Left out: 'single'." in single
     assert "rare (3)" in rare and "kept" in rare
     few = evaluate(X[:6], ["a", "b"] * 3, n_folds=10, n_trees=20)
     assert few.folds.n_folds == 3
@@ -454,7 +454,7 @@ def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
 BASE = Measures(
     log_loss=0.3, log_loss_clipped=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
     reliability=0.01, resolution=0.1, sharpness=0.1, calibration_error=0.02, chance_error=0.02,
-    chance_limit=0.03, pvalue=0.5, overconfidence=0.0,
+    chance_limit=0.03, mean_error=0.0, pvalue=0.5, overconfidence=0.0,
 )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def of_probabilities():
     yield IsotonicCalibration("linear").fit(scores, y)
     yield PlattScaling("hard", on="logit").fit(scores, y)
     yield MatrixScaling("full", shrinkage=0).fit(scores, y)
-    yield QuadraticScaling(monotone=False, shrinkage=0).fit(scores, y)
+    yield QuadraticScaling(shrinkage=0).fit(scores, y)
     yield PooledCalibration([PlattScaling(), VennAbers("log")]).fit(scores, y)
     yield Venn("margin", merge="smooth").fit(scores, y)
     for grid in (ScoreGrid(), ScoreGrid(cells=300, on="logit")):

@@ -135,7 +135,7 @@ def test_what_became_text_is_named():
             "word": ["left", "right"] * 30,
         }
     )
-    said = screening.misread(X)
+    said = list(screening.misread(X).values())
     named = [next(name for name in X if repr(name) in text) for text in said]
     wanted = ["income", "rate", "lab", "comma", "either"]
     assert [name for name in named if name != "left"] == wanted
@@ -173,5 +173,5 @@ def test_the_format_suggested_for_dates_reads_the_cell_shown():
     n = 120
     days = pd.date_range("2022-08-08", periods=n)
     mixed = [f"{d:%d.%m.%y}" if i % 2 == 0 else f"{d:%Y.%m.%d}" for i, d in enumerate(days)]
-    (sentence,) = screening.misread(pd.DataFrame({"mixed": mixed}))
+    (sentence,) = screening.misread(pd.DataFrame({"mixed": mixed})).values()
     assert "such as '08.08.22'" in sentence and '{"mixed": "date %d.%m.%y"}' in sentence

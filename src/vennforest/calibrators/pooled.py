@@ -127,23 +127,6 @@ class PooledCalibration(Calibrator):
         What the scores are: see `MatrixScaling`. Decision values are made probabilities by
         temperature scaling before the members see them.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    members_ : dict of str to Calibrator
-        The fitted members.
-    weights_ : dict of str to float
-        The weight of each, not below 0, with sum 1.
-    on_ : {"probabilities", "logits"}
-        What the calibration scores were taken for.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
-        if scores are to be probabilities and are none; and what members raise.
-
     Notes
     -----
     The weights maximise ``sum_i w_i log sum_m weight_m p_im + sum_m log(weight_m) / 2`` over
@@ -203,7 +186,7 @@ class PooledCalibration(Calibrator):
 
     @property
     def weights_(self) -> dict[str, float]:
-        """The weight of each member."""
+        """The weight of each member by name, not below 0, with sum 1."""
         weights: dict[str, float] = self._learnt.weights
         return weights
 
@@ -245,13 +228,7 @@ def ask_member(member: Any, p: FloatArray) -> FloatArray:
 
 
 def name_members(members: object) -> dict[str, Calibrator]:
-    """Return calibrators by name, none for "auto"; those of a sequence are named by their text.
-
-    Raises
-    ------
-    InputError
-        If they are not calibrators, or none.
-    """
+    """Return calibrators by name, none for "auto"; those of a sequence are named by their text."""
     if isinstance(members, str) and members == "auto":
         return {}
     named: dict[str, Calibrator] = {}

@@ -154,13 +154,6 @@ class FittedClassifier:
             Groups that are calibrated each by itself; every fold has the group of each example.
         **known
             ``n_rows``, ``row_groups``, ``shift`` and ``known_rows``.
-
-        Raises
-        ------
-        ValueError
-            If the method does not take such scores.
-        TypeError
-            If the method cannot do what the source asks of it, or a fold lacks the groups.
         """
         settings.check_calibrator(folds)
 
@@ -453,11 +446,6 @@ def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
     list of (Multiprobability or None, ndarray of shape (n, k))
         For each model what ``predict_multiprobability`` (None: it has no bounds) and
         ``predict_proba`` return.
-
-    Raises
-    ------
-    ValueError
-        If the models do not share their estimators.
     """
     every = [model._state for model in models]
     if any(fitted.folds is not every[0].folds for fitted in every):
@@ -535,11 +523,6 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     -------
     (Multiprobability or None, ndarray of shape (n, k))
         NaN for rows that calibrate nothing; None without bounds.
-
-    Raises
-    ------
-    AttributeError
-        If the models saw all rows, or it is not known which rows the examples are.
     """
     if fitted.calibrate_on == "training":
         raise AttributeError(

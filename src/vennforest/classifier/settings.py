@@ -52,13 +52,7 @@ def method_has_bounds(method: Any) -> bool:
 
 
 def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
-    """Return the estimator to be trained, the default forest for None.
-
-    Raises
-    ------
-    TypeError
-        If it, or a step of a pipeline, is a class or cannot be fitted.
-    """
+    """Return the estimator to be trained, the default forest for None."""
     if estimator is None:
         return RandomForestClassifier(n_estimators=300, n_jobs=n_jobs)
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
@@ -104,13 +98,7 @@ class Settings:
 
     @classmethod
     def of(cls, model: Any) -> Self:
-        """Return what the parameters of a classifier mean.
-
-        Raises
-        ------
-        ValueError
-            If a parameter has no such value.
-        """
+        """Return what the parameters of a classifier mean."""
         _check_parameters(model)
         bounds = method_has_bounds(model.method)
         pooled = model.merge == "pooled" and bounds
@@ -142,13 +130,7 @@ class Settings:
         return calibrator
 
     def check_calibrator(self, folds: Sequence[Fold]) -> None:
-        """Refuse a calibrator of a user's own that cannot do what its source asks of it.
-
-        Raises
-        ------
-        TypeError
-            If it cannot leave examples out, and must.
-        """
+        """Refuse a calibrator of a user's own that cannot do what its source asks of it."""
         leave = any(getattr(fold.scorer, "leaves_out", False) for fold in folds)
         if leave and has_bounds(self.calibrator) and not leaves_out(self.calibrator):
             raise TypeError(

@@ -87,6 +87,7 @@ def apply_file(
     *,
     scores: Sequence[str] = (),
     carried: Sequence[str] = (),
+    sheet: str | None = None,
     rows_at_once: int = ROWS_AT_ONCE,
     no_formulas: bool = False,
     progress: Progress | None = None,
@@ -107,6 +108,8 @@ def apply_file(
         The columns of scores; none: those named at ``calibrate``.
     carried : sequence of str
         The columns that the output begins with; none: all.
+    sheet : str, optional
+        Of an Excel workbook.
     rows_at_once : int
         Above zero.
     no_formulas : bool
@@ -126,7 +129,7 @@ def apply_file(
         check_output(output, {"calibrator": path, "table of scores": data})
     read = read_calibrator(path, scores)
     calibrator, named = read.calibrator, read.scores
-    table = TableFile(data)
+    table = TableFile(data, sheet)
     check_names(table, named)
     check_names(table, carried)
     carried = list(carried) or table.names

@@ -110,6 +110,7 @@ def calibrate_file(
     merge: str | None = None,
     grid: str = "auto",
     higher_is: str | None = None,
+    sheet: str | None = None,
     rows_at_once: int = ROWS_AT_ONCE,
     most_scores: int = MOST_SCORES,
     note: Callable[[str], None] = lambda _: None,
@@ -138,6 +139,8 @@ def calibrate_file(
     higher_is : {"likelier", "safer", "auto"}, optional
         What a higher score says of the second of two classes; "auto": what the rows show. None:
         likelier, unless the rows show the opposite, which is refused.
+    sheet : str, optional
+        Of an Excel workbook.
     rows_at_once : int
         Above zero.
     most_scores : int
@@ -161,7 +164,7 @@ def calibrate_file(
     calibrator = _calibrator(method, merge)
     check_output(output, {"table of scores": data})
     check_suffix(output, ".json", "calibrator")
-    table = TableFile(data)
+    table = TableFile(data, sheet)
     check_names(table, [*scores, target, *([weight] if weight else [])])
     try:
         found = None

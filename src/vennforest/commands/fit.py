@@ -25,8 +25,8 @@ from vennforest.commands.measures import measures_sentence
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import busy, print_json, say
 from vennforest.persistence.model_file import write_model
-from vennforest.report.learners import learner_of, made
-from vennforest.report.splits import members_of
+from vennforest.report.folds import members_of
+from vennforest.report.learners import learner_of
 from vennforest.sources import Subforest
 from vennforest.sources.registry import check_source, named_sources
 from vennforest.tables import TableColumns, table_pipeline
@@ -195,7 +195,7 @@ def fit_file(
         )
     for sentence in remarks:
         note(sentence)
-    unfitted = made(learner, trees, seed, jobs)
+    unfitted = learner.make(trees, seed, jobs)
     model = _fit(table, missing, options, unfitted, members, seed, jobs, note)
     columns = _columns_of(model)
     labels, counts = np.unique(table.y, return_counts=True)

@@ -30,7 +30,7 @@ from vennforest.commands.report_table import (
 from vennforest.commands.terminal import names_in
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import CostMatrix, Evaluation, report, report_model, report_scores
-from vennforest.report.given import calibration_gain, class_of_name
+from vennforest.report.evaluate import calibration_gain, class_of_name
 from vennforest.tables.cells import Column
 from vennforest.tables.columns import TableColumns
 from vennforest.tables.read import find_column

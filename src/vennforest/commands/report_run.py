@@ -23,8 +23,8 @@ from vennforest.commands.report_table import (
 from vennforest.commands.terminal import names_in, print_json, progress_bar, say
 from vennforest.decisions.costs import cost_file
 from vennforest.report import CostMatrix, Evaluation, evaluate
+from vennforest.report.folds import times
 from vennforest.report.learners import learner_of
-from vennforest.report.splits import times
 
 
 def run(
@@ -86,6 +86,13 @@ def run(
     else:
         evaluation = _trained(table, columns, matrix, options)
     files = {"target": table.labelled.target, "groups": columns.groups or ""}
+    read = {"--sheet": columns.sheet, "--missing": ",".join(columns.missing)}
+    read["--types"] = str(columns.types or "")
+    typed = [part for name, value in read.items() if value for part in (name, value)]
+    typed += [part for name in columns.drop for part in ("--drop", name)]
+    typed += [part for name in columns.keep for part in ("--keep", name)]
+    files["read"] = shlex.join(typed)
+    files["sheet"] = shlex.join(typed[:2]) if columns.sheet else ""
     if data is not None:
         files["data"] = str(data)
     if judged.model is not None:
@@ -140,7 +147,7 @@ def _check(
     if meaningless:
         raise InputError(f"with {ready} nothing is trained, and {meaningless} has no meaning")
     learner = learner_of(options["estimator"])
-    if "{trees}" not in learner.code and changed("--trees", options):
+    if not learner.trees and changed("--trees", options):
         raise InputError(f"--trees has no meaning for --estimator {options['estimator']}")
     if test is not None and changed("--folds", options):
         raise InputError("with --test there are no folds, and --folds has no meaning")

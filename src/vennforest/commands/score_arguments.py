@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from vennforest.commands.arguments import TABLE, Debug, HelpWithNames, Json, Method, NoFormulas, app
+from vennforest.commands.arguments import (
+    TABLE,
+    Debug,
+    HelpWithNames,
+    Json,
+    Method,
+    NoFormulas,
+    Sheet,
+    app,
+)
 
 Rows = Annotated[
     int,
@@ -68,6 +77,7 @@ def calibrate(
             "scores), or auto: what the rows show.",
         ),
     ] = None,
+    sheet: Sheet = None,
     rows_at_once: Rows = 200_000,
     as_json: Json = False,
     debug: Debug = False,
@@ -89,6 +99,7 @@ def calibrate(
         merge=merge,
         grid=grid,
         higher_is=higher_is,
+        sheet=sheet,
         rows_at_once=rows_at_once,
     )
 
@@ -134,6 +145,7 @@ def apply(
             show_default="all",
         ),
     ] = None,
+    sheet: Sheet = None,
     rows_at_once: Rows = 100_000,
     no_formulas: NoFormulas = False,
     as_json: Json = False,
@@ -154,6 +166,7 @@ def apply(
         as_json=as_json,
         scores=scores or [],
         carried=carried or [],
+        sheet=sheet,
         rows_at_once=rows_at_once,
         no_formulas=no_formulas,
     )

@@ -27,7 +27,7 @@ from vennforest.commands.terminal import busy, print_json, say
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
 from vennforest.persistence.model_file import write_model
-from vennforest.report.splits import moments
+from vennforest.report.folds import moments
 from vennforest.report.watched import Watched, watched, write_page
 from vennforest.tables.cells import Column
 from vennforest.tables.known_rows import share_known

@@ -323,11 +323,6 @@ def read_bags(
         Group numbers: a member saw an example if it saw anyone of its group.
     verify : bool
         Whether to verify.
-
-    Raises
-    ------
-    BagsError
-        If the bags are not known, or not those that the members were trained on.
     """
     kind = kind_of(ensemble)
     assert kind is not None

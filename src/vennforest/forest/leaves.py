@@ -83,11 +83,6 @@ class LeafIndex:
             The number of each example among the calibration examples; -1: it is none.
         n_jobs : int, optional
             Threads of the walk.
-
-        Raises
-        ------
-        ValueError
-            If a leaf does not hold the class frequencies of its bag's examples.
         """
         n, k = len(codes), len(forest.classes_)
         edges = np.append(forest.roots // 4, len(forest.nodes)).astype(np.int64)

@@ -72,13 +72,6 @@ class Membership:
             Fitted; its public ``estimators_samples_`` is read.
         n : int
             Number of examples it was fitted to.
-
-        Raises
-        ------
-        NotFittedError
-            Before ``fit``.
-        ValueError
-            If the ensemble drew an example from ``n`` on.
         """
         check_is_fitted(ensemble)
         return cls.from_samples(samples_of(ensemble, n), n, len(ensemble.estimators_))
@@ -104,11 +97,6 @@ class Membership:
             Number of arrays in ``samples``, where it has no length.
         groups : ndarray of shape (n,), int, optional
             Each example's group, numbered from 0: a tree that saw one example of a group saw all.
-
-        Raises
-        ------
-        ValueError
-            If an index is not in [0, n).
         """
         if n_trees is None:
             samples = list(samples)
@@ -136,11 +124,6 @@ class Membership:
         ----------
         may_score : array-like of shape (n_trees, n), bool
             True where the tree may score the example.
-
-        Raises
-        ------
-        ValueError
-            If the array is not boolean or has not two dimensions.
         """
         dense = np.asarray(may_score)
         if dense.dtype != bool or dense.ndim != 2:
@@ -254,11 +237,6 @@ def verify_bag(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None)
         Class numbers.
     weight : ndarray of shape (n,) or None
         Weights given to the ensemble's ``fit``.
-
-    Raises
-    ------
-    BagsError
-        If a leaf holds other examples, or other labels, than the tree says.
     """
     seen = rows if bag.columns is None else rows[:, bag.columns]
     if not _leaves_agree(bag, seen, codes, weight):

@@ -212,11 +212,6 @@ class PackedForest:
             The second class's score for two classes, else a column per class; in [0, 1]. Rows that
             no tree may score are NaN. With all trees and soft votes it is the forest's
             ``predict_proba``, to the last bit.
-
-        Raises
-        ------
-        ValueError
-            If the forest refuses ``X``, or ``membership`` and ``examples`` do not fit.
         """
         table = self._table(votes)
         rows = self.check_rows(X).table
@@ -241,11 +236,6 @@ class PackedForest:
         -------
         ndarray of shape (m, n_trees) or (m, n_trees, k)
             The second class's score for two classes, else one value per class; in [0, 1].
-
-        Raises
-        ------
-        ValueError
-            If the forest refuses ``X``.
         """
         table = self._table(votes)
         answers: FloatArray = table[self.nodes[self.leaves(X, n_jobs=n_jobs), 3]]
@@ -267,11 +257,6 @@ class PackedForest:
         -------
         ndarray of shape (m, n_trees)
             Numbers of rows of ``nodes``.
-
-        Raises
-        ------
-        ValueError
-            If the forest refuses ``X``.
         """
         rows = self.check_rows(X).table
         roots = self.roots[trees]
@@ -337,11 +322,6 @@ class PackedForest:
         """Return rows as the trees see them, or refuse them as the forest would.
 
         What is returned is taken instead of ``X`` everywhere here, and not checked again.
-
-        Raises
-        ------
-        ValueError
-            If the forest refuses ``X``.
         """
         if isinstance(X, Rows):
             return X

@@ -107,13 +107,6 @@ def predict_joined(
     -------
     Multiprobability
         Bounds of shape (m, k), in [0, 1].
-
-    Raises
-    ------
-    NotFittedError
-        Before ``fit``.
-    ValueError
-        If shapes do not fit, a score is not finite, or an example does not exist.
     """
     if not isinstance(calibrator, Venn | VennAbers):
         bounds: Multiprobability = calibrator.predict_joined(scores, offsets, rows, changed)
@@ -216,11 +209,6 @@ def joined_scores(
         Number of classes, and of examples as given to ``fit``.
     row_of : ndarray of shape (n,) or None
         The row of each example that reached ``_fit``, -1 for one of weight zero; None: its own.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, a score is not finite, or an example does not exist.
     """
     own = np.require(scores, np.float64, ["C", "W"])
     then = np.require(changed, np.float64, ["C", "W"])

@@ -378,14 +378,7 @@ class JoinedScorer(EnsembleScorer):
 
 
 def check_joins(estimator: Any, data: TrainingData) -> None:
-    """Refuse what new objects cannot join.
-
-    Raises
-    ------
-    ValueError
-        If the estimator is not a forest of scikit-learn, or has values in its leaves that are no
-        class frequencies, or there are groups.
-    """
+    """Refuse what new objects cannot join."""
     last, way_out = last_step(estimator), 'use subforest="exchangeable"'
     kind = kind_of(last)
     if kind is None or not kind.joins:

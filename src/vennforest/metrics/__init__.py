@@ -1,13 +1,15 @@
 """Measures of probability estimates and of intervals that scikit-learn lacks.
 
 Log loss, the two-class Brier score and the area under the ROC curve are scikit-learn's.
+
+`brier_decomposition` describes the arguments that all measures share. All raise a ValueError that
+names the argument where labels, estimates and weights do not fit, or an option has no such value.
 """
 
 from vennforest.metrics.brier import (
     BrierDecomposition,
     CorpDecomposition,
     brier_decomposition,
-    brier_losses,
     brier_score,
     corp_decomposition,
 )
@@ -15,7 +17,6 @@ from vennforest.metrics.calibration_error import (
     ErrorInterval,
     calibration_error,
     calibration_error_interval,
-    confidence_errors,
     confidence_minus_accuracy,
 )
 from vennforest.metrics.calibration_line import (
@@ -72,12 +73,10 @@ __all__ = [
     "ThresholdTable",
     "auc_interval",
     "brier_decomposition",
-    "brier_losses",
     "brier_score",
     "calibration_error",
     "calibration_error_interval",
     "calibration_line",
-    "confidence_errors",
     "confidence_minus_accuracy",
     "corp_decomposition",
     "decision_curve",

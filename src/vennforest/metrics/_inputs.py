@@ -94,12 +94,6 @@ def check_estimates(
         Every class, when some may be missing from ``y``.
     pos_label : label, optional
         The positive class; by default the second of two.
-
-    Raises
-    ------
-    ValueError
-        If estimates are NaN, outside [0, 1] or (rows of a matrix) do not sum to 1, if shapes or
-        weights do not fit, or if it is not clear which class an estimate is of.
     """
     estimates = check_probabilities(p)
     check_consistent_length(estimates, y)
@@ -120,13 +114,7 @@ def check_estimates(
 def positive_problem(
     y: ArrayLike, p: ArrayLike, sample_weight: Any, classes: Any, pos_label: Any
 ) -> EventEstimates:
-    """Return outcome, estimate and weight of the positive class, each (n,).
-
-    Raises
-    ------
-    ValueError
-        If it is not clear which class that is.
-    """
+    """Return outcome, estimate and weight of the positive class, each (n,)."""
     estimates = check_estimates(
         y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
     )
@@ -136,25 +124,13 @@ def positive_problem(
 
 
 def check_level(level: float, name: str = "level") -> None:
-    """Refuse a confidence level outside (0, 1).
-
-    Raises
-    ------
-    ValueError
-        Naming it.
-    """
+    """Refuse a confidence level outside (0, 1)."""
     if not 0 < level < 1:
         raise ValueError(f"{name} must lie in (0, 1), got {level}")
 
 
 def group_numbers(groups: ArrayLike, n: int) -> IntArray:
-    """Return the number of each row's group, (n,).
-
-    Raises
-    ------
-    ValueError
-        If they are not as many as rows.
-    """
+    """Return the number of each row's group, (n,)."""
     numbers: IntArray = np.unique(np.asarray(groups), return_inverse=True)[1]
     if len(numbers) != n:
         raise ValueError(f"groups must be of {n} rows, got {len(numbers)}")
@@ -162,14 +138,7 @@ def group_numbers(groups: ArrayLike, n: int) -> IntArray:
 
 
 def check_probabilities(p: ArrayLike) -> FloatArray:
-    """Return probabilities (n,) or (n, k) as float64, clipped where rounding left [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If one is NaN or outside [0, 1], or a row of a matrix does not sum to 1 and rounding to
-        two to six decimals does not explain it.
-    """
+    """Return probabilities (n,) or (n, k) as float64, clipped where rounding left [0, 1]."""
     array = check_scores(p, "p")
     outside = (array < -SLACK) | (array > 1 + SLACK)
     if outside.any():
@@ -285,14 +254,7 @@ class Cells(NamedTuple):
 
 
 def check_bins(bins: Bins, strategy: Strategy) -> FloatArray | int | None:
-    """Return inner edges (m,), the number of equal-count bins, or None for distinct values.
-
-    Raises
-    ------
-    ValueError
-        If ``bins`` is not a positive integer, increasing edges in [0, 1] or ``"distinct"``, or
-        ``strategy`` is unknown.
-    """
+    """Return inner edges (m,), the number of equal-count bins, or None for distinct values."""
     if strategy not in ("uniform", "quantile"):
         raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}")
     if isinstance(bins, str):

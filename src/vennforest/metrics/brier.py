@@ -13,7 +13,6 @@ from scipy.special import xlogy
 from vennforest._validation import FloatArray
 from vennforest.metrics._inputs import (
     Bins,
-    ClassEstimates,
     EventEstimates,
     Strategy,
     binned,
@@ -134,40 +133,6 @@ def _decompose(problem: EventEstimates, bins: Bins, strategy: Strategy) -> tuple
     )
 
 
-def brier_losses(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    scale_by_half: bool | Literal["auto"] = "auto",
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> FloatArray:
-    """Return every observation's squared distance between the label's and the estimated vector.
-
-    Parameters
-    ----------
-    y, p
-        As in ``brier_decomposition``.
-    scale_by_half : bool or "auto"
-        Whether to halve it, which for two classes is ``(y - p)**2`` of the positive class;
-        ``"auto"``: with two classes, as scikit-learn does.
-    classes, pos_label
-        As in ``brier_decomposition``.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        In [0, 1] where halved, in [0, 2] otherwise.
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``.
-    """
-    estimates = check_estimates(y, p, classes=classes, pos_label=pos_label)
-    return _losses(estimates, scale_by_half)
-
-
 def brier_score(
     y: ArrayLike,
     p: ArrayLike,
@@ -177,7 +142,7 @@ def brier_score(
     classes: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    """Return the Brier score: the mean of the ``brier_losses``.
+    """Return the Brier score.
 
     For two classes the mean of (y − p)² over the positive class, whose sum is eq. 12 of Johansson
     et al. (2018); for more the mean squared distance between the label's and the estimated vector
@@ -198,26 +163,17 @@ def brier_score(
     -------
     float
         In [0, 1] where halved, in [0, 2] otherwise.
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``.
     """
     estimates = check_estimates(
         y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
     )
-    return float(np.average(_losses(estimates, scale_by_half), weights=estimates.weight))
-
-
-def _losses(estimates: ClassEstimates, scale_by_half: bool | Literal["auto"]) -> FloatArray:
     if not isinstance(scale_by_half, bool | np.bool_) and scale_by_half != "auto":
         raise ValueError(f'scale_by_half must be True, False or "auto", got {scale_by_half!r}')
     halved = estimates.p.shape[1] == 2 if scale_by_half == "auto" else scale_by_half
     distance = estimates.p.copy()
     distance[np.arange(len(distance)), estimates.codes] -= 1
-    losses: FloatArray = np.einsum("ij,ij->i", distance, distance)
-    return losses / 2 if halved else losses
+    losses = np.einsum("ij,ij->i", distance, distance)
+    return float(np.average(losses / 2 if halved else losses, weights=estimates.weight))
 
 
 Loss = Literal["brier", "log"]

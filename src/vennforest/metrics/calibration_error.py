@@ -97,7 +97,6 @@ def _fixed_point(spectrum: FloatArray, guess: float, precision: float) -> float:
 
 Kind = Literal[
     "expected",
-    "adaptive",
     "maximum",
     "root-mean-square",
     "confidence",
@@ -142,7 +141,6 @@ def calibration_error(
         With r_k the mean estimate, φ_k the observed share and n_k the count of bin k:
 
         - ``"expected"`` (ECE): Σ n_k |r_k − φ_k| / N;
-        - ``"adaptive"``: the same over bins of equal count;
         - ``"maximum"``: max |r_k − φ_k|;
         - ``"root-mean-square"``: √(Σ n_k (r_k − φ_k)² / N);
         - ``"confidence"``: ECE of the confidence in the predicted label (Guo et al. 2017);
@@ -152,22 +150,17 @@ def calibration_error(
           2019);
         - ``"smooth"``: smooth ECE, which has no bins (Błasiok & Nakkiran 2023).
 
-        The first four and ``"smooth"`` look at the positive class; with more than two classes and
+        The first three and ``"smooth"`` look at the positive class; with more than two classes and
         no ``pos_label``, at the confidence in the predicted label.
     bins : int, array-like of edges, or "distinct"
         As in ``brier_decomposition``; of no account for ``"smooth"``.
     strategy : {"uniform", "quantile"}
-        Bins of equal width, or of equal count; ``"adaptive"`` always takes the latter.
+        Bins of equal width, or of equal count (the adaptive error).
 
     Returns
     -------
     float
         In [0, 1]; 0 is best.
-
-    Raises
-    ------
-    ValueError
-        If ``kind`` is unknown, or as ``brier_decomposition``.
 
     Notes
     -----
@@ -218,11 +211,6 @@ def calibration_error_interval(
     -------
     ErrorInterval
         ``(estimate, low, high)`` in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        As ``calibration_error``; or if ``confidence_level`` or ``n_resamples`` is out of range.
 
     Notes
     -----
@@ -310,8 +298,6 @@ def _statistic(estimates: ClassEstimates, kind: Kind, bins: Bins, strategy: Stra
     if kind == "classwise":
         each = [_binned(one, bins, strategy, _mean_gap) for one in estimates.one_vs_rest()]
         return lambda weight: float(np.mean([one(weight) for one in each]))
-    if kind == "adaptive":
-        return _binned(estimates.main(), bins, "quantile", _mean_gap)
     if kind == "expected":
         return _binned(estimates.main(), bins, strategy, _mean_gap)
     if kind == "maximum":
@@ -360,35 +346,6 @@ def _top_label(estimates: ClassEstimates, bins: Bins, strategy: Strategy) -> Sta
     return statistic
 
 
-def confidence_errors(
-    y: ArrayLike, p: ArrayLike, *, classes: ArrayLike | None = None, pos_label: Any = None
-) -> FloatArray:
-    """Return every observation's confidence in its predicted label, minus 1 where it is right.
-
-    Parameters
-    ----------
-    y, classes
-        As in ``brier_decomposition``.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1]. The
-        predicted label is the most probable one, the first of equals.
-    pos_label : label, optional
-        The class that ``p`` of shape (n,) is the probability of; by default the second of two.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        In [-1, 1].
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``.
-    """
-    problem = check_estimates(y, p, classes=classes, pos_label=pos_label).of_predicted()
-    return problem.p - problem.outcome
-
-
 def confidence_minus_accuracy(
     y: ArrayLike,
     p: ArrayLike,
@@ -404,20 +361,13 @@ def confidence_minus_accuracy(
 
     Parameters
     ----------
-    y, p, classes, pos_label
-        As in ``confidence_errors``, whose mean this is.
-    sample_weight : array-like of shape (n,), optional
-        Non-negative; a weight of 2 is the observation twice.
+    y, p, sample_weight, classes, pos_label
+        As in ``brier_decomposition``.
 
     Returns
     -------
     float
         In [-1, 1].
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``.
 
     Examples
     --------

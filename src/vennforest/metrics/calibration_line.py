@@ -80,11 +80,6 @@ def calibration_line(
     level : float
         Confidence of the intervals, in (0, 1).
 
-    Raises
-    ------
-    ValueError
-        As ``ranking_curves``, or if ``level`` is out of range.
-
     Notes
     -----
     Cox (1958): logit P(y = 1) = a + b logit p, fitted by maximum likelihood; the intercept is that
@@ -203,11 +198,6 @@ def spiegelhalter_test(
     CalibrationTest
         z, above 0 where the Brier score is worse than promised, and its two-sided p-value.
 
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``.
-
     Notes
     -----
     Spiegelhalter (1986): z = Σ (y − p)(1 − 2p) / √(Σ (1 − 2p)² p (1 − p)), standard normal in
@@ -256,11 +246,6 @@ def kuiper_test(
     -------
     CalibrationTest
         (max C_k − min C_k) / σ, C_0 = 0 among them, and its p-value.
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``.
 
     Notes
     -----

@@ -21,6 +21,9 @@ from vennforest.metrics._inputs import (
 )
 from vennforest.metrics.brier import Recalibration, recalibrate
 
+HISTOGRAM_BINS = 25
+"""Equal parts of [0, 1] in the histogram."""
+
 MAX_LEVELS = 2000
 """At how many levels, at most, calibrated labels are drawn for a consistency band."""
 
@@ -74,7 +77,6 @@ def reliability_curve(
     pos_label: Any = None,
     level: float = 0.9,
     n_resamples: int = 200,
-    histogram_bins: int = 25,
     random_state: int | np.random.Generator | None = 0,
 ) -> ReliabilityCurve:
     """Return what a reliability diagram shows.
@@ -94,15 +96,8 @@ def reliability_curve(
         Pointwise level of the consistency band, in (0, 1).
     n_resamples : int
         Calibrated samples drawn for the band; 0 for no band.
-    histogram_bins : int
-        Number of equal parts of [0, 1] for the histogram.
     random_state : int, Generator or None
         The seed of these draws.
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``, or if ``level`` or ``n_resamples`` is out of range.
 
     Notes
     -----
@@ -124,7 +119,7 @@ def reliability_curve(
     n_k, r_k, phi_k = cells(codes, points, fit.weight)
     corners = _corners(fit.fitted)
     band = _band(fit, codes, level, n_resamples, np.random.default_rng(random_state))
-    counts, _ = np.histogram(fit.p, histogram_bins, (0, 1), weights=fit.weight)
+    counts, _ = np.histogram(fit.p, HISTOGRAM_BINS, (0, 1), weights=fit.weight)
     return ReliabilityCurve(
         bin_estimate=r_k,
         bin_share=phi_k,
@@ -234,11 +229,6 @@ def smooth_calibration_curve(
         nearest to equal steps, half of them each.
     pos_label : label, optional
         As in ``reliability_curve``.
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``, or if ``span`` or ``points`` is out of range.
 
     Notes
     -----

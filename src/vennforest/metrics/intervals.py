@@ -177,11 +177,6 @@ def interval_table(
         Bins of the confidence in [0, 1], closed to the right; empty ones are left out.
     strategy : {"uniform", "quantile"}
         Bins of equal width, or of equal count.
-
-    Raises
-    ------
-    ValueError
-        As ``interval_summary``, or if ``bins`` are none.
     """
     correct, weight = _check(y, m, sample_weight)
     kept = weight > 0

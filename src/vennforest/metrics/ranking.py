@@ -86,11 +86,6 @@ def weighted_auc(
     -------
     float
         In [0, 1]; NaN where ``y`` holds one class only, since no pair can be ranked.
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``.
     """
     estimates = check_estimates(
         y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
@@ -128,11 +123,6 @@ def auc_interval(
         Rows of one group count as one observation; by default every row is one of its own.
     level : float
         Confidence, in (0, 1).
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``, if ``level`` is out of range, or groups are of other rows.
 
     Notes
     -----
@@ -364,11 +354,6 @@ def threshold_table(
         In [0, 1].
     bounds : Multiprobability, optional
         Of the same rows, for the counts in three ways.
-
-    Raises
-    ------
-    ValueError
-        As ``ranking_curves``, if a threshold lies outside [0, 1], or bounds are of other rows.
     """
     at = _check_thresholds(thresholds)
     outcome, estimate, weight = positive_problem(y, p, sample_weight, classes, pos_label)
@@ -437,11 +422,6 @@ def decision_curve(
         As in ``threshold_table``.
     thresholds : array-like of shape (t,)
         In (0, 1).
-
-    Raises
-    ------
-    ValueError
-        As ``threshold_table``, or if a threshold is 0 or 1.
 
     Notes
     -----

@@ -89,10 +89,8 @@ def plain(ax: Axes) -> None:
 
 def percents(*axes: Any) -> None:
     """Write the numbers of these axes (``ax.xaxis``, ``ax.yaxis``) as percentages."""
-    from matplotlib.ticker import PercentFormatter
-
     for axis in axes:
-        axis.set_major_formatter(PercentFormatter(1))
+        axis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
 
 
 MOST_NAMED = 6

@@ -11,9 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from vennforest.decisions import CostMatrix
-from vennforest.report.evaluate import evaluate
+from vennforest.report.evaluate import evaluate, report, report_model, report_scores
 from vennforest.report.evaluation import Evaluation
-from vennforest.report.given import report, report_model, report_scores
 from vennforest.report.measures import Measures, Verdict
 
 __all__ = [

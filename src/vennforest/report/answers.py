@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from vennforest._validation import FloatArray, is_frame
+from vennforest._validation import is_frame
 from vennforest.metrics import grouping_loss
 from vennforest.metrics._inputs import EventEstimates
 from vennforest.metrics.brier import recalibrate
 from vennforest.report.event import (
+    RARE,
     confidence_of,
     cost_threshold,
     event_of,
     is_rare,
+    levels,
     share_of_positive,
 )
-from vennforest.report.measures import LEVEL, Measures, settled_labels
+from vennforest.report.measures import LEVEL, RAW, Measures, settled_labels
 from vennforest.report.numbers import (
     alike,
     area,
@@ -31,7 +34,6 @@ from vennforest.report.numbers import (
     rows,
     with_margin,
 )
-from vennforest.report.predictions import RAW
 from vennforest.tables.columns import as_pandas
 
 if TYPE_CHECKING:
@@ -86,7 +88,8 @@ def advice(evaluation: Evaluation) -> Advice:
     several rows. Do not use a model that does not rank better than chance, or get more rows where
     these are too few to tell. Recalibrate probabilities that are off by more than the tolerance,
     beyond chance. Get more rows where the error, or what the rows leave unseen of it, is above the
-    tolerance. Do not use what does not pay at the costs. Else use it.
+    tolerance. Do not use what does not pay at the costs. Else use it. Numbers that are read as text
+    are checked before a model is given up.
     """
     found = (
         _to_check(evaluation)
@@ -94,8 +97,20 @@ def advice(evaluation: Evaluation) -> Advice:
         or _miscalibrated(evaluation)
         or _without_gain(evaluation)
         or _unclear(evaluation)
+        or _to_use(evaluation)
     )
-    return found or _to_use(evaluation)
+    texts = [f"“{name}”" for name, why in evaluation.suspects.items() if why == "text"]
+    if not texts or found.action not in ("stop", "collect"):
+        return found
+    one = len(texts) == 1
+    return Advice(
+        "check",
+        f"Check the column{'' if one else 's'} {', '.join(texts[:5])} first: "
+        f"{'it looks' if one else 'they look'} like numbers or dates but "
+        f"{'is' if one else 'are'} read as text. The notes say how to declare "
+        f"{'it' if one else 'them'}. Without {'it' if one else 'them'}: "
+        f"{found.sentence[0].lower()}{found.sentence[1:]}",
+    )
 
 
 def _to_check(evaluation: Evaluation) -> Advice | None:
@@ -103,31 +118,30 @@ def _to_check(evaluation: Evaluation) -> Advice | None:
     if evaluation.settings.get("seen"):
         return Advice("check", "Test the model on other rows first: it was trained on these.")
     for column, why in evaluation.suspects.items():
-        quoted = f"“{column}”"
-        option = shlex.quote(column)
         if why == "leak":
             return Advice(
                 "check",
-                f"Check the column {quoted} first: alone it predicts “{evaluation.target}” almost "
-                "without error. If it was recorded after the outcome, leave it out.",
-                _typed("report", files, "--drop", option),
+                f"Check the column “{column}” first: alone it predicts “{evaluation.target}” "
+                "almost without error. If it was recorded after the outcome, leave it out.",
+                _typed("report", files, "--drop", shlex.quote(column)),
             )
-        if evaluation.folds.groups is None:
+        if why == "id" and evaluation.folds.groups is None:
             return Advice(
                 "check",
-                f"Check the column {quoted} first: it looks like an ID that several rows share, "
+                f"Check the column “{column}” first: it looks like an ID that several rows share, "
                 "and was left out. If rows of one value belong together, keep them together.",
-                _typed("report", files, "--groups", option),
+                _typed("report", files, "--groups", shlex.quote(column)),
             )
     return None
 
 
 def _typed(command: str, files: dict[str, str], *more: str) -> str:
-    """Return a command on the same table; "" where it came from no file."""
+    """Return a command on the same table, read in the same way; "" where it came from no file."""
     if "data" not in files:
         return ""
     table = [shlex.quote(files["data"]), "-t", shlex.quote(files["target"])]
-    return " ".join(["vennforest", command, *table, *more])
+    read = files.get("read" if command in ("report", "fit") else "sheet", "")
+    return " ".join(["vennforest", command, *table, *more, read]).rstrip()
 
 
 def _without_ranking(evaluation: Evaluation) -> Advice | None:
@@ -143,8 +157,7 @@ def _without_ranking(evaluation: Evaluation) -> Advice | None:
             f"or probabilities were swapped ({span}).",
         )
     if not auc.high < 0.5 + WEAK:  # also where the interval is not known
-        n = _needed(evaluation, (auc.high - auc.low) / 2, max(auc.auc - 0.5, WEAK / 2))
-        more = f"about {n} rows" if n else "more rows"
+        more = _needed(evaluation, (auc.high - auc.low) / 2, max(auc.auc - 0.5, WEAK / 2))
         return Advice(
             "collect",
             f"Collect {more} before you use it: on {_n(evaluation)}, {what} better than chance "
@@ -160,8 +173,9 @@ def _n(evaluation: Evaluation) -> str:
 def _needed(evaluation: Evaluation, margin: float, effect: float) -> str:
     """Return about how many rows would show an effect, now known with a margin (95 %)."""
     if not (np.isfinite(margin) and effect > 0):
-        return ""
-    return rounded(len(evaluation.folds.codes) * max(1.0, (POWER * margin / effect) ** 2))
+        return "more rows"
+    times = max(1.0, (POWER * margin / effect) ** 2)
+    return f"about {rounded(len(evaluation.folds.codes) * times)} rows"
 
 
 def size_of_error(evaluation: Evaluation, method: str) -> str:
@@ -187,17 +201,16 @@ def _miscalibrated(evaluation: Evaluation) -> Advice | None:
         size = f"probability 0 was given to what happened in {rows(m.impossible)}; {size}"
     if evaluation.origin in ("given", "model"):
         return Advice("recalibrate", f"Recalibrate before use: {size}.", _recalibration(evaluation))
-    trees, files = (
-        evaluation.settings.get("n_trees", FEW_TREES),
-        evaluation.settings.get("files", {}),
-    )
-    if evaluation.settings.get("calibrate_on") == "oob" and m.overconfidence < 0:
-        # Scores by the trees that did not see a row are noisier than those by all, so that maps
-        # fitted to them are too flat: less with more trees, not at all with folds.
+    settings = evaluation.settings
+    if settings.get("calibrate_on") == "oob" and m.overconfidence < 0:
+        # Scores by the trees that did not see a row are noisier than those by all, and maps fitted
+        # to them are too flat: in proportion to 1 / trees, and not at all with folds.
+        trees, files = settings["n_trees"], settings.get("files", {})
         forests = f"with {trees} trees even {name}, the best method out of bag, is underconfident"
         if trees < FEW_TREES:
-            command = _typed("fit", files, "--trees", "300")
-            return Advice("stop", f"Train 300 trees or more: {forests}, {size}.", command)
+            enough = max(300, 100 * math.ceil(trees * m.miscalibration / tolerance / 100))
+            command = _typed("fit", files, "--trees", str(enough))
+            return Advice("stop", f"Train about {enough:,} trees: {forests}, {size}.", command)
         command = _typed("fit", files, "--calibrate-on", "cv", "--trees", str(trees))
         return Advice("recalibrate", f"Calibrate on folds: {forests}, {size}.", command)
     return Advice(
@@ -250,8 +263,7 @@ def _without_gain(evaluation: Evaluation) -> Advice | None:
         if saved.mean <= 0:
             return Advice("stop", f"Do not use it for these decisions: {costs}.")
         if not saved.clear:
-            n = _needed(evaluation, saved.margin, saved.mean)
-            more = f"about {n} rows" if n else "more rows"
+            more = _needed(evaluation, saved.margin, saved.mean)
             return Advice(
                 "collect", f"Collect {more} to know whether it pays: {costs}, within chance."
             )
@@ -265,8 +277,7 @@ def _without_gain(evaluation: Evaluation) -> Advice | None:
             f"Do not use these probabilities: they do not beat the base rate{most}, "
             f"{shares(evaluation)}.",
         )
-    n = _needed(evaluation, gain.margin, gain.mean)
-    more = f"about {n} rows" if n else "more rows"
+    more = _needed(evaluation, gain.margin, gain.mean)
     return Advice(
         "collect",
         f"Collect {more} before you use it: on {_n(evaluation)} it does not beat the base rate by "
@@ -302,7 +313,7 @@ def _to_use(evaluation: Evaluation) -> Advice:
         command = _typed("calibrate", files, *_score_options(evaluation), *chosen)
         return Advice("use", f"Calibrate the scores by {name}: {size}.", command)
     if method == RAW:
-        return Advice("use", f"Use the {_lower(name)} as it is: {size}.")
+        return Advice("use", f"Use the {raw_name(evaluation)} as it is: {size}.")
     command = _typed(
         "fit",
         files,
@@ -314,7 +325,7 @@ def _to_use(evaluation: Evaluation) -> Advice:
     raw = evaluation.measures[RAW]
     if raw.exceeds(evaluation.tolerance) or raw.impossible:
         off = number_of_points(raw.calibration_error)
-        what, calibrated = _lower(evaluation.names[RAW]), size.removeprefix("on average ")
+        what, calibrated = raw_name(evaluation), size.removeprefix("on average ")
         calibrated = calibrated.replace(" points off,", ",", 1)
         return Advice(
             "recalibrate",
@@ -329,8 +340,9 @@ def _option(name: str, value: str, usual: str) -> list[str]:
     return [] if value == usual else [name, value]
 
 
-def _lower(name: str) -> str:
-    return name.replace("Raw", "raw", 1)
+def raw_name(evaluation: Evaluation) -> str:
+    """Return what a reader calls the raw model within a sentence."""
+    return evaluation.names[RAW].replace("Raw", "raw", 1)
 
 
 def discrimination(evaluation: Evaluation) -> str:
@@ -343,19 +355,26 @@ def discrimination(evaluation: Evaluation) -> str:
     ]
     if not auc.above_chance and min(_counts(evaluation)) < 30:
         sentences.append("With so few rows in a class, only strong relations would show.")
-    in_logs = evaluation.gain_in == "log loss"
-    gained = m.log_loss_skill if in_logs else m.brier_skill
+    gained = m.log_loss_skill if evaluation.gain_in == "log loss" else m.brier_skill
     skill = f"that of {shares(evaluation)}"
     if gained < -1:
         skill = f"{1 - gained:.1f} times {skill}"
     elif abs(gained) >= LEAST:
         how = "lower" if gained > 0 else "higher"
         skill = f"{percent(min(1.0, abs(gained)))} {how} than {skill}"
-    size = _relative(gain.mean, gain.margin, reference)
+    size = "unknown"
+    if reference and np.isfinite(gain.margin):
+        low, high = (gain.mean - gain.margin) / reference, (gain.mean + gain.margin) / reference
+        size = f"{signed(low)} to {signed(high)}"
     sentences.append(f"Its {evaluation.gain_in} is {skill} (95% interval of the gain: {size}).")
     if gained >= 0.9:
         sentences.append("So good a result is rare: check that no column reveals the outcome.")
-    sentences.append(_labels(evaluation, m, evaluation.baseline))
+    labels = evaluation.folds.estimates[evaluation.verdict.method].p.argmax(axis=1)
+    right = f"{percent(m.accuracy)} of its most probable classes are right"
+    if len(np.unique(labels)) == 1:
+        right = f"The most probable class of every row is “{evaluation.folds.classes[labels[0]]}”"
+    most = str(evaluation.folds.classes[int(np.argmax(_counts(evaluation)))])
+    sentences.append(f"{right}; always “{most}”: {percent(evaluation.baseline.accuracy)}.")
     if not auc.above_chance and evaluation.origin in ("folds", "time", "test"):
         sentences.append("Another kind of model may do better: --estimator.")
     if evaluation.folds.groups is not None:
@@ -384,13 +403,6 @@ def _counts(evaluation: Evaluation) -> list[int]:
     return counts
 
 
-def _relative(mean: float, margin: float, base: float) -> str:
-    if not base or not np.isfinite(margin):
-        return "unknown"
-    low, high = (mean - margin) / base, (mean + margin) / base
-    return f"{signed(low)} to {signed(high)}"
-
-
 def signed(share: float) -> str:
     """Return a share in percent with its sign."""
     if abs(share) < LEAST:
@@ -398,23 +410,6 @@ def signed(share: float) -> str:
     if share < -1:
         return f"−{100 * -share:.0f}%"
     return f"{'−' if share < 0 else ''}{percent(min(1.0, abs(share)))}"
-
-
-def _labels(evaluation: Evaluation, m: Measures, base: Measures) -> str:
-    """Compare the labels with always predicting the most frequent one."""
-    folds = evaluation.folds
-    most = str(folds.classes[int(np.argmax(_counts(evaluation)))])
-    labels = folds.estimates[evaluation.verdict.method].p.argmax(axis=1)
-    if len(np.unique(labels)) == 1:
-        only = str(folds.classes[labels[0]])
-        way_out = ": decide by a threshold below 50%" if len(folds.classes) == 2 else ""
-        return f"The most probable label of every row is “{only}”{way_out}."
-    gap = m.accuracy - base.accuracy
-    how = "more than" if gap > 0 else "no more than" if gap == 0 else "less than"
-    return (
-        f"{percent(m.accuracy)} of its labels are right, {how} the {percent(base.accuracy)} of "
-        f"always predicting “{most}”."
-    )
 
 
 def reliability(evaluation: Evaluation, method: str) -> str:
@@ -566,7 +561,7 @@ def reasons(evaluation: Evaluation) -> list[tuple[str, str]]:
         (f"How accurate the probabilities of {name} are", reliability(evaluation, method)),
     ]
     if RAW in evaluation.measures and method != RAW:
-        raw = _lower(evaluation.names[RAW])
+        raw = raw_name(evaluation)
         found.append((f"How accurate those of the {raw} are", reliability(evaluation, RAW)))
     if evaluation.saved is not None:
         found.append(("What its decisions cost", net_benefit(evaluation)))
@@ -613,6 +608,17 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
     return shown
 
 
+def finding(evaluation: Evaluation) -> str:
+    """Return what the first picture shows, by the level that adds most to the calibration error."""
+    found = levels(evaluation, evaluation.verdict.method)
+    level = max(found, key=lambda one: one.n * abs(one.p - one.share))
+    event = "right" if evaluation.positive is None else f"“{evaluation.label}”"
+    with_p = "whose predicted class has" if evaluation.positive is None else "with"
+    p, share = (percent(value, int(value < RARE)) for value in (level.p, level.share))
+    were = "was" if level.n == 1 else "were"
+    return f"Of {rows(level.n)} {with_p} a probability near {p}, {share} {were} {event}"
+
+
 def typical_margin(evaluation: Evaluation, method: str) -> float | None:
     """Return half the median width of the confidence intervals; None where they are not known."""
     known = confidence_of(evaluation, evaluation.folds.estimates[method])
@@ -627,7 +633,14 @@ def recommendation(evaluation: Evaluation) -> str:
         name = evaluation.names[verdict.method]
         sentences = [f"No method has been shown to beat the base rate; {name} comes closest."]
     if verdict.method != RAW and RAW in evaluation.measures:
-        sentences.append(_against_raw(evaluation))
+        gap, loss = verdict.against[RAW], verdict.by[RAW]
+        size = " ± ".join(with_margin(abs(gap.mean), gap.margin))
+        how = "lower" if gap.mean > 0 else "higher"
+        chance = "" if gap.clear else ", within chance"
+        sentences.append(
+            f"Its {loss} is {how} than the {raw_name(evaluation)}'s by {size} (95% interval)"
+            f"{chance}."
+        )
     better = {other: gap for other, gap in verdict.against.items() if gap.clear and gap.mean < 0}
     if better:
         gaps = ", ".join(
@@ -639,21 +652,6 @@ def recommendation(evaluation: Evaluation) -> str:
     elif len(verdict.against) > 1:
         sentences.append("No other method is better by more than chance.")
     return " ".join(sentences)
-
-
-def _against_raw(evaluation: Evaluation) -> str:
-    verdict = evaluation.verdict
-    gap, loss = verdict.against[RAW], verdict.by[RAW]
-    raw = _lower(evaluation.names[RAW])
-    size = " ± ".join(with_margin(abs(gap.mean), gap.margin))
-    why = "" if loss == "log loss" else ", compared because a log loss is infinite,"
-    if not gap.clear:
-        return (
-            f"Its {loss}{why} does not differ from the {raw}'s beyond chance "
-            f"({'+' if gap.mean >= 0 else '−'}{size} for the {raw})."
-        )
-    worse = "lower" if gap.mean > 0 else "higher"
-    return f"Its {loss}{why} is {worse} than the {raw}'s by {size} (95% interval)."
 
 
 def precision(evaluation: Evaluation, method: str) -> str:
@@ -699,32 +697,20 @@ def hidden_differences(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 
 def bounds_meaning(evaluation: Evaluation, method: str) -> str:
-    """Say what the bounds are, and where they decide."""
-    bounds = evaluation.folds.estimates[method].bounds
-    assert bounds is not None
-    return (
+    """Say what the bounds are, and for how many rows they leave the class open."""
+    folds = evaluation.folds
+    estimates = folds.estimates[method]
+    assert estimates.bounds is not None
+    text = (
         "The two bounds are the calibrated probabilities obtained by assuming that the case is, "
         "and is not, in the class; a decision is safe if it is the same at both. They are not a "
-        f"confidence interval. {_settled(evaluation, method)}"
+        "confidence interval. The most probable class "
     )
-
-
-def _settled(evaluation: Evaluation, method: str) -> str:
-    folds = evaluation.folds
-    bounds = folds.estimates[method].bounds
-    assert bounds is not None
-    settled = settled_labels(bounds)
-    if settled.all():
-        return f"The most probable class is the same at both bounds for all {rows(len(settled))}."
-    right = folds.estimates[method].p.argmax(axis=1) == folds.codes
-
-    def correct(which: FloatArray) -> str:
-        n = int(which.sum())
-        return f"{int(right[which].sum()):,} of these {n:,} labels are right"
-
-    open_ones = ~settled
-    n = int(open_ones.sum())
+    left = ~settled_labels(estimates.bounds)
+    n, right = int(left.sum()), int((estimates.p.argmax(axis=1) == folds.codes)[left].sum())
+    if not n:
+        return f"{text}is the same at both bounds for all {rows(len(left))}."
     return (
-        f"For {rows(n)} of {len(settled):,} ({percent(n / len(settled))}) the most probable class "
-        f"differs between the bounds: {correct(open_ones)}."  # type: ignore[arg-type]
+        f"{text}differs between the bounds for {rows(n)} of {len(left):,} "
+        f"({percent(n / len(left))}), of which {right:,} are right."
     )

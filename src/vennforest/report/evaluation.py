@@ -13,14 +13,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vennforest._files import write_text
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
 from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.decisions import CostMatrix, Decisions
 from vennforest.metrics import AucInterval, auc_interval
 from vennforest.report.measures import (
+    BASELINE,
+    RAW,
     Difference,
     Measures,
+    MethodEstimates,
+    OutOfFold,
     Verdict,
     difference_over_rows,
     judge,
@@ -28,8 +33,6 @@ from vennforest.report.measures import (
     measure,
     squared_losses,
 )
-from vennforest.report.predictions import BASELINE, RAW, MethodEstimates, OutOfFold
-from vennforest.report.splits import values_by
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,8 +120,9 @@ class Evaluation:
     tolerance : float
         Miscalibration that does not matter, in (0, 1).
     suspects : dict of str to str
-        Columns to check first: ``"leak"`` (one that alone predicts the label almost without error)
-        or ``"id"`` (one that names who is in several rows).
+        Columns to check first: ``"leak"`` (one that alone predicts the label almost without
+        error), ``"id"`` (one that names who is in several rows) or ``"text"`` (numbers that are
+        read as text).
     """
 
     name: str
@@ -222,9 +226,9 @@ class Evaluation:
         OSError
             If the file cannot be written.
         """
-        from vennforest.report.page import write_page
+        from vennforest.report.page import render
 
-        write_page(self, path, command, rows=rows)
+        write_text(path, render(self, command, rows=rows))
 
     def summary(self) -> dict[str, Any]:
         """Return what the page says, as numbers and text that JSON can hold.
@@ -311,20 +315,18 @@ def check_about(door: str, about: Mapping[str, Any]) -> None:
 
 def assemble(
     folds: OutOfFold,
-    *,
-    settings: dict[str, Any],
     origin: Origin,
+    random_state: int,
+    about: About,
+    *,
     X: Any = None,
     positive: Any = None,
-    by: Mapping[str, ArrayLike] | None = None,
-    costs: Any = None,
-    tolerance: float | None = None,
-    name: str = "data",
-    target: str = "label",
-    notes: Sequence[str] = (),
+    noun: str = "model",
+    guarantee: str = "model",
+    settings: Mapping[str, Any] | None = None,
+    names: Mapping[str, str] | None = None,
     remarks: Sequence[str] = (),
     suspects: Mapping[str, str] | None = None,
-    names: Mapping[str, str] | None = None,
     n_rows: int | None = None,
     started: float | None = None,
 ) -> Evaluation:
@@ -334,96 +336,111 @@ def assemble(
     ----------
     folds : OutOfFold
         The predictions of n rows.
-    settings : dict
-        What was run, with ``random_state``.
-    origin, X, positive, by, costs, tolerance, name, target, notes
-        As in `Evaluation` and ``report``; ``by`` of all rows of X.
+    origin, X, positive
+        As in `Evaluation` and ``report``.
+    random_state : int
+        Of the labels drawn to see what chance gives.
+    about : dict
+        What every evaluation takes; ``by`` of all rows of X.
+    noun : str
+        What made the predictions.
+    guarantee : str
+        Which of the sentences on the bounds' guarantee applies.
+    settings : mapping, optional
+        What was run, besides.
+    names : mapping of str to str, optional
+        What a reader calls methods.
     remarks : sequence of str
         Notes that come after the given ones.
     suspects : mapping of str to str, optional
         Columns to check first.
-    names : mapping of str to str, optional
-        What a reader calls methods.
     n_rows : int, optional
         Of X, where more than were predicted.
     started : float, optional
-        When, by ``time.perf_counter``.
+        When, by ``time.perf_counter``; the page then says how long it took.
+
+    Raises
+    ------
+    InputError
+        If ``positive`` is no class of two, or values of ``by`` are not as many as rows.
     """
-    values = values_by(by, len(folds.codes) if n_rows is None else n_rows)
-    at, why = positive_index(positive, folds)
-    seed = int(settings["random_state"])
-    matrix = None if costs is None else CostMatrix.read(costs, folds.classes)
-    shares = folds.baseline()
+    of_by = {}
+    for key, values in (about.get("by") or {}).items():
+        column = np.asarray(values, dtype=object)
+        wanted = (len(folds.codes) if n_rows is None else n_rows,)
+        if column.shape != wanted:
+            raise InputError(f"by must have shape {wanted} for {key!r}, got {column.shape}")
+        of_by[str(key)] = column[folds.rows]
+    check_positive(positive, folds.classes.astype(str))
+    at, why = _positive_index(positive, folds)
+    tolerance, costs = about.get("tolerance"), about.get("costs")
     if tolerance is None:
-        tolerance = usual_tolerance(folds, at)
-    baseline = measure(shares, folds.codes, folds.classes, at, seed, groups=folds.groups)
-    measures = {
-        method: measure(estimates, folds.codes, folds.classes, at, seed, baseline, folds.groups)
-        for method, estimates in folds.estimates.items()
-    }
+        # 2 percentage points; of a rarer class than one in ten a fifth of its share.
+        tolerance = TOLERANCE if at is None else min(TOLERANCE, (folds.codes == at).mean() / 5)
+    shares = folds.baseline()
+
+    def measured(estimates: MethodEstimates, baseline: Measures | None) -> Measures:
+        y = folds.codes, folds.classes
+        return measure(estimates, *y, at, int(random_state), baseline, folds.groups)
+
+    baseline = measured(shares, None)
+    measures = {method: measured(one, baseline) for method, one in folds.estimates.items()}
     verdict = judge(measures, folds, tolerance)
     best = folds.estimates[verdict.method]
-    label = None if at is None else folds.classes[at]
+    decisions: dict[str, Decisions] = {}
+    matrix = saved = None
+    if costs is not None:
+        matrix = CostMatrix.read(costs, folds.classes)
+        decisions = {
+            method: matrix.judge(one.p, one.bounds, folds.codes)
+            for method, one in folds.estimates.items()
+        }
+        of_rows = matrix.costs[folds.codes]
+        always = of_rows[:, int(of_rows.mean(axis=0).argmin())]
+        paid = matrix.paid(matrix.decide(best.p), folds.codes)
+        saved = difference_over_rows(always, paid, folds)
     # The log loss tells rare classes apart, which hardly move the Brier score.
     finite = measures[verdict.method].impossible == 0
     losses = log_losses if finite else squared_losses
     return Evaluation(
-        name=name,
-        target=target,
+        name=about.get("name", "data"),
+        target=about.get("target", "label"),
         X=X,
         folds=folds,
         positive=at,
         measures=measures,
         verdict=verdict,
         costs=matrix,
-        decisions={}
-        if matrix is None
-        else {
-            method: matrix.judge(estimates.p, estimates.bounds, folds.codes)
-            for method, estimates in folds.estimates.items()
+        decisions=decisions,
+        settings={
+            "random_state": int(random_state),
+            "noun": noun,
+            "guarantee": guarantee,
+            "methods": list(folds.estimates),
+            **(settings or {}),
         },
-        settings=settings,
         baseline=baseline,
         discrimination=auc_interval(
             folds.classes[folds.codes],
             best.p,
             groups=folds.groups,
             classes=folds.classes,
-            pos_label=label,
+            pos_label=None if at is None else folds.classes[at],
         ),
         gain=difference_over_rows(
             losses(shares.p, folds.codes), losses(best.p, folds.codes), folds
         ),
         gain_in="log loss" if finite else "Brier score",
-        saved=None if matrix is None else _saved(matrix, best, folds),
+        saved=saved,
         names={**method_names(), **(names or {})},
         origin=origin,
-        by={key: of_rows[folds.rows] for key, of_rows in values.items()},
+        by=of_by,
         positive_reason=why,
-        tolerance=tolerance,
+        tolerance=float(tolerance),
         suspects=dict(suspects or {}),
-        notes=[*notes, *remarks, *folds.notes],
+        notes=[*about.get("notes", ()), *remarks, *folds.notes],
         seconds=0.0 if started is None else time.perf_counter() - started,
     )
-
-
-def usual_tolerance(folds: OutOfFold, positive: int | None) -> float:
-    """Return the miscalibration that does not matter unless another is given.
-
-    2 percentage points; of a rarer class than one in ten a fifth of its share.
-    """
-    if positive is None:
-        return TOLERANCE
-    share = float((folds.codes == positive).mean())
-    return min(TOLERANCE, share / 5)
-
-
-def _saved(matrix: CostMatrix, best: MethodEstimates, folds: OutOfFold) -> Difference:
-    """Return how much less decisions by probabilities cost than always the best decision."""
-    costs = matrix.costs[folds.codes]
-    always = int(costs.mean(axis=0).argmin())
-    paid = matrix.paid(matrix.decide(best.p), folds.codes)
-    return difference_over_rows(costs[:, always], paid, folds)
 
 
 def check_positive(positive: Any, labels: NDArray[Any]) -> None:
@@ -445,7 +462,7 @@ def check_positive(positive: Any, labels: NDArray[Any]) -> None:
         )
 
 
-def positive_index(positive: Any, folds: OutOfFold) -> tuple[int | None, str]:
+def _positive_index(positive: Any, folds: OutOfFold) -> tuple[int | None, str]:
     """Return the positive class of two, by default the rarer one, and why it is that."""
     if len(folds.classes) != 2:
         return None, ""

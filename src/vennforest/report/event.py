@@ -14,7 +14,6 @@ from scipy.stats import t as student
 from vennforest._validation import FloatArray, IntArray
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import (
-    CalibrationLine,
     DecisionCurve,
     RankingCurves,
     calibration_line,
@@ -23,7 +22,7 @@ from vennforest.metrics import (
     threshold_table,
 )
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.predictions import BASELINE, MethodEstimates
+from vennforest.report.measures import BASELINE, MethodEstimates
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
@@ -122,10 +121,8 @@ def event_of(
     """
     column = _columns(evaluation, estimates)
     outcome = (column[:, 0] == evaluation.folds.codes).astype(np.float64)
-    p, bounds = _of_columns(estimates.p, column), estimates.bounds
-    if bounds is None:
-        return p, outcome, None, None
-    return p, outcome, _of_columns(bounds.lower, column), _of_columns(bounds.upper, column)
+    p, bounds = np.take_along_axis(estimates.p, column, axis=1)[:, 0], estimates.bounds
+    return p, outcome, *(_ends(bounds, column) or (None, None))
 
 
 def confidence_of(
@@ -137,11 +134,15 @@ def confidence_of(
     around the probability; None where it is not known: of the raw model, and of probabilities that
     were given.
     """
-    known = estimates.confidence
-    if known is None:
+    return _ends(estimates.confidence, _columns(evaluation, estimates))
+
+
+def _ends(tables: Any, column: IntArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return lower and upper tables' values of one class a row, each (n,); None of None."""
+    if tables is None:
         return None
-    column = _columns(evaluation, estimates)
-    return _of_columns(known.lower, column), _of_columns(known.upper, column)
+    low, high = (np.take_along_axis(t, column, axis=1)[:, 0] for t in (tables.lower, tables.upper))
+    return low, high
 
 
 def _columns(evaluation: Evaluation, estimates: MethodEstimates) -> IntArray:
@@ -152,11 +153,6 @@ def _columns(evaluation: Evaluation, estimates: MethodEstimates) -> IntArray:
     best = estimates.p if bounds is None else bounds.lower
     found: IntArray = best.argmax(axis=1)[:, None]
     return found
-
-
-def _of_columns(table: FloatArray, column: IntArray) -> FloatArray:
-    values: FloatArray = np.take_along_axis(table, column, axis=1)[:, 0]
-    return values
 
 
 def levels(evaluation: Evaluation, method: str) -> list[Level]:
@@ -178,10 +174,7 @@ def levels(evaluation: Evaluation, method: str) -> list[Level]:
 
 
 def members(p: FloatArray, rare: bool) -> list[tuple[IntArray, tuple[float, float]]]:
-    """Return the rows of each level that has some, by probability, and the level's ends.
-
-    Levels are closed below.
-    """
+    """Return the rows of each level (closed below) that has some, and the level's ends."""
     edges = STEPS if rare else EVEN
     number = np.searchsorted(edges[1:-1], p, side="right")
     found = ((np.flatnonzero(number == i), ends) for i, ends in enumerate(pairwise(edges)))
@@ -212,34 +205,26 @@ def ranking_of(evaluation: Evaluation, method: str) -> RankingCurves:
 
 def ranking_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return the measures of ranking of every method, and those of no ranking at all."""
-    found = []
-    share = share_of_positive(evaluation)
+    found: list[tuple[Any, ...]] = []
     tops = tops_of(evaluation)
-    for method in evaluation.measures:
+    for method, m in evaluation.measures.items():
         curves = ranking_of(evaluation, method)
-        found.append(
-            {
-                "name": evaluation.names[method],
-                "recommended": method == evaluation.verdict.method,
-                "auc": evaluation.measures[method].auc,
-                "ap": curves.average_precision,
-                "gini": curves.gini,
-                "ks": curves.kolmogorov_smirnov,
-                "found": curves.found(tops).tolist(),
-            }
-        )
-    found.append(
+        gini, ks = curves.gini, curves.kolmogorov_smirnov
+        top = curves.found(tops).tolist()
+        found.append((method, m.auc, curves.average_precision, gini, ks, top))
+    found.append((BASELINE, 0.5, share_of_positive(evaluation), 0.0, 0.0, list(tops)))
+    return [
         {
-            "name": evaluation.names[BASELINE],
-            "recommended": False,
-            "auc": 0.5,
-            "ap": share,
-            "gini": 0.0,
-            "ks": 0.0,
-            "found": list(tops),
+            "name": evaluation.names[method],
+            "recommended": method == evaluation.verdict.method,
+            "auc": auc,
+            "ap": ap,
+            "gini": gini,
+            "ks": ks,
+            "found": top,
         }
-    )
-    return found
+        for method, auc, ap, gini, ks, top in found
+    ]
 
 
 def tops_of(evaluation: Evaluation) -> list[float]:
@@ -265,16 +250,12 @@ def thresholds_of(evaluation: Evaluation) -> list[float]:
     assert share is not None and evaluation.positive is not None
     wanted = set(USUAL)
     if share < RARE:
-        wanted = {_rounded(share * times) for times in TIMES} | {0.5}
+        sizes = [share * times for times in TIMES]  # rounded to one significant digit
+        wanted = {round(size, -math.floor(math.log10(size))) for size in sizes} | {0.5}
     tie = cost_threshold(evaluation.costs, evaluation.positive)
     if tie is not None:
         wanted = {t for t in wanted if abs(t - tie) > 1e-9} | {tie}
     return sorted(t for t in wanted if 0 < t < 1)
-
-
-def _rounded(value: float) -> float:
-    """Return a number rounded to one significant digit."""
-    return round(value, -math.floor(math.log10(value)))
 
 
 def _interval(evaluation: Evaluation, method: str) -> Multiprobability | None:
@@ -298,42 +279,35 @@ def threshold_rows(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
         {
             "threshold": t,
             "of_costs": t == tie,
-            **{name: _known(getattr(table, name)[i]) for name in names},
+            **{
+                name: None if math.isnan(value) else float(value)
+                for name in names
+                for value in [getattr(table, name)[i]]
+            },
             **{name: int(getattr(table, name)[i]) for name in counts if bounds is not None},
         }
         for i, t in enumerate(at)
     ]
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
-
-
 def curve_of(evaluation: Evaluation, method: str) -> DecisionCurve:
     """Return the decision curve of one method, over thresholds that matter for the share."""
     share = share_of_positive(evaluation)
     assert share is not None
-    bounds = _interval(evaluation, method)
-    return decision_curve(thresholds=_range(share), bounds=bounds, **_of(evaluation, method))
-
-
-def _range(share: float) -> FloatArray:
     most = 0.95 if share >= RARE else min(0.95, 20 * share)
-    return np.linspace(most / 100, most, 100)
-
-
-def line_of(evaluation: Evaluation, method: str) -> CalibrationLine:
-    """Return calibration intercept, slope and observed over expected of one method."""
-    return calibration_line(groups=evaluation.folds.groups, **_of(evaluation, method))
+    at = np.linspace(most / 100, most, 100)
+    bounds = _interval(evaluation, method)
+    return decision_curve(thresholds=at, bounds=bounds, **_of(evaluation, method))
 
 
 def line_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return these of every method."""
+    """Return calibration intercept, slope and observed over expected of every method."""
+    groups = evaluation.folds.groups
     return [
         {
             "name": evaluation.names[method],
             "recommended": method == evaluation.verdict.method,
-            "line": line_of(evaluation, method),
+            "line": calibration_line(groups=groups, **_of(evaluation, method)),
         }
         for method in evaluation.measures
     ]

@@ -18,7 +18,7 @@ from vennforest.plots import (
     ReliabilityDisplay,
 )
 from vennforest.report.event import curve_of, is_rare, ranking_of
-from vennforest.report.predictions import RAW, MethodEstimates
+from vennforest.report.measures import RAW, MethodEstimates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

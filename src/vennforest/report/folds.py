@@ -1,17 +1,18 @@
-"""Cross-validation in which one model per fold serves every method."""
+"""Cross-validation: which rows train, which are predicted, one model per fold for all methods."""
 
 from __future__ import annotations
 
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
@@ -21,18 +22,49 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import predict_together
 from vennforest.classifier.intervals import ForestSpread, forest_spread
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.learners import FOREST, LEARNERS, Learner, made
-from vennforest.report.predictions import RAW, MethodEstimates, OutOfFold
-from vennforest.report.splits import apart, forward, shuffled
+from vennforest.report.learners import FOREST, LEARNERS, Learner
+from vennforest.report.measures import RAW, MethodEstimates, OutOfFold
 from vennforest.sources import Subforest
 from vennforest.tables import TableEncoder, table_pipeline
+from vennforest.tables.cells import Column
 from vennforest.tables.columns import as_pandas
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Progress = Callable[[int, int], None]
 """Called after each fold with the number of folds done and of all."""
+
+Split = tuple[IntArray, IntArray]
+"""Rows to train on and rows to predict."""
+
+
+class Pooled:
+    """One method's predictions of n rows and k classes, filled fold by fold.
+
+    A class that no model of a fold was trained on has probability 0 there, and the confidence
+    interval [0, 1].
+    """
+
+    def __init__(self, n: int, k: int) -> None:
+        self.p, self.lower, self.upper, self.low = np.zeros((4, n, k))
+        self.high = np.ones((n, k))
+
+    def put(self, rows: IntArray, columns: IntArray, found: MethodEstimates) -> None:
+        """Write what one fold's model predicts for some rows, in columns of its classes."""
+        at = np.ix_(rows, columns)
+        self.p[at], self.last = found.p, found
+        if found.bounds is not None:
+            self.lower[at], self.upper[at] = found.bounds.lower, found.bounds.upper
+        if found.confidence is not None:
+            self.low[at], self.high[at] = found.confidence.lower, found.confidence.upper
+
+    def estimates(self, kept: Any, classes: NDArray[Any]) -> MethodEstimates:
+        """Return the predictions of the rows that are kept."""
+        bounds, known = self.last.bounds, self.last.confidence
+        if bounds is not None:
+            bounds = Multiprobability(self.lower[kept], self.upper[kept], classes)
+        if known is not None:
+            low, high = self.low[kept], self.high[kept]
+            known = replace(known, lower=low, upper=high, classes=classes, widened=None)
+        return MethodEstimates(self.p[kept], bounds, known)
 
 
 def cross_validate(
@@ -51,27 +83,40 @@ def cross_validate(
     groups: IntArray | None = None,
     time: FloatArray | None = None,
     test: NDArray[np.bool_] | None = None,
-    types: dict[str, str] | None = None,
-    markers: list[str] | None = None,
+    types: Mapping[str, str] | None = None,
+    markers: Sequence[str] | None = None,
 ) -> tuple[OutOfFold, str]:
     """Predict every row by all methods, with a model that was not trained on it.
 
-    What each column of a data frame holds is learnt from all rows, as ``vennforest fit`` does (from
-    those to train on, where ``test`` names others); everything else is learnt in each fold anew,
-    with the same seed. Returned besides is where calibration scores came from.
+    What each column of a data frame contains is learnt from all rows, as ``vennforest fit`` does
+    (from those to train on, where ``test`` names others). Each fold learns everything else from its
+    own rows, with the same seed. Returned besides is where calibration scores came from.
     """
-    estimator: Any = made(learner, n_trees, seed, n_jobs)
+    estimator: Any = learner.make(n_trees, seed, n_jobs)
     missing = None
     if is_frame(X):
-        X, estimator, missing = _read_columns(X, estimator, test, seed, types, markers)
+        frame = as_pandas(X)
+        known = slice(None) if test is None else ~test
+        pipeline = table_pipeline(
+            estimator,
+            random_state=seed,
+            types=None if types is None else dict(types),
+            missing=None if markers is None else list(markers),
+        )
+        X, estimator = pipeline[0].fit(frame[known]).transform(frame), pipeline[1:]
+        missing = float((X if test is None else X[test]).isna().to_numpy().mean())
     codes, classes = encode_labels(y)
     if X.shape[0] != len(codes):
         raise InputError(f"y must have a label for each of {X.shape[0]} rows, got {len(codes)}")
     notes: list[str] = []
     rows, codes, classes = _without_singles(codes, classes, notes)
-    rows, codes = _with_time(rows, codes, time, notes)
+    if time is not None:
+        timed = np.isfinite(time[rows])
+        if not timed.all():
+            notes.append(f"{int((~timed).sum()):,} rows have no time and are left out.")
+        rows, codes = rows[timed], codes[timed]
     groups = None if groups is None else groups[rows]
-    table = _Rows(_safe_indexing(X, rows), codes, classes, groups)
+    X = _safe_indexing(X, rows)
     if test is not None:
         splits = apart(test[rows], groups, codes)
     elif time is not None:
@@ -89,164 +134,70 @@ def cross_validate(
         random_state=seed,
     )
     fold = np.full(len(codes), -1, dtype=np.intp)
-    gathered: list[tuple[IntArray, _Fold]] = []
+    pooled: dict[str, Pooled] = {}
+    gains: Counter[str] = Counter()
+    spreads: list[ForestSpread | None] = []
+    warned: Counter[str] = Counter()
+    unseen: Counter[str] = Counter()
     for i, (train, held) in enumerate(splits):
         fold[held] = i
-        gathered.append((held, _predicted(unfitted, methods, table, train, held, learner)))
+        present, numbers = np.unique(codes[train], return_inverse=True)
+        labels = numbers if learner.numbered else classes[codes[train]]
+        own = {} if groups is None else {"groups": groups[train]}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            model = clone(unfitted).fit(_safe_indexing(X, train), labels, **own)
+            found, spread = _predicted(model, methods, _safe_indexing(X, held))
+        for method, one in found.items():
+            pooled.setdefault(method, Pooled(len(codes), len(classes))).put(held, present, one)
+        warned.update({_rounded(w) for w in caught if issubclass(w.category, UserWarning)})
+        unseen.update(np.delete(classes, present).astype(str).tolist())
+        gains.update(_importances(model, X.shape[1]))
+        spreads.append(spread)
         if progress is not None:
             progress(i + 1, len(splits))
-    notes += _notes_on_folds([one for _, one in gathered])
+    k = len(splits)
+    notes += [
+        f"In {'every fold' if n == k else f'{n} of {k} folds'}: {text.rstrip('.')}."
+        for text, n in warned.items()
+    ]
+    notes += [
+        f"In {n} of {k} folds no row to train on is of class {label!r}, whose probability is 0 "
+        "there."
+        for label, n in unseen.items()
+    ]
     kept = np.flatnonzero(fold >= 0)
     if len(kept) < len(fold) and test is None:
         notes.append(
             f"{len(fold) - len(kept):,} of {len(fold):,} rows only train: no model of other rows "
             "predicts them."
         )
-    members = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
-    found = OutOfFold(
+    total = sum(gains.values()) or 1.0
+    encoder = _encoder(model)
+    out = OutOfFold(
         classes,
         codes[kept],
         fold[kept],
         rows[kept],
-        {m: _pooled(m, gathered, classes, len(codes), kept) for m in gathered[0][1].estimates},
-        _importances([one for _, one in gathered]),
-        gathered[-1][1].encodings,
+        {method: one.estimates(kept, classes) for method, one in pooled.items()},
+        {name: gains[name] / total for name in sorted(gains, key=lambda name: -gains[name])},
+        {} if encoder is None else dict(encoder.encodings_),
         missing,
         notes,
-        members,
+        None if groups is None else np.unique(groups[kept], return_inverse=True)[1],
         float(np.mean([len(held) / len(train) for train, held in splits])),
-        ForestSpread.mean([one.forest for _, one in gathered]),
+        ForestSpread.mean(spreads),
     )
-    return found, gathered[-1][1].calibrate_on
+    return out, model.calibrate_on_
 
 
-def _read_columns(
-    X: Any,
-    estimator: Any,
-    test: NDArray[np.bool_] | None,
-    seed: int,
-    types: dict[str, str] | None,
-    markers: list[str] | None,
-) -> tuple[pd.DataFrame, Any, float]:
-    """Return a data frame's cells as they are read, what is fitted to them, and what is missing.
-
-    What each column holds is learnt from the rows to train on, where ``test`` names the others; of
-    these it is that cells are missing.
-    """
-    pipeline = table_pipeline(estimator, random_state=seed, types=types, missing=markers)
-    frame = as_pandas(X)
-    read = pipeline[0].fit(frame if test is None else frame[~test]).transform(frame)
-    missing = (read if test is None else read[test]).isna().to_numpy().mean()
-    return read, pipeline[1:], float(missing)
-
-
-def _notes_on_folds(folds: Sequence[_Fold]) -> list[str]:
-    """Return what was warned of, and which classes were missing, with the number of folds."""
-    n = len(folds)
-    texts = Counter(text for one in folds for text in one.warned)
-    unseen = Counter(label for one in folds for label in one.unseen)
-    return [
-        *(_in_folds(text, count, n) for text, count in texts.items()),
-        *(
-            f"In {count} of {n} folds no row to train on is of class {label!r}, whose "
-            "probability is 0 there."
-            for label, count in unseen.items()
-        ),
-    ]
-
-
-def _with_time(
-    rows: IntArray, codes: IntArray, time: FloatArray | None, notes: list[str]
-) -> tuple[IntArray, IntArray]:
-    """Leave out rows without a time."""
-    if time is None:
-        return rows, codes
-    known = np.isfinite(time[rows])
-    if not known.all():
-        notes.append(f"{int((~known).sum()):,} rows have no time and are left out.")
-    return rows[known], codes[known]
-
-
-def _same_for_all(warning: warnings.WarningMessage) -> str:
-    """Return a warning's text with its share rounded, so that folds say the same."""
+def _rounded(warning: warnings.WarningMessage) -> str:
+    """Return a warning's text with its share rounded, the same for all folds."""
 
     def rounded(found: re.Match[str]) -> str:
         return f"about {5 * round(int(found[1]) / 5)}%"
 
     return re.sub(r"about (\d+)%", rounded, str(warning.message))
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The rows that folds are made of; each array of shape (n,) or (n, d)."""
-
-    X: Any
-    codes: IntArray
-    classes: NDArray[Any]
-    groups: IntArray | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Fold:
-    """What the models of one fold say of its rows, and how they were made."""
-
-    estimates: dict[str, MethodEstimates]
-    importances: dict[str, float]
-    encodings: dict[str, str]
-    calibrate_on: str = "oob"
-    warned: tuple[str, ...] = ()
-    unseen: tuple[str, ...] = ()
-    forest: ForestSpread | None = None
-
-    def with_all(self, present: IntArray, classes: NDArray[Any]) -> _Fold:
-        """Return it with a column for each class; those not trained on have probability 0."""
-
-        def filled(table: FloatArray) -> FloatArray:
-            if len(present) == len(classes):
-                return table
-            whole = np.zeros((len(table), len(classes)))
-            whole[:, present] = table
-            return whole
-
-        estimates = {}
-        for method, one in self.estimates.items():
-            bounds = one.bounds
-            if bounds is not None:
-                bounds = Multiprobability(filled(bounds.lower), filled(bounds.upper), classes)
-            confidence = one.confidence
-            if confidence is not None:
-                upper = np.ones((len(one.p), len(classes)))  # of a class not seen nothing is known
-                upper[:, present] = confidence.upper
-                confidence = replace(
-                    confidence, lower=filled(confidence.lower), upper=upper, classes=classes
-                )
-            estimates[method] = MethodEstimates(filled(one.p), bounds, confidence)
-        return replace(self, estimates=estimates)
-
-
-def _predicted(
-    unfitted: CalibratedClassifier,
-    methods: Sequence[str],
-    rows: _Rows,
-    train: IntArray,
-    held: IntArray,
-    learner: Learner,
-) -> _Fold:
-    """Train on some rows, and predict others by every method."""
-    present, numbers = np.unique(rows.codes[train], return_inverse=True)
-    labels = numbers if learner.numbered else rows.classes[rows.codes[train]]
-    own = {} if rows.groups is None else {"groups": rows.groups[train]}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        model = clone(unfitted).fit(_safe_indexing(rows.X, train), labels, **own)
-        found = _judged(model, methods, _safe_indexing(rows.X, held))
-    texts = {_same_for_all(one) for one in caught if issubclass(one.category, UserWarning)}
-    return replace(
-        found.with_all(present, rows.classes),
-        calibrate_on=model.calibrate_on_,
-        warned=tuple(sorted(texts)),
-        unseen=tuple(map(str, np.delete(rows.classes, present).tolist())),
-    )
 
 
 def _first(methods: Sequence[str]) -> str:
@@ -260,141 +211,222 @@ def _first(methods: Sequence[str]) -> str:
     return next(iter([*bounded, *calibrated]), RAW)
 
 
-def _judged(model: CalibratedClassifier, methods: Sequence[str], X_new: Any) -> _Fold:
+def _predicted(
+    model: CalibratedClassifier, methods: Sequence[str], X_new: Any
+) -> tuple[dict[str, MethodEstimates], ForestSpread | None]:
     """Predict new rows by every method, from one fitted model."""
     calibrated = [method for method in methods if method != RAW]
     models = [
         model if method == model.method else model.recalibrate(method) for method in calibrated
     ]
+    found = {RAW: MethodEstimates(model.estimator_.predict_proba(X_new), None)}
+    if not calibrated:
+        return found, None
+    # What is known of a frequency depends on the scores, which all methods share.
+    known = model.predict_confidence(X_new)
+    for method, (bounds, p) in zip(calibrated, predict_together(models, X_new), strict=True):
+        found[method] = MethodEstimates(p, bounds, known.widen(p))
+    # Steps, as those of Venn's bounds, say nothing of it: the first method with a smooth map.
+    return found, next((s for one in models if (s := forest_spread(one._state, X_new))), None)
+
+
+def _encoder(model: CalibratedClassifier) -> TableEncoder | None:
     fitted = model.estimator_
-    estimates: dict[str, MethodEstimates] = {
-        RAW: MethodEstimates(fitted.predict_proba(X_new), None)
-    }
-    spread = None
-    if calibrated:
-        # What is known of a frequency depends on the scores, which all methods share.
-        known = model.predict_confidence(X_new)
-        for method, (bounds, p) in zip(calibrated, predict_together(models, X_new), strict=True):
-            estimates[method] = MethodEstimates(p, bounds, known.widen(p))
-        # Steps, as those of Venn's bounds, say nothing of it: the first method with a smooth map.
-        spread = next((s for one in models if (s := forest_spread(one._state, X_new))), None)
     first = fitted[0] if isinstance(fitted, Pipeline) else None
-    encoder = first if isinstance(first, TableEncoder) else None
-    forest = fitted[-1] if isinstance(fitted, Pipeline) else fitted
-    sources = (
-        [f"column {j}" for j in range(X_new.shape[1])] if encoder is None else encoder.sources_
-    )
-    shares = np.asarray(getattr(forest, "feature_importances_", []), np.float64)
-    gains: dict[str, float] = {}
-    if len(shares) == len(sources):
-        gains = dict.fromkeys(sources, 0.0)
-        for name, gain in zip(sources, shares, strict=True):
-            gains[name] += float(gain)
-    encodings: dict[str, str] = {} if encoder is None else dict(encoder.encodings_)
-    return _Fold(estimates, gains, encodings, forest=spread)
+    return first if isinstance(first, TableEncoder) else None
 
 
-def _importances(folds: Sequence[_Fold]) -> dict[str, float]:
-    """Return each column's share of the decrease of impurity over all folds, largest first."""
+def _importances(model: CalibratedClassifier, n_columns: int) -> Counter[str]:
+    """Return each column's decrease of impurity in a fitted model; none where it has none."""
+    fitted, encoder = model.estimator_, _encoder(model)
+    last = fitted[-1] if isinstance(fitted, Pipeline) else fitted
+    sources = [f"column {j}" for j in range(n_columns)] if encoder is None else encoder.sources_
+    shares = np.asarray(getattr(last, "feature_importances_", []), np.float64)
     gains: Counter[str] = Counter()
-    for one in folds:
-        gains.update(one.importances)
-    total = sum(gains.values()) or 1.0
-    return {name: gains[name] / total for name in sorted(gains, key=lambda name: -gains[name])}
-
-
-def _pooled(
-    method: str,
-    gathered: list[tuple[IntArray, _Fold]],
-    classes: NDArray[Any],
-    n: int,
-    kept: IntArray,
-) -> MethodEstimates:
-    p = np.empty((n, len(classes)))
-    for test, one in gathered:
-        p[test] = one.estimates[method].p
-    first = gathered[0][1].estimates[method]
-    bounds, confidence = first.bounds, first.confidence
-    if bounds is not None:
-        bounds = Multiprobability(*_ends("bounds", method, gathered, p, kept), classes)
-    if confidence is not None:
-        lower, upper = _ends("confidence", method, gathered, p, kept)
-        confidence = replace(confidence, lower=lower, upper=upper, widened=None)
-    return MethodEstimates(p[kept], bounds, confidence)
-
-
-def _ends(
-    what: str,
-    method: str,
-    gathered: list[tuple[IntArray, _Fold]],
-    p: FloatArray,
-    kept: IntArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Return the lower and the upper ends of a method's intervals, of the rows that are kept."""
-    lower, upper = np.empty_like(p), np.empty_like(p)
-    for test, one in gathered:
-        found = getattr(one.estimates[method], what)
-        lower[test], upper[test] = found.lower, found.upper
-    return lower[kept], upper[kept]
+    if len(shares) == len(sources):
+        for name, gain in zip(sources, shares.tolist(), strict=True):
+            gains[name] += gain
+    return gains
 
 
 def _without_singles(
     codes: IntArray, classes: NDArray[Any], notes: list[str]
 ) -> tuple[IntArray, IntArray, NDArray[Any]]:
     """Leave out classes with one member: it cannot both train and be predicted."""
-    counts = np.bincount(codes, minlength=len(classes))
-    if len(classes) < 2:
-        raise InputError(f"y must hold at least two classes, got one: {str(classes[0])!r}")
-    single = counts < 2
-    if not single.any():
-        return np.arange(len(codes)), codes, classes
+    single = np.bincount(codes, minlength=len(classes)) < 2
     if (~single).sum() < 2:
         raise InputError(
-            f"y must hold at least two classes with two rows each, got {int((~single).sum())} such"
+            f"y must have two classes with two rows each, got {int((~single).sum())} such"
         )
-    names = _listed(classes[single])
-    one = int(single.sum()) == 1
-    notes.append(
-        f"{'Class' if one else 'Classes'} {names} {'has' if one else 'have'} one row "
-        f"{'' if one else 'each '}and {'is' if one else 'are'} left out: "
-        "it cannot both train a forest and be predicted."
-    )
+    if single.any():
+        names = _listed([repr(str(label)) for label in classes[single]])
+        notes.append(f"Left out: {names}. One row cannot both train a model and be predicted.")
     rows = np.flatnonzero(~single[codes])
     place = np.cumsum(~single) - 1
     return rows, place[codes[rows]].astype(np.intp), classes[~single]
 
 
 def _fitting_folds(codes: IntArray, classes: NDArray[Any], n_folds: int, notes: list[str]) -> int:
-    """Return how many folds there can be, and say what becomes of rare classes."""
+    """Return how many folds there can be, and note what becomes of rare classes."""
     counts = np.bincount(codes, minlength=len(classes))
     most = int(counts.max())
     if most < n_folds:
         notes.append(
-            f"No class has {n_folds} rows, the largest has {most}: "
-            f"{most} folds instead of {n_folds}."
+            f"No class has {n_folds} rows, the largest has {most}: {most} folds instead of "
+            f"{n_folds}."
         )
         n_folds = most
-    rare = counts < n_folds
-    if rare.any():
-        one = int(rare.sum()) == 1
-        shown = [
-            f"{label} ({count})" for label, count in zip(classes[rare], counts[rare], strict=True)
-        ]
+    rare = [
+        f"{label} ({count})"
+        for label, count in zip(classes, counts, strict=True)
+        if count < n_folds
+    ]
+    if rare:
         notes.append(
-            f"{'Class' if one else 'Classes'} with fewer rows than the {n_folds} folds: "
-            f"{_listed(np.array(shown, dtype=object), quote=False)}. "
-            f"{'It is' if one else 'They are'} kept: each row is predicted once, by a forest "
-            "trained on the others, and all measures are taken over the pooled predictions, so "
-            "that no fold needs every class."
+            f"Fewer rows than the {n_folds} folds: {_listed(rare)}. Each of these rows is "
+            "predicted once, by a model trained on the others. Measures are taken over the pooled "
+            "predictions, and no fold needs every class."
         )
     return n_folds
 
 
-def _listed(names: NDArray[Any], most: int = 5, *, quote: bool = True) -> str:
-    shown = ", ".join(repr(str(name)) if quote else str(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
-def _in_folds(text: str, count: int, n_folds: int) -> str:
-    where = "every fold" if count == n_folds else f"{count} of {n_folds} folds"
-    return f"In {where}: {text.rstrip('.')}."
+def shuffled(codes: IntArray, groups: IntArray | None, n_folds: int, seed: int) -> list[Split]:
+    """Return shuffled folds, stratified by class; groups are kept together.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two groups.
+    """
+    nothing, random = np.empty(len(codes)), np.random.RandomState(seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        if groups is None:
+            splitter = StratifiedKFold(n_folds, shuffle=True, random_state=random)
+            return list(splitter.split(nothing, codes))
+        n_groups = len(np.unique(groups))
+        if n_groups < 2:
+            raise InputError(f"groups must be at least two, got {n_groups}")
+        grouped = StratifiedGroupKFold(min(n_folds, n_groups), shuffle=True, random_state=random)
+        return _usable(list(grouped.split(nothing, codes, groups)), codes)
+
+
+def forward(
+    codes: IntArray, time: FloatArray, groups: IntArray | None, n_folds: int
+) -> list[Split]:
+    """Return folds that are predicted from the rows before them; the first part only trains.
+
+    Rows of one time stay together, and rows of a group that is predicted do not train.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two times, or no part before another holds two classes.
+    """
+    moments, at = np.unique(time, return_inverse=True)
+    if len(moments) < 2:
+        raise InputError("time must have at least two different times, got one")
+    reached = np.cumsum(np.bincount(at)) / len(time)
+    parts = min(n_folds + 1, len(moments))
+    # The part of a moment is where the middle of its rows lies.
+    middle = reached - np.bincount(at) / len(time) / 2
+    number = np.minimum((middle * parts).astype(np.intp), parts - 1)
+    part = np.unique(number, return_inverse=True)[1][at]
+    found = []
+    for i in range(1, int(part.max()) + 1):
+        test, train = np.flatnonzero(part == i), np.flatnonzero(part < i)
+        if groups is not None:
+            train = train[~np.isin(groups[train], groups[test])]
+        found.append((train, test))
+    return _usable(found, codes)
+
+
+def apart(test: NDArray[np.bool_], groups: IntArray | None, codes: IntArray) -> list[Split]:
+    """Return the one split into rows to train on and rows to test.
+
+    Raises
+    ------
+    InputError
+        If nothing is left on one side, or the rows to train on hold one class.
+    """
+    train, held = np.flatnonzero(~test), np.flatnonzero(test)
+    if groups is not None:
+        train = train[~np.isin(groups[train], groups[held])]
+    return _usable([(train, held)], codes)
+
+
+def _usable(splits: Sequence[Split], codes: IntArray) -> list[Split]:
+    """Leave out folds that are empty or would train on fewer than two classes with two rows."""
+    kept = [
+        (train, test)
+        for train, test in splits
+        if len(test) and (np.bincount(codes[train], minlength=1) >= 2).sum() >= 2
+    ]
+    if not kept:
+        raise InputError(
+            "the rows to train on must have two classes with two rows each, got fewer in every fold"
+        )
+    return kept
+
+
+def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray | None:
+    """Return the number of each row's group, and note how many rows have none.
+
+    A row without a group is one of its own.
+
+    Raises
+    ------
+    InputError
+        If they are not as many as rows.
+    """
+    if groups is None:
+        return None
+    values = np.asarray(groups, dtype=object)
+    if values.shape != (n,):
+        raise InputError(f"groups must have shape ({n},), got {values.shape}")
+    missing = np.array(
+        [v is None or v != v or (isinstance(v, str) and not v.strip()) for v in values.tolist()],
+        dtype=bool,
+    )
+    if missing.any():
+        notes.append(f"{int(missing.sum()):,} rows without a group count as a group each.")
+    # Names that differ by spaces at their ends are one.
+    names = np.array([f"{type(v).__name__} {v}".strip() for v in values.tolist()], dtype=object)
+    names[missing] = [f"row {i}" for i in np.flatnonzero(missing)]
+    numbers: IntArray = np.unique(names.astype(str), return_inverse=True)[1].astype(np.intp)
+    return numbers
+
+
+def moments(column: Any, name: str) -> NDArray[Any]:
+    """Return the times of a column (n,) as numbers, or as dates; NaN and NaT where missing.
+
+    Raises
+    ------
+    InputError
+        If it holds neither numbers nor dates.
+    """
+    import pandas as pd
+
+    cells = Column(pd.Series(column), name)
+    kind, written = cells.learn()
+    if kind not in ("number", "date", "duration"):
+        raise InputError(
+            f"the times {name!r} must be numbers or dates in one format, got {kind}: write dates "
+            "as 2021-01-25, or declare their format with --types"
+        )
+    read: NDArray[Any] = cells.read(kind, written).to_numpy()
+    return read.astype("datetime64[us]" if read.dtype.kind == "M" else np.float64)
+
+
+def times(column: Any, name: str) -> FloatArray:
+    """Return the times of a column (n,) as numbers, NaN where missing: see `moments`."""
+    read = moments(column, name)
+    if read.dtype.kind == "M":
+        number = read.astype(np.int64).astype(np.float64)
+        return np.where(np.isnat(read), np.nan, number)
+    return np.asarray(read, np.float64)

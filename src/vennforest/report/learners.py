@@ -1,16 +1,12 @@
-"""The classifiers that the report trains, by name, and the code that makes them."""
+"""The classifiers that ``--estimator`` names, and the code that makes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -23,128 +19,114 @@ FOREST = "random-forest"
 
 @dataclass(frozen=True)
 class Learner:
-    """A classifier that goes by a name.
+    """A classifier that has a name.
 
     Attributes
     ----------
     title : str
         What a reader calls one of them.
-    many : str
-        What a reader calls those of all folds, with ``{trees}`` for their number of trees.
-    imports : tuple of str
-        Lines of Python.
-    code : str
-        An expression, with ``{trees}`` and ``{seed}``.
-    make : callable
-        Given trees, seed and n_jobs, returns it.
+    module, kind : str
+        Where its class is, and the name of it.
+    trees, threads : str
+        Its arguments for the number of trees and of threads; "" where it has none.
+    options : mapping of str to object
+        Its other arguments.
     numbered : bool
         Whether it takes classes as numbers from 0 only.
+    estimator : classifier, optional
+        In place of a class: the user's own.
     """
 
     title: str
-    many: str
-    imports: tuple[str, ...]
-    code: str
-    make: Callable[[int, int, int | None], Any]
+    module: str = ""
+    kind: str = ""
+    trees: str = ""
+    threads: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
     numbered: bool = False
+    estimator: Any = None
+
+    def many(self, trees: int) -> str:
+        """Return what a reader calls those of all folds."""
+        return f"{self.title} of {trees} trees" if self.trees else self.title
+
+    def imports(self) -> list[str]:
+        """Return the lines of Python that its code needs."""
+        first = ["import numpy as np"] if self.numbered else []
+        lines = [f"from {self.module} import {self.kind}"] if self.kind else []
+        if self.kind == "LogisticRegression":
+            first = ["from sklearn.impute import SimpleImputer"]
+            lines += ["from sklearn.pipeline import make_pipeline"]
+            lines += ["from sklearn.preprocessing import StandardScaler"]
+        return first + lines
+
+    def code(self, trees: int, seed: int) -> str:
+        """Return a Python expression that makes it."""
+        if self.kind == "LogisticRegression":
+            return (
+                'make_pipeline(SimpleImputer(strategy="median", add_indicator=True), '
+                "StandardScaler(), LogisticRegression(max_iter=1000))"
+            )
+        arguments = self._arguments(trees, seed)
+        return f"{self.kind}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+
+    def _arguments(self, trees: int, seed: int) -> dict[str, Any]:
+        number = {self.trees: trees} if self.trees else {}
+        return {**number, "random_state": seed, **self.options}
+
+    def make(self, trees: int, seed: int, n_jobs: int | None) -> Any:
+        """Return the classifier.
+
+        Raises
+        ------
+        ImportError
+            If its library is not installed.
+        """
+        if self.estimator is not None:
+            return self.estimator
+        if self.kind == "LogisticRegression":
+            imputer = SimpleImputer(strategy="median", add_indicator=True)
+            return make_pipeline(imputer, StandardScaler(), LogisticRegression(max_iter=1000))
+        try:
+            module = import_module(self.module)
+        except ImportError as missing:
+            library = str(missing.name)
+            raise ImportError(
+                f"estimator needs {library}: install it with pip install {library}"
+            ) from missing
+        threads = {"n_jobs": n_jobs, "thread_count": -1 if n_jobs is None else n_jobs}
+        own = {self.threads: threads[self.threads]} if self.threads else {}
+        return getattr(module, self.kind)(**self._arguments(trees, seed), **own)
 
 
-def _logistic(trees: int, seed: int, n_jobs: int | None) -> Any:
-    return make_pipeline(
-        SimpleImputer(strategy="median", add_indicator=True),
-        StandardScaler(),
-        LogisticRegression(max_iter=1000),
-    )
-
-
-def _lightgbm(trees: int, seed: int, n_jobs: int | None) -> Any:
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(n_estimators=trees, random_state=seed, n_jobs=n_jobs, verbose=-1)
-
-
-def _xgboost(trees: int, seed: int, n_jobs: int | None) -> Any:
-    from xgboost import XGBClassifier
-
-    return XGBClassifier(n_estimators=trees, random_state=seed, n_jobs=n_jobs)
-
-
-def _catboost(trees: int, seed: int, n_jobs: int | None) -> Any:
-    from catboost import CatBoostClassifier
-
-    return CatBoostClassifier(
-        n_estimators=trees,
-        random_state=seed,
-        thread_count=-1 if n_jobs is None else n_jobs,
-        verbose=False,
-        allow_writing_files=False,
-    )
-
+_TREES: dict[str, Any] = {"trees": "n_estimators", "threads": "n_jobs"}
+_SKLEARN = "sklearn.ensemble"
 
 LEARNERS: dict[str, Learner] = {
-    FOREST: Learner(
-        "forest",
-        "forests of {trees} trees",
-        ("from sklearn.ensemble import RandomForestClassifier",),
-        "RandomForestClassifier({trees}, random_state={seed})",
-        lambda trees, seed, jobs: RandomForestClassifier(trees, n_jobs=jobs, random_state=seed),
-    ),
-    "extra-trees": Learner(
-        "extra-trees ensemble",
-        "extra-trees ensembles of {trees} trees",
-        ("from sklearn.ensemble import ExtraTreesClassifier",),
-        "ExtraTreesClassifier({trees}, random_state={seed})",
-        lambda trees, seed, jobs: ExtraTreesClassifier(trees, n_jobs=jobs, random_state=seed),
-    ),
+    FOREST: Learner("forest", _SKLEARN, "RandomForestClassifier", **_TREES),
+    "extra-trees": Learner("extra-trees ensemble", _SKLEARN, "ExtraTreesClassifier", **_TREES),
     "hist-gradient-boosting": Learner(
-        "gradient boosting",
-        "histogram gradient boosting",
-        ("from sklearn.ensemble import HistGradientBoostingClassifier",),
-        "HistGradientBoostingClassifier(random_state={seed})",
-        lambda trees, seed, jobs: HistGradientBoostingClassifier(random_state=seed),
+        "histogram gradient boosting", _SKLEARN, "HistGradientBoostingClassifier"
     ),
-    "logistic": Learner(
-        "logistic regression",
-        "logistic regressions",
-        (
-            "from sklearn.impute import SimpleImputer",
-            "from sklearn.linear_model import LogisticRegression",
-            "from sklearn.pipeline import make_pipeline",
-            "from sklearn.preprocessing import StandardScaler",
-        ),
-        'make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler(), '
-        "LogisticRegression(max_iter=1000))",
-        _logistic,
-    ),
+    "logistic": Learner("logistic regression", "sklearn.linear_model", "LogisticRegression"),
     "lightgbm": Learner(
-        "LightGBM model",
-        "LightGBM of {trees} trees",
-        ("from lightgbm import LGBMClassifier",),
-        "LGBMClassifier(n_estimators={trees}, random_state={seed}, verbose=-1)",
-        _lightgbm,
+        "LightGBM model", "lightgbm", "LGBMClassifier", **_TREES, options={"verbose": -1}
     ),
-    "xgboost": Learner(
-        "XGBoost model",
-        "XGBoost of {trees} trees",
-        ("import numpy as np", "from xgboost import XGBClassifier"),
-        "XGBClassifier(n_estimators={trees}, random_state={seed})",
-        _xgboost,
-        numbered=True,
-    ),
+    "xgboost": Learner("XGBoost model", "xgboost", "XGBClassifier", **_TREES, numbered=True),
     "catboost": Learner(
         "CatBoost model",
-        "CatBoost of {trees} trees",
-        ("from catboost import CatBoostClassifier",),
-        "CatBoostClassifier(n_estimators={trees}, random_state={seed}, verbose=False, "
-        "allow_writing_files=False)",
-        _catboost,
+        "catboost",
+        "CatBoostClassifier",
+        trees="n_estimators",
+        threads="thread_count",
+        options={"verbose": False, "allow_writing_files": False},
     ),
 }
 """What ``--estimator`` takes."""
 
 
 def learner_of(estimator: Any) -> Learner:
-    """Return the learner of a name, or one that makes a given classifier.
+    """Return the learner of a name, or one that makes a given classifier; None: a random forest.
 
     Raises
     ------
@@ -163,26 +145,4 @@ def learner_of(estimator: Any) -> Learner:
             f"fitted), got {estimator!r}"
         )
     name = type(estimator).__name__
-    return Learner(name, name, (), "estimator", lambda trees, seed, jobs: estimator)
-
-
-def made(learner: Learner, trees: int, seed: int, n_jobs: int | None) -> Any:
-    """Return the classifier.
-
-    Raises
-    ------
-    ImportError
-        If its library is not installed.
-    """
-    try:
-        return learner.make(trees, seed, n_jobs)
-    except ImportError as missing:
-        library = str(missing.name)
-        raise ImportError(
-            f"estimator needs {library}: install it with pip install {library}"
-        ) from missing
-
-
-def raw_title(learner: Learner) -> str:
-    """Return what a reader calls the model without calibration."""
-    return f"Raw {learner.title}"
+    return Learner(name, estimator=estimator)

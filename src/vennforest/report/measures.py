@@ -1,9 +1,9 @@
-"""The measures of every method over the pooled predictions, and the choice of one of them."""
+"""Predictions of several methods, their measures, and the choice of one of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,8 @@ from scipy.special import erfc
 from scipy.stats import t as student
 
 from vennforest._validation import FloatArray, IntArray
+from vennforest.calibrators.confidence import ConfidenceIntervals
+from vennforest.classifier.intervals import ForestSpread
 from vennforest.metrics import (
     brier_decomposition,
     calibration_error,
@@ -22,7 +24,107 @@ from vennforest.metrics import (
 )
 from vennforest.metrics._inputs import Binner
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.predictions import MethodEstimates, OutOfFold
+
+RAW: str = "none"
+"""The model as it is, without calibration."""
+
+BASELINE: str = "baseline"
+"""The class frequencies as the probabilities of every row."""
+
+
+@dataclass(frozen=True, eq=False)
+class MethodEstimates:
+    """One method's probabilities of every row, by models that were not trained on it.
+
+    Attributes
+    ----------
+    p : ndarray of shape (n, k)
+        Probabilities.
+    bounds : Multiprobability or None
+        Lower and upper ones, where the method gives them.
+    confidence : ConfidenceIntervals or None
+        How well the frequency among cases with such scores is known, around ``p``, at the level
+        .95; None where the calibration scores are not known.
+    """
+
+    p: FloatArray
+    bounds: Multiprobability | None
+    confidence: ConfidenceIntervals | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfFold:
+    """Estimates of all methods for every row.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (k,)
+        Labels, sorted.
+    codes : ndarray of shape (n,)
+        Index of each row's class.
+    fold : ndarray of shape (n,)
+        The fold in which the row was predicted; all 0 where one model predicted all.
+    rows : ndarray of shape (n,)
+        The row's position in X.
+    estimates : dict of str to MethodEstimates
+        By method.
+    importances : dict of str to float
+        Of each column, the mean decrease of impurity, over all folds; they sum to 1. Empty where
+        the model has none.
+    encodings : dict of str to str
+        How each column became numbers, where X is a data frame: see ``TableEncoder``.
+    missing : float or None
+        Share of the cells that are missing, where X is a data frame.
+    notes : list of str
+        What was done about classes and folds that do not fit.
+    groups : ndarray of shape (n,) or None
+        Numbers of the groups that count as one observation each.
+    ratio : float or None
+        Predicted over training rows, the mean over folds; None: 1 / (folds - 1).
+    forest : ForestSpread or None
+        How far another forest of this size would move probabilities, the mean square over folds;
+        None where that is not known.
+    """
+
+    classes: NDArray[Any]
+    codes: IntArray
+    fold: IntArray
+    rows: IntArray
+    estimates: dict[str, MethodEstimates]
+    importances: dict[str, float]
+    encodings: dict[str, str]
+    missing: float | None = None
+    notes: list[str] = field(default_factory=list)
+    groups: IntArray | None = None
+    ratio: float | None = None
+    forest: ForestSpread | None = None
+
+    @classmethod
+    def without_folds(
+        cls,
+        classes: NDArray[Any],
+        codes: IntArray,
+        estimates: dict[str, MethodEstimates],
+        groups: IntArray | None,
+    ) -> Self:
+        """Return estimates by models that were not trained on any of these rows."""
+        rows = np.arange(len(codes))
+        return cls(classes, codes, np.zeros_like(rows), rows, estimates, {}, {}, groups=groups)
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return int(self.fold.max()) + 1
+
+    def baseline(self) -> MethodEstimates:
+        """Return the share of each class as every row's probabilities.
+
+        The shares are those of the very rows that are predicted: no constant has a lower log loss
+        or Brier score on them.
+        """
+        shares = np.bincount(self.codes, minlength=len(self.classes)) / len(self.codes)
+        return MethodEstimates(np.tile(shares, (len(self.codes), 1)), None)
+
 
 CLIP = float(np.finfo(np.float64).eps)
 """Where scikit-learn's log loss clips."""
@@ -69,6 +171,9 @@ class Measures:
         in the predicted label.
     chance_error, chance_limit : float
         Mean and 95 % quantile of that error if the estimates were perfectly calibrated.
+    mean_error : float
+        Distance of that mean probability from the observed frequency, √(distance² − variance): the
+        part that chance leaves unexplained.
     pvalue : float
         Of the hypothesis that the estimates are calibrated: the smaller of Spiegelhalter's test
         and Kuiper's, doubled; with groups, of tests that turn the signs of whole groups.
@@ -96,6 +201,7 @@ class Measures:
     calibration_error: float
     chance_error: float
     chance_limit: float
+    mean_error: float
     pvalue: float
     overconfidence: float
     low: float | None = None
@@ -110,10 +216,12 @@ class Measures:
     def miscalibration(self) -> float:
         """The calibration error that chance leaves unexplained, in [0, 1].
 
-        The squares of what is there and of what chance adds sum up, about, so that the difference
-        of the squares estimates the square of the first.
+        The squares of what is there and of what chance adds sum up, about: the difference of the
+        squares estimates the square of the first, too low where errors of bins have the same sign.
+        No mean of distances is below the distance of the means.
         """
-        return float(np.sqrt(max(0.0, self.calibration_error**2 - self.chance_error**2)))
+        binned = self.calibration_error**2 - self.chance_error**2
+        return float(max(np.sqrt(max(0.0, binned)), self.mean_error))
 
     @property
     def detectable(self) -> float:
@@ -177,11 +285,14 @@ def measure(
     split = brier_decomposition(y, p, classes=classes, pos_label=label)
     losses = log_losses(p, codes)
     error = calibration_error(y, p, bins=BINS, classes=classes, pos_label=label)
+    column = p.argmax(axis=1) if positive is None else np.full(len(codes), positive)
+    event = np.take_along_axis(p, column[:, None], axis=1)[:, 0].clip(0, 1)
+    residual = (column == codes) - event
     if groups is None:
-        chance = _chance_errors(p, positive, seed)
+        chance, spread = _chance_errors(event, seed), float((event * (1 - event)).sum()) ** 0.5
         pvalue = min(test(y, p, classes=classes).pvalue for test in CALIBRATION_TESTS)
     else:
-        chance, pvalue = _grouped_errors(p, codes, positive, groups, error, seed)
+        chance, spread, pvalue = _grouped_errors(event, residual, groups, error, seed)
     intervals = None if estimates.bounds is None else interval_summary(y, estimates.bounds)
     log_loss = float(losses.mean())
     return Measures(
@@ -197,6 +308,7 @@ def measure(
         calibration_error=error,
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
+        mean_error=max(0.0, float(residual.sum()) ** 2 - spread**2) ** 0.5 / len(codes),
         pvalue=min(1.0, 2 * pvalue),
         overconfidence=confidence_minus_accuracy(y, p, classes=classes),
         low=None if intervals is None else intervals.low,
@@ -213,10 +325,8 @@ def _skill(score: float, reference: float) -> float:
     return 1 - score / reference if reference > 0 else float("nan")
 
 
-def _chance_errors(p: FloatArray, positive: int | None, seed: int) -> FloatArray:
+def _chance_errors(event: FloatArray, seed: int) -> FloatArray:
     """Return the calibration errors of labels drawn with the estimates as probabilities."""
-    event = p.max(axis=1) if positive is None else p[:, positive]
-    event = event.clip(0, 1)
     draws = REDRAWN if len(event) <= 100_000 else REDRAWN // 4
     random = np.random.default_rng((seed, 1))
     bins = Binner(event, BINS, "uniform").fixed
@@ -229,26 +339,18 @@ def _chance_errors(p: FloatArray, positive: int | None, seed: int) -> FloatArray
 
 
 def _grouped_errors(
-    p: FloatArray,
-    codes: IntArray,
-    positive: int | None,
-    groups: IntArray,
-    error: float,
-    seed: int,
-) -> tuple[FloatArray, float]:
-    """Return calibration errors by chance, and the smaller of two p-values.
+    event: FloatArray, residual: FloatArray, groups: IntArray, error: float, seed: int
+) -> tuple[FloatArray, float, float]:
+    """Return calibration errors by chance, the residuals' spread, and the smaller of two p-values.
 
     If the estimates are calibrated, the sums of residuals (outcome minus estimate) of a group vary
     about 0 and groups are independent, whatever happens within them: the signs of whole groups are
     turned at random. Of the two tests one is of the calibration error, the other of the mean
     residual, whose variance is the sum of the groups' squares.
     """
-    column = p.argmax(axis=1) if positive is None else np.full(len(codes), positive)
-    event = np.take_along_axis(p, column[:, None], axis=1)[:, 0].clip(0, 1)
     member = np.unique(groups, return_inverse=True)[1]
     cell = member * BINS + Binner(event, BINS, "uniform").fixed
     n_groups = int(member.max()) + 1
-    residual = (column == codes) - event
     sums = np.bincount(cell, weights=residual, minlength=n_groups * BINS).reshape(-1, BINS)
     random = np.random.default_rng((seed, 2))
     errors = np.empty(TURNED)
@@ -259,7 +361,7 @@ def _grouped_errors(
     of_groups = sums.sum(axis=1)
     spread = float(np.sqrt(of_groups @ of_groups))
     mean = float(erfc(abs(of_groups.sum()) / spread / np.sqrt(2))) if spread > 0 else 1.0
-    return errors, min(largest, mean)
+    return errors, spread, min(largest, mean)
 
 
 @dataclass(frozen=True)

@@ -5,23 +5,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-import os
 import re
 from datetime import UTC, datetime
 from importlib import resources
+from pprint import pformat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from vennforest._files import write_text
 from vennforest._messages import harmless
-from vennforest.report import answers, event, figures, numbers, sections
+from vennforest._validation import is_frame
+from vennforest.report import answers, event, figures, numbers
 from vennforest.report.evaluation import versions
-from vennforest.report.event import is_rare, levels
-from vennforest.report.measures import Measures
-from vennforest.report.numbers import decimals
-from vennforest.report.predictions import BASELINE, RAW
-from vennforest.report.subsets import subgroups, uncertain_rows, wrong_rows
+from vennforest.report.learners import FOREST, LEARNERS
+from vennforest.report.measures import BASELINE, RAW
+from vennforest.report.numbers import alike, with_margin
+from vennforest.report.subsets import most_split_on, subgroups, uncertain_rows, wrong_rows
 
 if TYPE_CHECKING:
     import jinja2
@@ -98,193 +95,288 @@ class Cell(NamedTuple):
     title: str = ""
 
 
-def columns(n_classes: int) -> list[Column]:
-    """Return the measures of the table in their order, with what they mean."""
-    binary = n_classes == 2
-    brier = (
-        "mean squared error of the positive class's probability"
-        if binary
-        else "mean squared distance between the vector of probabilities and what was observed, "
-        "from 0 to 2"
+def columns(n_classes: int) -> tuple[list[Column], list[Column]]:
+    """Return the measures of the two tables in their order, with what they mean."""
+    if n_classes == 2:
+        event, summed = "the positive class", ""
+        brier = "mean squared error of the positive class's probability"
+        auc = "chance that a random positive row is ranked above a random negative one"
+    else:
+        event, summed = "the confidence in the predicted label", ", summed over the classes"
+        brier = (
+            "mean squared distance between the vector of probabilities and what was observed, "
+            "from 0 to 2"
+        )
+        auc = "area under the ROC curve of each class against the rest, weighted by its share"
+    skill = "1 minus the Brier score over that of the base rate; 0: no better"
+    error = (
+        f"expected calibration error of {event}: mean distance of estimate and observed share "
+        "over 15 bins"
     )
-    event = "the positive class" if binary else "the confidence in the predicted label"
-    auc = (
-        "chance that a random positive row is ranked above a random negative one"
-        if binary
-        else "area under the ROC curve of each class against the rest, weighted by its share"
-    )
+    tests = "of the tests of calibration (Spiegelhalter's and Kuiper's): small values reject it"
+    binned = "squared distance of estimates and observed shares over 100 bins (Murphy)"
+    resolution = "squared distance of the bins' observed shares from the overall one"
+    right = "share of labels with the largest lower bound that are right"
     return [
         Column("log_loss", "Log loss", "mean of −ln of the observed class's probability", -1),
         Column("brier", "Brier score", brier, -1),
-        Column(
-            "brier_skill",
-            "Brier skill",
-            "1 minus the Brier score over that of the base rate; 0: no better",
-            1,
-        ),
+        Column("brier_skill", "Brier skill", skill, 1),
         Column("auc", "AUC", auc, 1),
         Column("accuracy", "Accuracy", "share of rows whose most probable class is right", 1),
-        Column(
-            "calibration_error",
-            "Calibration error",
-            f"expected calibration error of {event}: mean distance of estimate and observed share "
-            "over 15 bins",
-            -1,
-        ),
-        Column(
-            "pvalue",
-            "p if calibrated",
-            "of the tests of calibration (Spiegelhalter's and Kuiper's): small values reject "
-            "calibration",
-            0,
-        ),
-    ]
-
-
-def more_columns(n_classes: int) -> list[Column]:
-    """Return the measures of the second table."""
-    summed = "" if n_classes == 2 else ", summed over the classes"
-    return [
+        Column("calibration_error", "Calibration error", error, -1),
+        Column("pvalue", "p if calibrated", tests, 0),
+    ], [
         Column("log_loss_skill", "Log-loss skill", "as the Brier skill, of the log loss", 1),
-        Column(
-            "reliability",
-            "Reliability",
-            "squared distance of estimates and observed shares over 100 bins (Murphy)" + summed,
-            -1,
-        ),
-        Column(
-            "resolution",
-            "Resolution",
-            "squared distance of the bins' observed shares from the overall one" + summed,
-            1,
-        ),
+        Column("reliability", "Reliability", binned + summed, -1),
+        Column("resolution", "Resolution", resolution + summed, 1),
         Column("sharpness", "Sharpness", "variance of the estimates" + summed, 0),
         Column("low", "Low", "mean lower bound of the predicted label", 0),
         Column("high", "High", "mean upper bound of the predicted label", 0),
         Column("size", "Size", "mean upper minus lower", 0),
-        Column(
-            "observed",
-            "Observed",
-            "share of labels with the largest lower bound that are "
-            "right: expected between low and high but for chance",
-            0,
-        ),
+        Column("observed", "Observed", f"{right}: between low and high but for chance", 0),
     ]
 
 
 def comparison(evaluation: Evaluation, wanted: list[Column]) -> list[dict[str, Any]]:
     """Return the rows of a table of all methods, the baseline last, and some measures."""
-    digits = {column.key: _digits(evaluation, column) for column in wanted}
-    best = {column.key: _best(evaluation, column, digits[column.key]) for column in wanted}
-    found = []
-    for method, measures in {**evaluation.measures, BASELINE: evaluation.baseline}.items():
-        base = method == BASELINE
-        cells = []
-        for column in wanted:
-            value = getattr(measures, column.key)
-            if base and column.key in ("brier_skill", "log_loss_skill"):
-                value = 0.0
-            if base and column.key in ("pvalue", "chance_error"):
-                value = None
-            cells.append(_cell(measures, column, value, digits[column.key], best[column.key], base))
-        found.append(
-            {
-                "method": method,
-                "name": evaluation.names[method],
-                "cells": cells,
-                "recommended": method == evaluation.verdict.method,
-                "baseline": base,
-            }
-        )
-    return found
+    every = {**evaluation.measures, BASELINE: evaluation.baseline}
+    cells = [_cells(evaluation, column) for column in wanted]
+    return [
+        {
+            "method": method,
+            "name": evaluation.names[method],
+            "cells": [column[i] for column in cells],
+            "recommended": method == evaluation.verdict.method,
+            "baseline": method == BASELINE,
+        }
+        for i, method in enumerate(every)
+    ]
 
 
-def _cell(
-    measures: Measures,
-    column: Column,
-    value: float | None,
-    digits: int,
-    best: str | None,
-    base: bool,
-) -> Cell:
-    if value is None or math.isnan(value):
-        return Cell("–", "")
-    if math.isinf(value):
-        impossible = (
-            f"{numbers.rows(measures.impossible)} had probability 0; clipped as scikit-learn does "
-            f"the log loss is {measures.log_loss_clipped:.3f}"
-        )
-        return Cell(*(("∞", "1e999") if value > 0 else ("−∞", "-1e999")), title=impossible)
-    text = _text(value, digits)
-    if column.key == "pvalue":
-        text = "<0.001" if value < 0.001 else f"{value:.3f}"
-    return Cell(text, repr(float(value)), text == best and not base)
+def _cells(evaluation: Evaluation, column: Column) -> list[Cell]:
+    """Return the cells of one measure: of every method, and of the baseline."""
+    found = [getattr(m, column.key) for m in evaluation.measures.values()]
+    finite = [value for value in found if value is not None and math.isfinite(value)]
+    digits, best = numbers.decimals(finite), ""
+    if column.best and len(found) > 1 and finite:
+        best = _minus(max(finite) if column.best > 0 else min(finite), digits)
+        if 2 * [_minus(value, digits) for value in finite].count(best) > len(found):
+            best = ""  # shared by most, it says nothing
+    cells = []
+    for measures, value in zip(evaluation.measures.values(), found, strict=True):
+        if value is None or math.isnan(value):
+            cells.append(Cell("–", ""))
+        elif math.isinf(value):
+            title = (
+                f"{numbers.rows(measures.impossible)} had probability 0; clipped as scikit-learn "
+                f"does the log loss is {measures.log_loss_clipped:.3f}"
+            )
+            cells.append(Cell(*(("∞", "1e999") if value > 0 else ("−∞", "-1e999")), title=title))
+        else:
+            text = _minus(value, digits)
+            if column.key == "pvalue":
+                text = "<0.001" if value < 0.001 else f"{value:.3f}"
+            cells.append(Cell(text, repr(float(value)), text == best))
+    base = getattr(evaluation.baseline, column.key)
+    if column.key in ("brier_skill", "log_loss_skill"):
+        base = 0.0
+    none = base is None or column.key == "pvalue" or not math.isfinite(base)
+    return [*cells, Cell("–", "") if none else Cell(_minus(base, digits), repr(float(base)))]
 
 
-def _values(evaluation: Evaluation, column: Column) -> list[float]:
-    values = [getattr(m, column.key) for m in evaluation.measures.values()]
-    return [v for v in values if v is not None and math.isfinite(v)]
-
-
-def _digits(evaluation: Evaluation, column: Column) -> int:
-    return decimals(_values(evaluation, column))
-
-
-def _best(evaluation: Evaluation, column: Column, digits: int) -> str | None:
-    values = _values(evaluation, column)
-    if not column.best or len(evaluation.measures) < 2 or not values:
-        return None
-    best = _text(max(values) if column.best > 0 else min(values), digits)
-    shared = [_text(value, digits) for value in values].count(best)
-    return best if 2 * shared <= len(evaluation.measures) else None  # else it tells nothing
-
-
-def _text(value: float, digits: int) -> str:
-    """Return a number with a true minus, and none before a zero."""
-    text = f"{value:.{digits}f}"
-    return (text if float(text) else text.lstrip("-")).replace("-", "−")
-
-
-def _signed(value: float, form: str = "%+.4f") -> str:
-    """Return a number in a form with a true minus, and none before a zero."""
-    text = form % value
+def _minus(value: float, digits: int, sign: str = "-") -> str:
+    """Return a number with a true minus (of sign "+": or plus), and none before a zero."""
+    text = f"{value:{sign}.{digits}f}"
     return (text if float(text) else text.lstrip("-")).replace("-", "−")
 
 
 def class_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return the rows of the table of classes."""
     folds = evaluation.folds
-    counts = np.bincount(folds.codes, minlength=len(folds.classes))
-    keys = class_methods(evaluation)
-    predicted = {key: folds.estimates[key].p.argmax(axis=1) for key in keys}
-    found_rows = []
+    tables = [folds.estimates[key].p for key in class_methods(evaluation)]
+    found = []
     for j, label in enumerate(folds.classes):
         mine = folds.codes == j
-        found = {}
-        for key in keys:
-            labelled = predicted[key] == j
+        methods = []
+        for p in tables:
+            labelled = p.argmax(axis=1) == j
             hits = int((labelled & mine).sum())
-            found[key] = {
-                "mean": float(folds.estimates[key].p[:, j].mean()),
-                "recall": hits / int(mine.sum()) if mine.any() else None,
-                "precision": hits / int(labelled.sum()) if labelled.any() else None,
-            }
-        found_rows.append(
-            {
-                "label": str(label),
-                "n": int(counts[j]),
-                "share": counts[j] / counts.sum(),
-                "positive": j == evaluation.positive,
-                "methods": [found[key] for key in keys],
-            }
-        )
-    return found_rows
+            recall = hits / int(mine.sum()) if mine.any() else None
+            precision = hits / int(labelled.sum()) if labelled.any() else None
+            mean = float(p[:, j].mean())
+            methods.append({"mean": mean, "recall": recall, "precision": precision})
+        n, share = int(mine.sum()), float(mine.mean())
+        found.append({"label": str(label), "n": n, "share": share, "methods": methods})
+    return found
 
 
 def class_methods(evaluation: Evaluation) -> list[str]:
     """Return the methods of the table of classes: the model as it is, and the recommended one."""
     keys = dict.fromkeys([RAW, evaluation.verdict.method])
     return [key for key in keys if key in evaluation.measures]
+
+
+def how(evaluation: Evaluation) -> str:
+    """Return in a few words how rows were predicted."""
+    settings = evaluation.settings
+    k = evaluation.folds.n_folds
+    learner = settings.get("learner", "")
+    return {
+        "folds": f"{k}-fold cross-validation, {learner}",
+        "time": f"{k} folds in order of time, {learner}",
+        "test": f"{learner}, tested on separate rows",
+        "model": "predicted by a fitted model",
+        "given": "probabilities as given, nothing was trained",
+        "scores": f"scores as given, calibrated in {k}-fold cross-validation",
+    }[evaluation.origin]
+
+
+def recipe(evaluation: Evaluation) -> str | None:
+    """Return Python code that fits the recommended method to X and y; None if nothing was trained.
+
+    Fitted to the rows that a fold trained on, it predicts that fold as the report did; fitted to
+    all, it is, of a forest, the model that ``vennforest fit`` writes.
+    """
+    if evaluation.origin not in ("folds", "time", "test"):
+        return None
+    method, settings = evaluation.verdict.method, evaluation.settings
+    seed = settings["random_state"]
+    learner = LEARNERS.get(settings["estimator"])
+    model = settings["estimator"]
+    lines: list[str] = []
+    if learner is not None:
+        model = learner.code(settings["n_trees"], seed)
+        lines += learner.imports()
+    if method != RAW:
+        lines.append("from vennforest import CalibratedClassifier")
+    if is_frame(evaluation.X):
+        lines.append("from vennforest.tables import table_pipeline")
+        types = settings.get("types")
+        if types:
+            lines += ["", f"types = {pformat(types, sort_dicts=False)}"]
+        more = ", types=types" if types else ""
+        if settings.get("missing"):
+            more += f", missing={settings['missing']}"
+        model = f"table_pipeline({model}, random_state={seed}{more})"
+    labels, groups = "y", ""
+    noun = "forest" if learner is LEARNERS[FOREST] else "classifier"
+    if learner is not None and learner.numbered:
+        lines += ["", "classes, codes = np.unique(y, return_inverse=True)"]
+        labels = "codes"
+    if evaluation.folds.groups is not None and method != RAW:
+        groups = ", groups=groups"
+    if method == RAW:
+        fitted = f"model = {model}.fit(X, {labels})"
+        return "\n".join([*lines, "", fitted, "model.predict_proba(X_new)"])
+    lines += [
+        "",
+        f"{noun} = {model}",
+        f"model = CalibratedClassifier({noun}, {_options(evaluation)}).fit(X, {labels}{groups})",
+        "model.predict_proba(X_new)  # a probability for each class",
+    ]
+    if evaluation.folds.estimates[method].bounds is not None:
+        lines.append("model.predict_multiprobability(X_new)  # its lower and upper bounds")
+    return "\n".join(lines)
+
+
+def _options(evaluation: Evaluation) -> str:
+    """Return the arguments that are not the defaults."""
+    settings = evaluation.settings
+    options = [f'method="{evaluation.verdict.method}"', f"random_state={settings['random_state']}"]
+    if settings["calibrate_on"] == "cv":
+        options.insert(0, "ensemble=False")
+    elif settings["subforest"] != "all":
+        if settings["n_draws"] != 1:
+            options.insert(0, f"n_draws={settings['n_draws']}")
+        options.insert(0, f'subforest="{settings["subforest"]}"')
+    return ", ".join(options)
+
+
+ENCODINGS: dict[str, str] = {
+    "number": "numbers",
+    "category": "categories",
+    "text": "text of many values",
+    "date": "dates",
+}
+"""What a reader calls the ways in which columns become numbers."""
+
+
+def against(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Return how each method compares with the recommended one."""
+    found = []
+    for method, gap in evaluation.verdict.against.items():
+        if not gap.clear:
+            verdict = "no difference beyond chance"
+        else:
+            verdict = "worse" if gap.mean > 0 else "better"
+        shown, margin = with_margin(abs(gap.mean), gap.margin)
+        sign = "+" if gap.mean > 0 else "−" if gap.mean < 0 else ""
+        found.append(
+            {
+                "name": evaluation.names[method],
+                "loss": evaluation.verdict.by[method],
+                "mean": gap.mean,
+                "margin": gap.margin,
+                "size": (sign + shown, margin),
+                "verdict": verdict,
+            }
+        )
+    return found
+
+
+def data(evaluation: Evaluation) -> dict[str, Any]:
+    """Return a description of the data."""
+    folds, X = evaluation.folds, evaluation.X
+    kinds: dict[str, list[str]] = {}
+    for column, encoding in folds.encodings.items():
+        if encoding != "empty":
+            kinds.setdefault(ENCODINGS[encoding], []).append(column)
+    n_columns = None if X is None else int(X.shape[1])
+    named = sum(map(len, kinds.values()))
+    return {
+        "rows": len(folds.codes),
+        "columns": n_columns,
+        "kinds": sorted(kinds.items(), key=lambda item: -len(item[1])),
+        "empty": (n_columns or 0) - named if kinds else 0,
+        "missing": folds.missing,
+        "important": most_split_on(evaluation)[:8],
+    }
+
+
+def decisions(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Return what decisions cost by each method; None without costs."""
+    costs = evaluation.costs
+    if costs is None:
+        return None
+    folds = evaluation.folds
+    always = costs.costs[folds.codes].mean(axis=0).tolist()
+    made = evaluation.decisions
+    amounts = [
+        amount
+        for d in made.values()
+        for amount in (d.mean_cost, d.expected_cost, d.settled_cost, d.unsettled_cost)
+    ]
+    known = [amount for amount in [*amounts, *always] if amount is not None]
+    shown = dict(zip(known, alike(known, 0.0), strict=True))
+    best = shown[min(d.mean_cost for d in made.values())]
+    return {
+        "decisions": costs.decisions,
+        "matrix": [
+            (str(label), [f"{cost:,.10g}" for cost in row])
+            for label, row in zip(folds.classes, costs.costs, strict=True)
+        ],
+        "always": list(zip(costs.decisions, always, strict=True)),
+        "shown": {**shown, None: "–"},
+        "rows": [
+            {
+                "name": evaluation.names[method],
+                "decided": d,
+                "best": shown[d.mean_cost] == best,
+                "recommended": method == evaluation.verdict.method,
+            }
+            for method, d in made.items()
+        ],
+    }
 
 
 def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = False) -> str:
@@ -311,99 +403,54 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         prob=lambda p: "–" if p is None else numbers.probability(p),
         share=lambda p: "–" if p is None else numbers.percent(p),
         count="{:,}".format,
-        minus=_signed,
+        minus=lambda value: _minus(value, 2),
+        points=numbers.number_of_points,
         options=lambda text: Markup(OPTION.sub(WHOLE, str(escape(text)))),
     )
+    method, names = evaluation.verdict.method, evaluation.names
+    bounded, two = evaluation.bounded, evaluation.positive is not None
+    main, more = columns(len(evaluation.folds.classes))
     page: str = environment.get_template("page.html.j2").render(
-        evaluation=evaluation,
-        names=evaluation.names,
-        raw=RAW,
         **frame(command),
-        **_verdict(evaluation),
-        **_tables(evaluation),
+        evaluation=evaluation,
+        settings=evaluation.settings,
+        grouped=evaluation.folds.groups is not None,
+        names=names,
+        raw=RAW if RAW in evaluation.measures and method != RAW else None,
+        raw_name=answers.raw_name(evaluation),
+        advice=evaluation.advice(),
+        reasons=answers.reasons(evaluation),
+        figures=answers.key_figures(evaluation),
+        finding=answers.finding(evaluation),
+        how=how(evaluation),
+        recipe=recipe(evaluation),
+        data=data(evaluation),
+        bounded=bounded,
+        known=evaluation.confidence is not None,
+        bounds_meaning=bounded and answers.bounds_meaning(evaluation, bounded),
+        columns=main,
+        table=comparison(evaluation, main),
+        more_columns=more,
+        more_table=comparison(evaluation, more),
+        against=against(evaluation),
+        levels=event.levels(evaluation, method),
+        classes=class_rows(evaluation),
+        class_methods=class_methods(evaluation),
+        decisions=decisions(evaluation),
+        subgroups=subgroups(evaluation),
+        rare=event.is_rare(evaluation),
+        tops=event.tops_of(evaluation) if two else [],
+        ranking=event.ranking_rows(evaluation) if two else [],
+        thresholds=event.threshold_rows(evaluation, method) if two else [],
+        lines=event.line_rows(evaluation) if two else [],
         uncertain=uncertain_rows(evaluation) if rows else None,
         wrong=wrong_rows(evaluation) if rows else None,
-        **{name: _marked(value, Markup) for name, value in _pictures(evaluation).items()},
+        main_diagram=figures.calibration(evaluation),
+        diagrams=[figures.reliability(evaluation, key, names[key]) for key in evaluation.measures],
+        intervals=bounded and figures.intervals(evaluation, bounded),
+        class_diagrams=[] if two else figures.classes(evaluation, names),
+        most_classes=figures.MOST_CLASSES,
+        ranking_curves=figures.ranking(evaluation) if two else [],
+        net_benefit=figures.net_benefit(evaluation, method) if two else None,
     )
     return harmless(page)
-
-
-def _verdict(evaluation: Evaluation) -> dict[str, Any]:
-    bounded = evaluation.bounded
-    return {
-        "advice": evaluation.advice(),
-        "reasons": answers.reasons(evaluation) + answers.hidden_differences(evaluation),
-        "figures": answers.key_figures(evaluation),
-        "data": sections.data(evaluation),
-        "how": sections.how(evaluation),
-        "method_notes": sections.methods(evaluation),
-        "recipe": sections.recipe(evaluation),
-        "guarantee": None if bounded is None else sections.guarantee(evaluation),
-        "bounds_meaning": None if bounded is None else answers.bounds_meaning(evaluation, bounded),
-        "main_caption": sections.caption(evaluation),
-        "checklist": sections.checklist(evaluation),
-    }
-
-
-def _tables(evaluation: Evaluation) -> dict[str, Any]:
-    method, k = evaluation.verdict.method, len(evaluation.folds.classes)
-    wanted, more = columns(k), more_columns(k)
-    two = evaluation.positive is not None
-    return {
-        "columns": wanted,
-        "table": comparison(evaluation, wanted),
-        "more_columns": more,
-        "more_table": comparison(evaluation, more),
-        "against": sections.against(evaluation),
-        "bounded": evaluation.bounded,
-        "known": evaluation.confidence is not None,
-        "levels": levels(evaluation, method),
-        "classes": class_rows(evaluation),
-        "class_methods": class_methods(evaluation),
-        "decisions": sections.decisions(evaluation),
-        "tops": event.tops_of(evaluation) if two else [],
-        "ranking": event.ranking_rows(evaluation) if two else [],
-        "thresholds": event.threshold_rows(evaluation, method) if two else [],
-        "lines": event.line_rows(evaluation) if two else [],
-        "subgroups": subgroups(evaluation),
-        "rare": is_rare(evaluation),
-    }
-
-
-def _pictures(evaluation: Evaluation) -> dict[str, Any]:
-    method, names = evaluation.verdict.method, evaluation.names
-    bounded = evaluation.bounded
-    two = evaluation.positive is not None
-    return {
-        "main_diagram": figures.calibration(evaluation),
-        "diagrams": [
-            figures.reliability(evaluation, key, names[key]) for key in evaluation.measures
-        ],
-        "intervals": None if bounded is None else figures.intervals(evaluation, bounded),
-        "class_diagrams": [] if two else figures.classes(evaluation, names),
-        "most_classes": figures.MOST_CLASSES,
-        "ranking_curves": figures.ranking(evaluation) if two else [],
-        "net_benefit": figures.net_benefit(evaluation, method) if two else None,
-    }
-
-
-def _marked(value: Any, markup: Any) -> Any:
-    """Return pictures as text that is not escaped; labels beside them still are."""
-    if isinstance(value, str):
-        return markup(value)
-    if isinstance(value, list):
-        return [
-            (one[0], markup(one[1])) if isinstance(one, tuple) else markup(one) for one in value
-        ]
-    return value
-
-
-def write_page(
-    evaluation: Evaluation,
-    path: str | os.PathLike[str],
-    command: str | None = None,
-    *,
-    rows: bool = False,
-) -> None:
-    """Write the page, whole or not at all."""
-    write_text(path, render(evaluation, command, rows=rows))

@@ -125,7 +125,7 @@ def _row(evaluation: Evaluation, name: str, at: NDArray[np.intp]) -> dict[str, A
     n, events = len(at), int(outcome[at].sum())
     least, most = share_interval(outcome[at], None if folds.groups is None else folds.groups[at])
     expected = float(p[at].sum())
-    row = {
+    row: dict[str, Any] = {
         "name": name,
         "n": n,
         "events": events,
@@ -188,8 +188,7 @@ def uncertain_rows(evaluation: Evaluation) -> dict[str, Any]:
     """
     _, low, high, p = _of_predicted(evaluation)
     doubt = high - low if low is not None and high is not None else 1 - p
-    order = np.lexsort((p, -doubt))[:SHOWN]
-    return _listing(evaluation, order)
+    return _listing(evaluation, np.lexsort((p, -doubt))[:SHOWN])
 
 
 def wrong_rows(evaluation: Evaluation) -> dict[str, Any]:
@@ -212,13 +211,10 @@ def _of_predicted(
     """Return the predicted label's code, confidence interval (None: not known) and probability."""
     estimates = evaluation.folds.estimates[evaluation.verdict.method]
     code = estimates.p.argmax(axis=1)
-    at = code[:, None]
-    p = np.take_along_axis(estimates.p, at, axis=1)[:, 0]
-    if estimates.confidence is None:
-        return code, None, None, p
-    low = np.take_along_axis(estimates.confidence.lower, at, axis=1)[:, 0]
-    high = np.take_along_axis(estimates.confidence.upper, at, axis=1)[:, 0]
-    return code, low, high, p
+    at, known = (np.arange(len(code)), code), estimates.confidence
+    if known is None:
+        return code, None, None, estimates.p[at]
+    return code, known.lower[at], known.upper[at], estimates.p[at]
 
 
 def _listing(evaluation: Evaluation, order: IntArray) -> dict[str, Any]:

@@ -242,11 +242,11 @@ def _as_number(cells: pd.Series[Any]) -> NDArray[np.float64] | None:
     return np.searchsorted(names, values.astype(str)).astype(np.float64)[:, None]
 
 
-def misread(X: pd.DataFrame) -> list[str]:
-    """Return sentences on columns that may hold something else than they are taken for."""
+def misread(X: pd.DataFrame) -> dict[str, str]:
+    """Return a sentence on each column that may contain something else than it is taken for."""
     if len(X) < FEWEST:
-        return []
-    said = []
+        return {}
+    found = {}
     for name in X.columns:
         present = X[name].dropna()
         if getattr(present.dtype, "kind", "O") != "O" or not len(present):
@@ -257,8 +257,8 @@ def misread(X: pd.DataFrame) -> list[str]:
         sample = [value.strip() for value in sample]
         sentence = _text_of(sample, str(name)) if _is_text(present, name) else _dates(present, name)
         if sentence is not None:
-            said.append(sentence)
-    return said
+            found[str(name)] = sentence
+    return found
 
 
 def _is_text(present: pd.Series[Any], name: str) -> bool:

@@ -48,8 +48,9 @@ class LabelledTable:
     left : list of str
         Columns left out as identifiers.
     suspects : dict of str to str
-        Columns to check: ``"leak"``, one that alone predicts the label almost without error, or
-        ``"id"``, one left out as an ID that several rows share.
+        Columns to check: ``"leak"``, one that alone predicts the label almost without error,
+        ``"id"``, one left out as an ID that several rows share, or ``"text"``, numbers or dates
+        that are read as text.
     """
 
     X: pd.DataFrame
@@ -277,11 +278,12 @@ def _screened(
     same = screening.constants(X)
     if same:
         notes.append(
-            f"{_shown(same)} {'hold' if len(same) > 1 else 'holds'} one value in every row and "
+            f"{_shown(same)} {'have' if len(same) > 1 else 'has'} one value in every row and "
             f"{'carry' if len(same) > 1 else 'carries'} no information."
         )
     misread = screening.misread(X.drop(columns=[n for n in types if n in X.columns]))
-    return whole, [*notes, *misread], suspects
+    suspects |= {name: "text" for name, why in misread.items() if "is read as text" in why}
+    return whole, [*notes, *misread.values()], suspects
 
 
 def _shown(names: Iterable[str], most: int = 8) -> str:

@@ -64,40 +64,9 @@ class CalibrationTable(NamedTuple):
     """Probability of the second class, in [0, 1]; None where it moves within intervals."""
 
 
-class Exports(Protocol):
-    """What calibrators ask of the package ``vennforest.export``."""
-
-    def to_json(self, calibrator: Any) -> str:
-        """Return `Calibrator.to_json`."""
-        ...
-
-    def from_json(self, text: str | bytes) -> Any:
-        """Return `Calibrator.from_json`, of whatever class."""
-        ...
-
-    def to_sql(
-        self,
-        calibrator: Any,
-        dialect: Dialect,
-        table: str,
-        score: str | Sequence[str],
-        steps: str | None,
-    ) -> str:
-        """Return `Calibrator.to_sql`."""
-        ...
-
-    def table_of(self, calibrator: Any) -> CalibrationTable:
-        """Return `Calibrator.to_table`."""
-        ...
-
-
-def exports() -> Exports:
-    """Return the package that writes calibrators, ``vennforest.export``.
-
-    It knows them all and none of them knows it, so it is imported when it is first asked for.
-    """
-    package: Exports = import_module("vennforest.export")
-    return package
+def exports() -> Any:
+    """Return ``vennforest.export``: imported late, since it knows every calibrator."""
+    return import_module("vennforest.export")
 
 
 def as_tuple(parts: Iterable[Any]) -> tuple[Any, ...]:
@@ -113,13 +82,7 @@ class Learnt:
     """
 
     def check_classes(self, k: int) -> None:
-        """Refuse to be of k classes where the fields are those of another number.
-
-        Raises
-        ------
-        ValueError
-            Saying which field is not of so many classes.
-        """
+        """Refuse to be of k classes where the fields are those of another number."""
 
     @property
     def n_examples(self) -> int | None:
@@ -244,8 +207,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If scores are NaN or infinite, shapes do not fit, there are fewer than two classes, or
-            the examples leave the direction in doubt.
+            If scores are NaN or infinite, or no probabilities where a map needs them; shapes do
+            not fit; there are fewer than two classes; a parameter has no such value; or the
+            examples leave the direction in doubt.
         """
         scores = check_scores(scores)
         check_consistent_length(scores, y)
@@ -358,11 +322,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         -------
         tuple of Term
             The probability of the second class (two classes), or one a class.
-
-        Raises
-        ------
-        ValueError
-            If it has none.
         """
         raise ValueError(f"a formula must be of a calibrator that has one, got {self}")
 
@@ -402,12 +361,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             The arguments of the constructor.
         fitted : Fitted or None
             None for one that is not fitted.
-
-        Raises
-        ------
-        ValueError
-            If the fitted state is that of another kind of calibrator, or does not fit the
-            parameters.
         """
         made = cls(**parameters)
         if fitted is not None:
@@ -440,7 +393,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         NotFittedError
             Before ``fit``.
         ValueError
-            If scores are NaN or infinite, or have another number of columns than in ``fit``.
+            If scores are NaN or infinite, no probabilities where those of ``fit`` were, or have
+            another number of columns.
         """
         return self._predict_proba(self._check_new(scores))
 
@@ -472,7 +426,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             If there are more than two classes, or nothing is constant on intervals.
         """
         check_is_fitted(self, "classes_")
-        return exports().table_of(self)
+        table: CalibrationTable = exports().table_of(self)
+        return table
 
     def to_json(self) -> str:
         """Return the fitted calibrator as JSON, which any program can read.
@@ -492,7 +447,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             If it holds something else than numbers and text, such as a user's function.
         """
         check_is_fitted(self, "classes_")
-        return exports().to_json(self)
+        document: str = exports().to_json(self)
+        return document
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -570,7 +526,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         by 1e-13 at most in ``p``.
         """
         check_is_fitted(self, "classes_")
-        return exports().to_sql(self, dialect, table, score, steps)
+        query: str = exports().to_sql(self, dialect, table, score, steps)
+        return query
 
     @property
     def n_given(self) -> int:
@@ -664,11 +621,6 @@ class OneVsRestCalibrator(Calibrator):
 
     The scores are those of the one many-class model: no further models are trained (Boström 2008,
     section 2.2.3). Where every class gets probability 0 the row falls back to its raw scores.
-
-    Attributes
-    ----------
-    maps_ : tuple of BinaryMap
-        One map of the second class's score (two classes), or one map per class.
     """
 
     _learns: ClassVar[type[Maps]] = Maps
@@ -677,7 +629,7 @@ class OneVsRestCalibrator(Calibrator):
 
     @property
     def maps_(self) -> tuple[Any, ...]:
-        """The fitted maps: one for two classes, else one a class."""
+        """The fitted maps: one of the second class's score (two classes), else one a class."""
         maps: tuple[Any, ...] = self._learnt.maps
         return maps
 
@@ -853,12 +805,6 @@ def left_out_rows(
         Number of new scores, and of examples as given to ``fit``.
     row_of : ndarray of shape (n,) or None
         The row of each example that reached ``_fit``, -1 for one of weight zero; None: its own.
-
-    Raises
-    ------
-    ValueError
-        If ``left_out`` is not a vector of m integers from -1 to n - 1, or ``groups`` not one
-        of n labels.
     """
     rows = np.asarray(left_out)
     if rows.shape != (m,):
@@ -921,24 +867,7 @@ class BoundedCalibrator(Calibrator):
         *,
         groups: ArrayLike | None = None,
     ) -> Multiprobability:
-        """Return lower and upper probabilities of every class.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (m, k)
-            New scores, of the kind given to ``fit``.
-        left_out : array-like of int of shape (m,), optional
-            For each new score the calibration example, numbered as given to ``fit``, that leaves
-            the calibration set for it; -1: none.
-        groups : array-like of shape (n,), optional
-            The group of every calibration example, as given to ``fit``: with the left-out example
-            its whole group is left out.
-
-        Returns
-        -------
-        Multiprobability
-            Bounds of shape (m, k), in [0, 1].
-        """
+        """Return lower and upper probabilities of every class: see `VennAbers`."""
 
     def _left_out(
         self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
@@ -948,12 +877,6 @@ class BoundedCalibrator(Calibrator):
         ``left_out`` and ``groups`` count the examples as given to ``fit``; those of weight zero
         never reached ``_fit``, so leaving one out is leaving out none, or the rest of its group.
         None stays None.
-
-        Raises
-        ------
-        ValueError
-            If ``left_out`` is not a vector of m integers from -1 to n - 1, or ``groups`` is not a
-            vector of n labels, or given without ``left_out``.
         """
         if left_out is None:
             if groups is not None:
@@ -966,13 +889,7 @@ class BoundedCalibrator(Calibrator):
         return left_out_rows(left_out, groups, m, self.n_given, self.row_of)
 
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
-        """Return the smooth estimates (m, k) that ``merge="smooth"`` clips into the bounds.
-
-        Raises
-        ------
-        ValueError
-            If the calibrator has none.
-        """
+        """Return the smooth estimates (m, k) that ``merge="smooth"`` clips into the bounds."""
         raise ValueError(f'merge must not be "smooth": {type(self).__name__} has no such estimates')
 
     def _check_merge(self) -> None:
@@ -1039,6 +956,66 @@ class BoundedCalibrator(Calibrator):
     def _smooth_formulas(self, scores: Terms) -> Terms:
         """Return the smooth estimates, of the second of two classes or of each of more."""
         raise _no_formula(self)
+
+
+class VennPredictor(BoundedCalibrator):
+    """What Venn and Venn–Abers predictors share: a subclass gives ``_fit`` and two methods."""
+
+    @abstractmethod
+    def _multiprobability(self, scores: FloatArray, absent: LeftOut | None = None) -> Any:
+        """Return the bounds for checked scores, each without what is ``absent`` for it."""
+
+    @abstractmethod
+    def _smooth(self, scores: FloatArray) -> FloatArray: ...
+
+    def predict_multiprobability(
+        self,
+        scores: ArrayLike,
+        left_out: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Multiprobability:
+        """Return lower and upper probabilities of every class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,) or (m, k)
+            New scores, of the kind given to ``fit``.
+        left_out : array-like of int of shape (m,), optional
+            For each new score the calibration example, numbered as given to ``fit``, that leaves
+            the calibration set for it; -1: none. `VennAbers` answers exactly as if fitted without
+            it; `Venn` takes its weight from the counts, with the categories as they are.
+        groups : array-like of shape (n,), optional
+            The group of every calibration example, as given to ``fit``, in labels of one kind:
+            with the left-out example its whole group is left out.
+
+        Returns
+        -------
+        Multiprobability
+            Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If scores are NaN or infinite or have another number of columns than in ``fit``, or
+            ``left_out`` does not have m numbers from -1 to n - 1, or ``groups`` n labels.
+        """
+        new = self._check_new(scores)
+        bounds: Multiprobability
+        bounds = self._multiprobability(new, self._left_out(left_out, groups, len(new)))
+        return bounds
+
+    def predict_smooth(self, scores: ArrayLike) -> FloatArray:
+        """Return the Platt estimates (m, k) that ``merge="smooth"`` clips into the bounds.
+
+        Raises
+        ------
+        ValueError
+            If ``merge`` was not ``"smooth"`` at ``fit``.
+        """
+        return self._smooth(self._check_new(scores))
 
 
 def _no_formula(calibrator: Calibrator) -> ValueError:
@@ -1189,13 +1166,7 @@ def register_calibrator(
 
 
 def check_method(method: object, name: str = "method") -> Method:
-    """Return the calibrator of a name.
-
-    Raises
-    ------
-    InputError
-        A ``ValueError``: there is none of this name.
-    """
+    """Return the calibrator of a name."""
     if not isinstance(method, str) or method not in METHODS:
         other = " or a calibrator instance" if name == "method" else ""
         raise InputError(f"{name} must be one of {list(METHODS)}{other}, got {method!r}")
@@ -1203,13 +1174,7 @@ def check_method(method: object, name: str = "method") -> Method:
 
 
 def make_calibrator(method: str | Calibrator) -> Calibrator:
-    """Return an unfitted calibrator for a name, or a clone of an instance.
-
-    Raises
-    ------
-    InputError
-        A ``ValueError``: there is none of this name.
-    """
+    """Return an unfitted calibrator for a name, or a clone of an instance."""
     if isinstance(method, Calibrator):
         copy: Calibrator = clone(method)
         return copy

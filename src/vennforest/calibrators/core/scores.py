@@ -142,13 +142,7 @@ ANY_SCORES = '"venn-abers", "venn", "platt", "isotonic" and "temperature" take a
 
 
 def check_unit_interval(scores: FloatArray, way_out: str = "") -> None:
-    """Refuse scores outside [0, 1].
-
-    Raises
-    ------
-    ValueError
-        Ending in the way out, where there is one.
-    """
+    """Refuse scores outside [0, 1]."""
     outside = (scores < 0) | (scores > 1)
     if outside.any():
         raise ValueError(f"scores must be in [0, 1]{way_out}, got {scores[outside][0]}")
@@ -162,13 +156,7 @@ def are_probabilities(scores: FloatArray) -> bool:
 
 
 def check_probabilities(scores: FloatArray, way_out: str = "") -> FloatArray:
-    """Return scores as rows (n, k) that sum to 1; one column s stands for (1 - s, s).
-
-    Raises
-    ------
-    ValueError
-        If scores are outside [0, 1], or rows do not sum to 1 within 1e-5.
-    """
+    """Return scores as rows (n, k) that sum to 1; one column s stands for (1 - s, s)."""
     check_unit_interval(scores, way_out)
     if scores.ndim == 1:
         return np.column_stack([1 - scores, scores])
@@ -190,13 +178,7 @@ MUST_BE_PROBABILITIES = ' with on="probabilities" (on="logits" takes any)'
 
 
 def check_not_negative(value: object, name: str, zero: bool = True) -> float:
-    """Return a finite number not below zero, or above it.
-
-    Raises
-    ------
-    InputError
-        Naming the argument.
-    """
+    """Return a finite number not below zero, or above it."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"{name} must be a number, got {value!r}")
     number = float(value)
@@ -207,13 +189,7 @@ def check_not_negative(value: object, name: str, zero: bool = True) -> float:
 
 
 def choose_on(on: On, scores: FloatArray) -> Literal["probabilities", "logits"]:
-    """Return what the scores are: what ``on`` says, or with ``"auto"`` what they can be.
-
-    Raises
-    ------
-    ValueError
-        If ``on`` has none of its values, or scores are not probabilities although it says so.
-    """
+    """Return what the scores are: what ``on`` says, or with ``"auto"`` what they can be."""
     check_option(on, On, "on")
     if on == "logits" or (on == "auto" and not are_probabilities(scores)):
         return "logits"
@@ -250,13 +226,7 @@ class Interior:
 
     @classmethod
     def of(cls, scores: FloatArray, way_out: str = "") -> Self:
-        """Return the interval for calibration scores (n,) in [0, 1].
-
-        Raises
-        ------
-        ValueError
-            If a score is outside [0, 1].
-        """
+        """Return the interval for calibration scores (n,) in [0, 1]."""
         check_unit_interval(scores, way_out)
         return cls(_margin(scores), 1 - _margin(1 - scores))
 
@@ -539,12 +509,6 @@ def reversed_at(counts: ScoreCounts, higher_is: HigherIs) -> float | None:
     """Return c where the scores s are to be replaced by c - s, None where they stay.
 
     c is 1 of probabilities, low + high of scores on a grid, and 0 of others.
-
-    Raises
-    ------
-    InputError
-        If ``higher_is`` is unknown, is not "likelier" with more than two classes, or "auto" finds
-        no direction.
     """
     check_option(higher_is, HigherIs, "higher_is")
     if higher_is == "likelier":

@@ -43,19 +43,6 @@ class BostromScaling(Calibrator):
     ``r = 1 / (1 + exp(B - A p_max))`` and A, B are the integers from 0 to 50 with the smallest
     Brier score ``mean |p' - y|**2`` over vectors on the calibration set. Any number of classes.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    A_, B_ : int
-        The chosen parameters of r.
-
-    Raises
-    ------
-    ValueError
-        From ``fit`` and ``predict_proba``, if scores are not probabilities: outside [0, 1], or
-        rows of columns that do not sum to 1.
-
     Notes
     -----
     The paper gives r a sigmoid "on the same form as used in Platt scaling", which would be

@@ -166,18 +166,6 @@ class IsotonicCalibration(OneVsRestCalibrator):
         ``IsotonicRegression``). In each case the first value below the lowest calibration score
         and the last value above the highest.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    maps_ : tuple of StepMap or LinearMap
-        One map for two classes, else one a class.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if ``between`` has none of these values.
-
     Examples
     --------
     >>> from vennforest.calibrators.maps.isotonic import IsotonicCalibration

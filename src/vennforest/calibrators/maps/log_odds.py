@@ -96,13 +96,7 @@ class PlattMap:
     interior: Interior | None = attrs.field(default=None, validator=optional(instance_of(Interior)))
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return probabilities (n,) for scores (n,).
-
-        Raises
-        ------
-        ValueError
-            If the map is one of log-odds and a score is outside [0, 1].
-        """
+        """Return probabilities (n,) for scores (n,)."""
         return in_blocks(self._read, scores)
 
     @np.errstate(under="ignore")
@@ -155,11 +149,6 @@ def fit_platt(
         See ``PlattScaling``.
     on : {"score", "logit"}
         See ``PlattScaling``.
-
-    Raises
-    ------
-    ValueError
-        If scores are outside [0, 1] with ``on="logit"``.
     """
     w = np.ones(len(scores)) if weight is None else weight
     target = make_targets(positive, w, targets)
@@ -250,21 +239,6 @@ class PlattScaling(OneVsRestCalibrator):
         two places count as the places. ``"auto"``, which ``method="platt"`` stands for: the
         log-odds if all calibration scores are in [0, 1], else the score.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    maps_ : tuple of PlattMap
-        One map for two classes, else one a class.
-    A_, B_ : ndarray of shape (1,) or (k,)
-        A and B of every map, for scores (or log-odds) as they came.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
-        if scores are outside [0, 1] with ``on="logit"``.
-
     Notes
     -----
     The fit is Lin, Lin & Weng's (2007) Newton method on scores brought to mean 0 and deviation 1,
@@ -305,12 +279,12 @@ class PlattScaling(OneVsRestCalibrator):
 
     @property
     def A_(self) -> FloatArray:  # noqa: N802
-        """A of every map."""
+        """A of every map, (1,) or (k,), for scores (or log-odds) as they came."""
         return np.array([one.A for one in self.maps_])
 
     @property
     def B_(self) -> FloatArray:  # noqa: N802
-        """B of every map."""
+        """B of every map, (1,) or (k,), for scores (or log-odds) as they came."""
         return np.array([one.B for one in self.maps_])
 
     def _fit_map(
@@ -348,13 +322,7 @@ class BetaMap:
 
     @np.errstate(under="ignore")
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return probabilities (n,) for scores (n,).
-
-        Raises
-        ------
-        ValueError
-            If a score is outside [0, 1].
-        """
+        """Return probabilities (n,) for scores (n,)."""
         check_unit_interval(scores, BETA_SCORES)
         s = self.interior.clip(scores)
         return probability(self.a * np.log(s) - self.b * np.log1p(-s) + self.c)
@@ -386,11 +354,6 @@ def fit_beta(
         See ``BetaCalibration``.
     targets : {"smoothed", "hard"}
         See ``BetaCalibration``.
-
-    Raises
-    ------
-    ValueError
-        If a score is outside [0, 1].
     """
     interior = Interior.of(scores, BETA_SCORES)
     s = interior.clip(scores)
@@ -462,21 +425,6 @@ class BetaCalibration(OneVsRestCalibrator):
         which the few examples of a rare class often are, that leads to certainties, and one that
         fails costs more than all else gains.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    maps_ : tuple of BetaMap
-        One map for two classes, else one a class.
-    a_, b_, c_ : ndarray of shape (1,) or (k,)
-        The parameters of every map.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if a parameter has none of these values; from ``fit`` and
-        ``predict_proba``, if scores are outside [0, 1].
-
     Notes
     -----
     Scores of 0 and 1, which forests give, are moved halfway to the nearest calibration score
@@ -515,17 +463,17 @@ class BetaCalibration(OneVsRestCalibrator):
 
     @property
     def a_(self) -> FloatArray:
-        """A of every map."""
+        """A of every map, (1,) or (k,)."""
         return np.array([one.a for one in self.maps_])
 
     @property
     def b_(self) -> FloatArray:
-        """B of every map."""
+        """B of every map, (1,) or (k,)."""
         return np.array([one.b for one in self.maps_])
 
     @property
     def c_(self) -> FloatArray:
-        """C of every map."""
+        """C of every map, (1,) or (k,)."""
         return np.array([one.c for one in self.maps_])
 
     def _fit_map(
@@ -636,15 +584,12 @@ class SlopeProblem:
     features: FloatArray
     counts: Counts
     ridge: float
-    bounded: bool
 
     @classmethod
-    def of(
-        cls, z: FloatArray, knots: FloatArray, counts: Counts, ridge: float, bounded: bool = True
-    ) -> SlopeProblem:
+    def of(cls, z: FloatArray, knots: FloatArray, counts: Counts, ridge: float) -> SlopeProblem:
         """Return the problem for counts at log-odds z (m,)."""
         features = np.vstack([basis(z, knots), np.ones((1, len(z)))])
-        return cls(knots, features, counts, ridge, bounded)
+        return cls(knots, features, counts, ridge)
 
     def prior(self, roughness: float) -> Prior:
         """Return the penalty: on the distance of the mean slope from 1, the intercept, the bend.
@@ -660,7 +605,7 @@ class SlopeProblem:
             width = np.diff(self.knots)
             bends = np.diff(np.eye(m), axis=0) / np.sqrt(width / width.sum())[:, None]
             penalty[:m, :m] += roughness * bends.T @ bends
-        return Prior(np.array([1.0] * m + [0.0]), penalty, np.array([self.bounded] * m + [False]))
+        return Prior(np.array([1.0] * m + [0.0]), penalty, np.array([True] * m + [False]))
 
     def fit(self, roughness: float, start: FloatArray | None = None) -> PenalisedFit:
         """Return the coefficients: slopes at the knots, and the intercept."""
@@ -750,7 +695,8 @@ class QuadraticScaling(LogOddsCalibrator):
 
     Where the log-odds of a score are normally distributed in either class, with variances that
     may differ, the map is of this form. It is fitted by maximum likelihood with a ridge that
-    shrinks it towards the identity. Many classes: one map per class against the rest,
+    shrinks it towards the identity, and does not decrease: beyond the ends of the calibration
+    scores it goes on with the slope it has there. Many classes: one map per class against the rest,
     normalised.
 
     Parameters
@@ -759,30 +705,10 @@ class QuadraticScaling(LogOddsCalibrator):
         Above 0. ``ridge / 2`` times the squared distances of the slope from 1 (the mean over both
         ends of the calibration scores) and half of that of the intercept from 0 is added to the
         sum of the losses.
-    monotone : bool, default=True
-        Whether the map must not decrease: the slope stays at or above 0 at both ends of the
-        calibration scores' log-odds. Beyond the ends it goes on with the slope it has there.
     shrinkage : float, default=0.01
         Non-negative: see `MatrixScaling`.
     on : {"auto", "probabilities", "logits"}, default="auto"
         What the scores are: see `MatrixScaling`.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    maps_ : tuple of SlopeMap
-        One map for two classes, else one a class.
-    a_ : ndarray of shape (1, 3) or (k, 3)
-        a0, a1 and a2 of every map, which hold between the ends.
-    on_ : {"probabilities", "logits"}
-        What the calibration scores were taken for.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
-        if scores are to be probabilities and are none.
 
     Examples
     --------
@@ -795,29 +721,22 @@ class QuadraticScaling(LogOddsCalibrator):
     def __init__(
         self,
         ridge: float = 0.3,
-        monotone: bool = True,
         shrinkage: float = 0.01,
         on: On = "auto",
     ) -> None:
         self.ridge = ridge
-        self.monotone = monotone
         self.shrinkage = shrinkage
         self.on = on
 
-    def _fit_columns(self, columns: Iterable[Column]) -> Maps:
-        if not isinstance(self.monotone, bool | np.bool_):
-            raise InputError(f"monotone must be a boolean, got {self.monotone!r}")
-        return super()._fit_columns(columns)
-
     @property
     def a_(self) -> FloatArray:
-        """a0, a1 and a2 of every map."""
+        """a0, a1 and a2 of every map between the ends, (1, 3) or (k, 3)."""
         return np.array([_coefficients(one) for one in self.maps_])
 
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:
         knots = np.unique([z.min(), z.max()])
         # A slope that runs straight from one end to the other is that of a parabola.
-        fit = SlopeProblem.of(z, knots, counts, float(self.ridge), bool(self.monotone)).fit(0.0)
+        fit = SlopeProblem.of(z, knots, counts, float(self.ridge)).fit(0.0)
         return SlopeMap(shrinkage, knots, fit.theta[:-1], float(fit.theta[-1]))
 
 
@@ -866,23 +785,6 @@ class SplineCalibration(LogOddsCalibrator):
     on : {"auto", "probabilities", "logits"}, default="auto"
         What the scores are: see `MatrixScaling`.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    maps_ : tuple of SlopeMap
-        One map for two classes, else one a class.
-    roughness_ : ndarray of shape (1,) or (k,)
-        The penalty of every map.
-    on_ : {"probabilities", "logits"}
-        What the calibration scores were taken for.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
-        if scores are to be probabilities and are none.
-
     References
     ----------
     Eilers & Marx (1996), Flexible smoothing with B-splines and penalties, Statistical Science 11.
@@ -925,7 +827,7 @@ class SplineCalibration(LogOddsCalibrator):
 
     @property
     def roughness_(self) -> FloatArray:
-        """The penalty of every map."""
+        """The penalty of the bend of every map, (1,) or (k,)."""
         return np.array([one.roughness for one in self.maps_])
 
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:

@@ -79,21 +79,6 @@ class TemperatureScaling(Calibrator):
         as they are; one column z stands for (0, z). ``"auto"``: probabilities where the
         calibration scores can be such, else logits; new scores are then taken for the same.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    temperature_ : float
-        T. Above 1 it makes estimates less extreme.
-    on_ : {"probabilities", "logits"}
-        What the calibration scores were taken for.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if ``on`` has none of these values; from ``fit`` and ``predict_proba``, if
-        scores are to be probabilities and are none.
-
     Notes
     -----
     The loss is convex in 1 / T, so T is where its derivative is zero. Where that is nowhere
@@ -144,7 +129,7 @@ class TemperatureScaling(Calibrator):
 
     @property
     def temperature_(self) -> float:
-        """T."""
+        """T; above 1 it makes estimates less extreme."""
         with np.errstate(over="ignore", under="ignore"):
             return float(2 * np.float64(self._learnt.unit) / self._learnt.beta)
 
@@ -249,13 +234,7 @@ class ToProbabilities:
         return cls(model.fit(scores, codes, sample_weight=weight, classes=np.arange(k)))
 
     def check_classes(self, k: int) -> None:
-        """Refuse a temperature of another number of classes than k.
-
-        Raises
-        ------
-        ValueError
-            If it is.
-        """
+        """Refuse a temperature of another number of classes than k."""
         one = self.temperature
         require(one is None or len(one.classes_) == k, f"temperature must be of {k} classes")
 
@@ -265,13 +244,7 @@ class ToProbabilities:
         return "probabilities" if self.temperature is None else "logits"
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return probabilities (n,) of the second class, or (n, k) of every class.
-
-        Raises
-        ------
-        ValueError
-            If they were to be probabilities and are none.
-        """
+        """Return probabilities (n,) of the second class, or (n, k) of every class."""
         if self.temperature is not None:
             p = self.temperature._predict_proba(scores)
             return p if scores.ndim == 2 else np.ascontiguousarray(p[:, 1])
@@ -332,23 +305,6 @@ class MatrixScaling(Calibrator):
         ``"logits"``: decision values, which temperature scaling makes probabilities first.
         ``"auto"``: probabilities where the calibration scores can be such, else logits; new scores
         are then taken for the same.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    coef_ : ndarray of shape (k, k)
-        W; row j holds the slopes of class j's logit.
-    intercept_ : ndarray of shape (k,)
-        b.
-    on_ : {"probabilities", "logits"}
-        What the calibration scores were taken for.
-
-    Raises
-    ------
-    ValueError
-        From ``fit``, if a parameter has none of these values; from ``fit`` and ``predict_proba``,
-        if scores are to be probabilities and are none.
 
     Notes
     -----
@@ -411,13 +367,13 @@ class MatrixScaling(Calibrator):
 
     @property
     def coef_(self) -> FloatArray:
-        """W; row j holds the slopes of class j's logit."""
+        """W, (k, k); row j has the slopes of class j's logit."""
         slopes: FloatArray = self._learnt.softmax.slopes.T.copy()
         return slopes
 
     @property
     def intercept_(self) -> FloatArray:
-        """B."""
+        """B, (k,)."""
         intercepts: FloatArray = self._learnt.softmax.intercepts.copy()
         return intercepts
 

@@ -13,18 +13,7 @@ WAY_OUT = f' for method="none" ({ANY_SCORES})'
 
 @stored("uncalibrated")
 class Uncalibrated(Calibrator):
-    """The raw scores as probabilities, for comparison with what calibration makes of them.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-
-    Raises
-    ------
-    ValueError
-        From ``fit`` and ``predict_proba``, if scores are not probabilities.
-    """
+    """The raw scores as probabilities, for comparison with what calibration makes of them."""
 
     _learns = Nothing
 

@@ -10,12 +10,11 @@ from typing import Any, Self
 import attrs
 import numpy as np
 from attrs.validators import instance_of, optional
-from numpy.typing import ArrayLike
 
 from vennforest._state import stored
 from vennforest._validation import FloatArray, IntArray, array, check_array, require
 from vennforest.calibrators.core.formula import Terms
-from vennforest.calibrators.core.interface import BoundedCalibrator, Learnt, LeftOut
+from vennforest.calibrators.core.interface import Learnt, LeftOut, VennPredictor
 from vennforest.calibrators.core.scores import SMALLEST
 from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
 from vennforest.calibrators.venn_abers.calibrator import VennAbers
@@ -105,7 +104,7 @@ class Categories(Learnt):
 
 
 @stored("venn-predictor")
-class Venn(BoundedCalibrator):
+class Venn(VennPredictor):
     """Inductive Venn predictor: lower and upper probabilities from counts of labels by category.
 
     With N calibration examples in the new object's category, c_j of them of label j, the bounds
@@ -116,21 +115,11 @@ class Venn(BoundedCalibrator):
     ----------
     taxonomy : str, Taxonomy or callable, default="label"
         What puts examples into categories: ``"label"`` (the class with the largest score),
-        ``"confidence-bins"``, ``"confidence-quantiles"``, ``"largest-probability"``,
-        ``"second-probability"``, ``"margin"``, ``"nearest"``; a `Taxonomy` with parameters of its
-        own; or a function ``scores -> categories`` of any hashable values.
+        ``"confidence-bins"``, ``"confidence-quantiles"``, ``"margin"``, ``"nearest"``; a `Taxonomy`
+        with parameters of its own; or a function ``scores -> categories`` of any hashable values.
     merge : {"midpoint", "log", "brier", "smooth"}, default="midpoint"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
         ``"smooth"`` clips the smooth estimates of `VennAbers` on the same scores into them.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    taxonomy_ : Taxonomy
-        The taxonomy fitted to the calibration scores.
-    counts_ : ndarray of shape (n_categories, k)
-        Weight of the calibration examples of each label in each category.
 
     Notes
     -----
@@ -188,7 +177,7 @@ class Venn(BoundedCalibrator):
 
     @property
     def counts_(self) -> FloatArray:
-        """Weight of the calibration examples of each label in each category."""
+        """Weight of the calibration examples of each label in each category, (n_categories, k)."""
         counts: FloatArray = self._learnt.counts
         return counts
 
@@ -210,44 +199,6 @@ class Venn(BoundedCalibrator):
             self.merge != "smooth" or self._learnt.smoother is not None,
             "smoother must not be None",
         )
-
-    def predict_multiprobability(
-        self,
-        scores: ArrayLike,
-        left_out: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-    ) -> Multiprobability:
-        """Return lower and upper probabilities of every class.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (m, k)
-            New scores, of the kind given to ``fit``.
-        left_out : array-like of int of shape (m,), optional
-            For each new score the calibration example, numbered as given to ``fit``, whose whole
-            weight leaves the counts of its category; -1: none. The categories stay as they were
-            fitted, also where their edges were learnt from scores.
-        groups : array-like of shape (n,), optional
-            The group of every calibration example, as given to ``fit``, in labels of one kind:
-            with the left-out example its whole group is left out.
-
-        Returns
-        -------
-        Multiprobability
-            Bounds of shape (m, k), in [0, 1]: Johansson et al. (2018), eqs. 3 and 4, after the
-            subtraction of their section 3.2.
-
-        Raises
-        ------
-        NotFittedError
-            Before ``fit``.
-        ValueError
-            If scores are NaN or infinite or have another number of columns than in ``fit``, or
-            ``left_out`` does not hold m numbers from -1 to n - 1, or ``groups`` n labels.
-        """
-        new = self._check_new(scores)
-        return self._multiprobability(new, self._left_out(left_out, groups, len(new)))
 
     def _multiprobability(self, new: FloatArray, absent: LeftOut | None = None) -> Multiprobability:
         category = self.taxonomy_(new)
@@ -286,26 +237,6 @@ class Venn(BoundedCalibrator):
         at = np.searchsorted(pairs, wanted).clip(max=len(pairs) - 1)
         counts = np.where(pairs[at] == wanted, without[at], self.counts_[category[affected]])
         return affected, counts
-
-    def predict_smooth(self, scores: ArrayLike) -> FloatArray:
-        """Return the smooth estimates that ``merge="smooth"`` clips into the bounds.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (m, k)
-            New scores, of the kind given to ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (m, k)
-            Platt estimates in [0, 1], as `VennAbers.predict_smooth`; rows sum to 1.
-
-        Raises
-        ------
-        ValueError
-            If ``merge`` was not ``"smooth"`` at ``fit``.
-        """
-        return self._smooth(self._check_new(scores))
 
     def _smooth(self, scores: FloatArray) -> FloatArray:
         smoother: VennAbers | None = self._learnt.smoother

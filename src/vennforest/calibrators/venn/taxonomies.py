@@ -11,8 +11,8 @@ References
 Johansson, Linusson, Löfström & Boström (2018), Efficient Venn predictors using random forests:
 the label taxonomy. Papadopoulos (2013), Reliable probabilistic classification with neural networks,
 Neurocomputing 107, 59-68, and Lambrou, Nouretdinov & Papadopoulos (2015), Inductive Venn
-prediction, Annals of Mathematics and Artificial Intelligence 74, 181-201: the label (V1), split
-once more by the largest output (V2), the second largest (V3), or their difference (V4).
+prediction, Annals of Mathematics and Artificial Intelligence 74, 181-201: the label (V1), and the
+label split once more by the difference of the two largest outputs (V4).
 """
 
 from __future__ import annotations
@@ -78,13 +78,7 @@ class Taxonomy(BaseEstimator, ABC):
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], fitted: dict[str, Any]) -> Self:
-        """Return the taxonomy that ``to_state`` describes; whoever uses it checks its classes.
-
-        Raises
-        ------
-        ValueError
-            If there is something else in it, or no category.
-        """
+        """Return the taxonomy that ``to_state`` describes; whoever uses it checks its classes."""
         made = cls(**parameters)
         require(fitted.keys() <= set(cls._learns), f"a {cls.__name__} has other parts")
         made.__dict__.update(fitted)
@@ -97,13 +91,7 @@ class Taxonomy(BaseEstimator, ABC):
         require(self.n_categories_ == n, f"n_categories_ must be {n}")
 
     def check_classes(self, n_classes: int) -> None:
-        """Refuse a taxonomy that was fitted to scores of another number of classes.
-
-        Raises
-        ------
-        ValueError
-            If it was.
-        """
+        """Refuse a taxonomy that was fitted to scores of another number of classes."""
 
     @abstractmethod
     def __call__(self, scores: FloatArray) -> IntArray:
@@ -263,11 +251,6 @@ def check_tree(tree: CellTree, n_cells: int, columns: int) -> None:
 
     Every node but the first is a child once, of a node before it, so that there are no circles;
     every cell is that of one leaf.
-
-    Raises
-    ------
-    ValueError
-        Saying which, by the names that `NeighbourCells` keeps them under.
     """
     n = len(tree.cell)
     require(1 <= n_cells <= n, "n_categories_ must be that of the leaves")
@@ -339,98 +322,8 @@ class LabelTaxonomy(Taxonomy):
         return predicted_formulas(scores)[0]
 
 
-class _SplitLabel(Taxonomy):
-    """The predicted label, split in two by a threshold."""
-
-    threshold: float
-
-    def fit(
-        self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
-    ) -> Self:
-        """Note the number of classes; nothing is learnt from the scores.
-
-        Raises
-        ------
-        ValueError
-            If the threshold is not a number from 0 to 1.
-        """
-        if not 0 <= self.threshold <= 1:
-            raise ValueError(f"threshold must lie in [0, 1], got {self.threshold!r}")
-        self.n_categories_ = 2 * n_classes
-        return self
-
-    def check_classes(self, n_classes: int) -> None:
-        """Refuse a taxonomy that was fitted to scores of another number of classes."""
-        check_number(self.threshold, "threshold", 0, 1)
-        self._check_count(2 * n_classes)
-
-    def __call__(self, scores: FloatArray) -> IntArray:
-        """Return twice the predicted class, plus 1 where the measure exceeds the threshold."""
-        return 2 * predicted_class(scores) + (self._measure(scores) > self.threshold)
-
-    def starts(self) -> FloatArray:
-        """Return the scores of two classes at which the category may change."""
-        return self._starts_around(0.5)
-
-    def formula(self, scores: Terms) -> Term:
-        """Return the category as a formula of columns of scores."""
-        label, largest, second = predicted_formulas(scores)
-        measure = self._measure_formula(largest, second)
-        return 2.0 * label + measure.unless_above(self.threshold, 0.0, 1.0)
-
-    @abstractmethod
-    def _measure(self, scores: FloatArray) -> FloatArray:
-        """Return what is compared with the threshold, shape (n,)."""
-
-    @abstractmethod
-    def _measure_formula(self, largest: Term, second: Term) -> Term:
-        """Return it as a formula of the two largest scores."""
-
-
-@stored("largest-probability-taxonomy")
-class LargestProbability(_SplitLabel):
-    """The predicted label, split by whether the largest probability exceeds a threshold (V2).
-
-    Parameters
-    ----------
-    threshold : float, default=0.75
-        In [0, 1]. For two classes the defaults of V2, V3 and V4 cut at the same place.
-    """
-
-    def __init__(self, threshold: float = 0.75) -> None:
-        self.threshold = threshold
-
-    def _measure(self, scores: FloatArray) -> FloatArray:
-        return largest_two(scores)[0]
-
-    def _measure_formula(self, largest: Term, second: Term) -> Term:
-        return largest
-
-
-@stored("second-probability-taxonomy")
-class SecondProbability(_SplitLabel):
-    """The predicted label, split by whether the second largest probability exceeds a threshold.
-
-    V3 of Papadopoulos (2013).
-
-    Parameters
-    ----------
-    threshold : float, default=0.25
-        In [0, 1].
-    """
-
-    def __init__(self, threshold: float = 0.25) -> None:
-        self.threshold = threshold
-
-    def _measure(self, scores: FloatArray) -> FloatArray:
-        return largest_two(scores)[1]
-
-    def _measure_formula(self, largest: Term, second: Term) -> Term:
-        return second
-
-
 @stored("margin-taxonomy")
-class Margin(_SplitLabel):
+class Margin(Taxonomy):
     """The predicted label, split by whether the margin exceeds a threshold.
 
     The margin is the largest probability minus the second largest: V4 of Papadopoulos (2013).
@@ -444,13 +337,36 @@ class Margin(_SplitLabel):
     def __init__(self, threshold: float = 0.5) -> None:
         self.threshold = threshold
 
-    def _measure(self, scores: FloatArray) -> FloatArray:
+    def fit(
+        self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
+    ) -> Self:
+        """Note the number of classes; nothing is learnt from the scores."""
+        if not 0 <= self.threshold <= 1:
+            raise ValueError(f"threshold must lie in [0, 1], got {self.threshold!r}")
+        self.n_categories_ = 2 * n_classes
+        return self
+
+    def check_classes(self, n_classes: int) -> None:
+        """Refuse a taxonomy that was fitted to scores of another number of classes."""
+        check_number(self.threshold, "threshold", 0, 1)
+        self._check_count(2 * n_classes)
+
+    def __call__(self, scores: FloatArray) -> IntArray:
+        """Return twice the predicted class, plus 1 where the margin exceeds the threshold."""
         largest, second = largest_two(scores)
         # Halved, so that the difference of two huge scores stays finite.
-        return 2 * np.minimum(largest / 2 - second / 2, 1.0)
+        margin = 2 * np.minimum(largest / 2 - second / 2, 1.0)
+        return 2 * predicted_class(scores) + (margin > self.threshold)
 
-    def _measure_formula(self, largest: Term, second: Term) -> Term:
-        return 2.0 * (largest / 2.0 - second / 2.0).min(1.0)
+    def starts(self) -> FloatArray:
+        """Return the scores of two classes at which the category may change."""
+        return self._starts_around(0.5)
+
+    def formula(self, scores: Terms) -> Term:
+        """Return the category as a formula of columns of scores."""
+        label, largest, second = predicted_formulas(scores)
+        margin = 2.0 * (largest / 2.0 - second / 2.0).min(1.0)
+        return 2.0 * label + margin.unless_above(self.threshold, 0.0, 1.0)
 
 
 @stored("confidence-bins-taxonomy")
@@ -486,13 +402,7 @@ class ConfidenceBins(Taxonomy):
     def fit(
         self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
     ) -> Self:
-        """Find the bins; only ``"count"`` looks at the scores.
-
-        Raises
-        ------
-        ValueError
-            If ``bins`` is not a positive integer, or ``equal`` is neither of the two.
-        """
+        """Find the bins; only ``"count"`` looks at the scores."""
         check_count(self.bins, "bins")
         if self.equal not in ("width", "count"):
             raise ValueError(f'equal must be "width" or "count", got {self.equal!r}')
@@ -586,13 +496,7 @@ class NeighbourCells(Taxonomy):
     def fit(
         self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
     ) -> Self:
-        """Cut the space of scores.
-
-        Raises
-        ------
-        ValueError
-            If ``cells`` is not a positive integer.
-        """
+        """Cut the space of scores."""
         check_count(self.cells, "cells")
         points = scores[:, None] if scores.ndim == 1 else scores
         weight = np.ones(len(points)) if sample_weight is None else sample_weight
@@ -653,13 +557,7 @@ class CallableTaxonomy(Taxonomy):
     def fit(
         self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
     ) -> Self:
-        """Note which categories occur.
-
-        Raises
-        ------
-        ValueError
-            If the function does not return n categories, or one is NaN.
-        """
+        """Note which categories occur."""
         values, _ = self._distinct(scores)
         self.codes_ = {value: code for code, value in enumerate(values)}
         self.n_categories_ = len(values)
@@ -715,8 +613,6 @@ NAMED: dict[str, Callable[[], Taxonomy]] = {
     "label": LabelTaxonomy,
     "confidence-bins": ConfidenceBins,
     "confidence-quantiles": lambda: ConfidenceBins(equal="count"),
-    "largest-probability": LargestProbability,
-    "second-probability": SecondProbability,
     "margin": Margin,
     "nearest": NeighbourCells,
 }
@@ -724,13 +620,7 @@ NAMED: dict[str, Callable[[], Taxonomy]] = {
 
 
 def resolve(taxonomy: str | Taxonomy | Callable[[FloatArray], Any]) -> Taxonomy:
-    """Return a new, unfitted taxonomy from a name, a `Taxonomy`, or a callable.
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    """
+    """Return a new, unfitted taxonomy from a name, a `Taxonomy`, or a callable."""
     if isinstance(taxonomy, str) and taxonomy in NAMED:
         return NAMED[taxonomy]()
     if isinstance(taxonomy, Taxonomy):

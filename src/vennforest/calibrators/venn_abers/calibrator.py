@@ -22,9 +22,9 @@ from vennforest.calibrators.confidence import (
 )
 from vennforest.calibrators.core.formula import LOWEST, Terms, after
 from vennforest.calibrators.core.interface import (
-    BoundedCalibrator,
     Learnt,
     LeftOut,
+    VennPredictor,
     as_tuple,
     blocks,
     in_blocks,
@@ -54,13 +54,7 @@ MOST_WEIGHT = 1e18
 
 
 def check_total(weight: FloatArray | None, name: str = "sample_weight") -> None:
-    """Refuse weights beside which the new object's weight of 1 is lost.
-
-    Raises
-    ------
-    ValueError
-        If they sum to more than 1e18.
-    """
+    """Refuse weights beside which the new object's weight of 1 is lost."""
     if weight is not None and weight.sum() > MOST_WEIGHT:
         raise ValueError(
             f"{name} must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
@@ -100,13 +94,7 @@ class Sums(NamedTuple):
         return weight, positive
 
     def check(self, m: int) -> Self:
-        """Return the sums as arrays of the kind kernels are compiled for.
-
-        Raises
-        ------
-        ValueError
-            If they are no sums at m scores.
-        """
+        """Return the sums as arrays of the kind kernels are compiled for."""
         W, Y = (np.require(column, np.float64, ["C", "W", "E"]) for column in (self.W, self.Y))
         if W.shape != (m + 1,) or Y.shape != (m + 1,):
             raise ValueError(f"W and Y must have shape (m + 1,), got {W.shape} and {Y.shape}")
@@ -176,14 +164,7 @@ class Examples:
     numbers: Int32Array | None = None  # (n,) the place of each score among the distinct ones
 
     def check(self, x: FloatArray, W: FloatArray, Y: FloatArray) -> None:
-        """Refuse examples that are not those of a fit.
-
-        Raises
-        ------
-        ValueError
-            If labels are not 0 or 1, weights not above zero, a score is none of the distinct
-            ones, or the weights do not add up to the cumulative ones.
-        """
+        """Refuse examples that are not those of a fit."""
         n, m, scores, numbers = len(self.labels), len(x), self.scores, self.numbers
         check_array(self.labels, "labels", (n,), "i", 0, 1)
         check_array(self.weight, "weight", (n if len(self.weight) else 0,), low=SMALLEST)
@@ -363,11 +344,6 @@ class StepTable:
         """Return the table of these sums, and make what follows from them again.
 
         So a file cannot bend places that kernels follow.
-
-        Raises
-        ------
-        ValueError
-            If they are not those of a fit.
         """
         x = np.require(x, np.float64, ["C", "W", "E"])
         check_array(x, "x", (None,))
@@ -422,10 +398,10 @@ class StepTable:
             low = self.x[0]
             scale = kernels.scale_of(low, self.x[-1], kernels.PARTS)
             read, numbers = np.empty(n), np.empty(n, np.uint32)
-            kernels.sort_into_parts(scores, low, scale, 0, n, read, numbers)
+            kernels.sort_into_parts(scores, low, scale, read, numbers)
             scores = read
         for equal, (ends, fits, _, _, *grid), out in tables:
-            kernels.read_steps(scores, ends, fits, *grid, equal, out, 0, n, numbers)
+            kernels.read_steps(scores, ends, fits, *grid, equal, out, numbers)
 
     def _look_up_without(
         self,
@@ -457,8 +433,6 @@ class StepTable:
                 steps.b,
                 *reach[label],
                 out,
-                0,
-                len(scores),
             )
 
     def _look_up_without_groups(
@@ -653,7 +627,7 @@ class StepTables(Learnt):
 
 
 @stored("venn-abers-predictor")
-class VennAbers(BoundedCalibrator):
+class VennAbers(VennPredictor):
     """Inductive Venn–Abers predictor: probabilities with bounds that carry a validity guarantee.
 
     For a new score s, p0 is the isotonic fit to the calibration pairs plus (s, 0), read at s, and
@@ -666,15 +640,6 @@ class VennAbers(BoundedCalibrator):
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
         ``"smooth"`` clips into the bounds what Platt scaling gives on the log-odds of the
         calibration scores, or on the scores themselves where these are not probabilities.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    tables_ : tuple of StepTable
-        The fitted step function of the second class's score (two classes), or one a class.
-    smooth_ : SmoothEstimate or None
-        The smooth estimates that belong to them; None unless ``merge="smooth"``.
 
     Notes
     -----
@@ -737,7 +702,7 @@ class VennAbers(BoundedCalibrator):
 
     @property
     def tables_(self) -> tuple[StepTable, ...]:
-        """The fitted step functions."""
+        """The step function of the second class's score (two classes), else one a class."""
         tables: tuple[StepTable, ...] = self._learnt.tables
         return tables
 
@@ -750,42 +715,6 @@ class VennAbers(BoundedCalibrator):
     def _check_parameters(self) -> None:
         self._check_merge()
         require(self.merge != "smooth" or self._learnt.smoothed, "smoothed must be true")
-
-    def predict_multiprobability(
-        self,
-        scores: ArrayLike,
-        left_out: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-    ) -> Multiprobability:
-        """Return lower and upper probabilities of every class.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (m, k)
-            New scores, of the kind given to ``fit``.
-        left_out : array-like of int of shape (m,), optional
-            For each new score the calibration example, numbered as given to ``fit``, that leaves
-            the calibration set for it (exactly, as if fitted without it); -1: none.
-        groups : array-like of shape (n,), optional
-            The group of every calibration example, as given to ``fit``, in labels of one kind:
-            with the left-out example its whole group is left out, as exactly.
-
-        Returns
-        -------
-        Multiprobability
-            Bounds of shape (m, k), in [0, 1]. For two classes ``p0`` and ``p1``.
-
-        Raises
-        ------
-        NotFittedError
-            Before ``fit``.
-        ValueError
-            If scores are NaN or infinite or have another number of columns than in ``fit``, or
-            ``left_out`` does not hold m numbers from -1 to n - 1, or ``groups`` n labels.
-        """
-        new = self._check_new(scores)
-        return self._multiprobability(new, self._left_out(left_out, groups, len(new)))
 
     def _multiprobability(self, new: FloatArray, absent: LeftOut | None = None) -> Multiprobability:
         sides = np.empty((2, len(self.classes_), len(new)))
@@ -860,26 +789,6 @@ class VennAbers(BoundedCalibrator):
         columns = new[:, None] if new.ndim == 1 else new
         found = intervals_of(per_class, columns, self.classes_, level, method, simultaneous)
         return found.widen(self._predict_proba(new))
-
-    def predict_smooth(self, scores: ArrayLike) -> FloatArray:
-        """Return the smooth estimates that ``merge="smooth"`` clips into the bounds.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (m, k)
-            New scores, of the kind given to ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (m, k)
-            Platt estimates in [0, 1]; rows sum to 1.
-
-        Raises
-        ------
-        ValueError
-            If ``merge`` was not ``"smooth"`` at ``fit``.
-        """
-        return self._smooth(self._check_new(scores))
 
     def _smooth(self, scores: FloatArray) -> FloatArray:
         if self.smooth_ is None:

@@ -362,8 +362,8 @@ def cell_of(s, origin, scale, cells):
 
 
 @kernel
-def read_steps(scores, values, fits, begins, origin, scale, equal, out, begin, stop, numbers):
-    """Look up the fits of scores begin ... stop - 1.
+def read_steps(scores, values, fits, begins, origin, scale, equal, out, numbers):
+    """Look up the fits of scores.
 
     The fit of s is the one whose number is the count of values below s (``equal``: up to s). The
     grid leaves few values to a cell; where it leaves many the search begins with halving. It is
@@ -371,7 +371,7 @@ def read_steps(scores, values, fits, begins, origin, scale, equal, out, begin, s
     """
     one = np.uint32(1)  # unsigned numbers spare the test for a negative index
     cells = len(begins) - 1
-    for i in range(begin, stop):
+    for i in range(len(scores)):
         s = scores[i]
         cell = np.uint32(cell_of(s, origin, scale, cells))
         low, high = begins[cell], begins[cell + one]
@@ -395,17 +395,17 @@ def read_steps(scores, values, fits, begins, origin, scale, equal, out, begin, s
 
 
 @kernel
-def sort_into_parts(scores, low, scale, begin, stop, ordered, numbers):
-    """Write scores begin ... stop - 1 and their numbers, sorted by which part of a range they are.
+def sort_into_parts(scores, low, scale, ordered, numbers):
+    """Write scores and their numbers, sorted by which part of a range they are in.
 
     Look-ups in a table that no cache holds find what they need there when neighbours come in turn.
     """
     counts = np.zeros(PARTS + 1, np.int64)
-    for i in range(begin, stop):
+    for i in range(len(scores)):
         counts[cell_of(scores[i], low, scale, PARTS) + 1] += 1
     for part in range(PARTS):
         counts[part + 1] += counts[part]
-    for i in range(begin, stop):
+    for i in range(len(scores)):
         part = cell_of(scores[i], low, scale, PARTS)
         ordered[counts[part]] = scores[i]
         numbers[counts[part]] = i

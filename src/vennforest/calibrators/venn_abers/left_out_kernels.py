@@ -379,10 +379,8 @@ def read_left_out(
     first,
     last,
     out,
-    begin,
-    stop,
 ):
-    """Look up p_v of scores begin ... stop - 1, each without some calibration examples.
+    """Look up p_v of scores, each without some calibration examples.
 
     Number i is read without example ``left_out[i]``; or, where there are ``starts``, without the
     examples ``members[starts[g]], ..., members[starts[g + 1] - 1]`` for ``g = left_out[i]``, which
@@ -393,7 +391,7 @@ def read_left_out(
         longest = max(longest, starts[g + 1] - starts[g])
     places = np.empty(longest, np.int64)
     moves = np.zeros((longest + 1, 4), np.float64)
-    for i in range(begin, stop):
+    for i in range(len(scores)):
         # The fit with all examples: its step, and the line from P_a to P_b + (1, v).
         step = count_below(ends, scores[i]) if v == 1 else count_up_to(ends, scores[i])
         rise = between(Y, Y_low, a[step], b[step]) + v
