@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from vennforest._validation import FloatArray, check_weights, encode_labels
 from vennforest.classifier import CalibratedClassifier
+from vennforest.classifier.settings import resolve_estimator
 from vennforest.multiprobability import Multiprobability
 
 FOREST_GRID = {
@@ -124,7 +125,7 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         random = check_random_state(self.random_state)
         base = CalibratedClassifier() if self.estimator is None else clone(self.estimator)
         if base.estimator is None:
-            base.set_params(estimator=RandomForestClassifier(300, n_jobs=base.n_jobs))
+            base.set_params(estimator=resolve_estimator(None, base.n_jobs))
         if base.random_state is None:
             base.set_params(random_state=random.randint(2**31 - 1))
         codes, _ = encode_labels(column_or_1d(y))

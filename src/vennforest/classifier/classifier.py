@@ -173,7 +173,7 @@ def _if_bounds(method: Bound) -> Bound:
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
-    By default a random forest of 300 trees, calibrated out of bag: all data trains, all data
+    By default a forest of 300 trees, calibrated out of bag: all data trains, all data
     calibrates. The probability is a pool of smooth maps of the score of all trees; the bounds are
     Venn–Abers, which is valid whatever the distribution where calibration scores are of examples
     kept apart from training (``"holdout"``, ``"cv"`` a fold, a frozen model), and is measured to
@@ -185,7 +185,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier, default=None
         Any scikit-learn classifier with ``predict_proba`` or ``decision_function``; None:
-        ``RandomForestClassifier(n_estimators=300)``. A ``FrozenEstimator`` is never refitted: the
+        ``MixedForestClassifier(n_estimators=300)``. A ``FrozenEstimator`` is never refitted: the
         data given to ``fit`` only calibrates. A ``Pipeline`` that ends in a forest counts as that
         forest behind its transformers.
     method : str or calibrator, default="venn-abers"
