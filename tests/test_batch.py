@@ -268,11 +268,11 @@ def test_scores_where_high_is_safer():
 
 
 @pytest.mark.parametrize("name", ["oob", "folds", "no bounds"])
-def test_confidence_intervals_are_written_where_asked_for(name):
+def test_confidence_intervals_are_written(name):
     X, y = frame()
     model = CalibratedClassifier(**MODELS[name], random_state=3).fit(X, y)
     schema, batches = batches_of(X, 40)
-    every = BatchPredictor(model, schema, answers=None)
+    every = BatchPredictor(model, schema)
     table = together(every, batches)
     bounds = None if name == "no bounds" else model.predict_multiprobability(X)
     check_same(table, model, model.predict_proba(X), bounds)
@@ -285,5 +285,9 @@ def test_confidence_intervals_are_written_where_asked_for(name):
         "label",
         *(f"{end}({c})" for c in model.classes_ for end in ("low95", "high95")),
     ]
+    at = BatchPredictor(model, schema, answers="confidence", level=0.9)
+    known, table = model.predict_confidence(X, 0.9), together(at, batches)
+    for j, c in enumerate(model.classes_):
+        assert np.array_equal(table[f"low90({c})"].to_numpy(), known.lower[:, j])
     with pytest.raises(InputError, match="answers must be some of p,bounds,confidence, got 'q'"):
         BatchPredictor(model, schema, answers="p,q")

@@ -1,4 +1,4 @@
-"""How predictions are written as columns: of every row its label, probabilities and bounds."""
+"""How predictions are written as columns: label, probabilities, bounds, confidence intervals."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vennforest._shown import KINDS, columns_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
+from vennforest.calibrators.confidence import check_level
 from vennforest.calibrators.core.interface import has_bounds, merged
 from vennforest.classifier.fitted import Prediction, predict_once
 from vennforest.classifier.intervals import Known, predict_known
@@ -32,6 +33,8 @@ class Answers:
         they are separated by commas. None: all that the model gives.
     name : str
         What an error message calls ``kinds``.
+    level : float
+        Of the confidence intervals, in (0, 1); their columns are named by it.
 
     Attributes
     ----------
@@ -42,17 +45,27 @@ class Answers:
     Raises
     ------
     InputError
-        If there is no such kind, or the model gives none of these, or no confidence intervals.
+        If there is no such kind or level, or the model gives none of these, or no confidence
+        intervals.
     """
 
     def __init__(
-        self, model: Any, kinds: str | Sequence[str] | None = None, name: str = "answers"
+        self,
+        model: Any,
+        kinds: str | Sequence[str] | None = None,
+        name: str = "answers",
+        level: float = 0.95,
     ) -> None:
         pa = need_pyarrow()
-        self._model = model
+        check_level(level)
+        self._model, self.level = model, float(level)
         self._labels, kind = label_column(model.classes_)
         self.kinds = kinds_of(model, kinds, name)
-        names = [one for label in model.classes_.tolist() for one in columns_of(label, self.kinds)]
+        names = [
+            one
+            for label in model.classes_.tolist()
+            for one in columns_of(label, self.kinds, self.level)
+        ]
         self.fields: list[Any] = [
             pa.field("label", kind),
             *(pa.field(name, pa.float64()) for name in names),
@@ -62,11 +75,11 @@ class Answers:
         """Return what the model predicts of rows, or a calibrator of scores (n,) or (n, k)."""
         wanted = "confidence" in self.kinds
         if isinstance(self._model, Calibrator):
-            known = self._model.predict_confidence(rows) if wanted else None
+            known = self._model.predict_confidence(rows, self.level) if wanted else None
             return of_calibrator(self._model, rows), known
-        return (
-            predict_known(self._model, rows) if wanted else (predict_once(self._model, rows), None)
-        )
+        if wanted:
+            return predict_known(self._model, rows, self.level)
+        return predict_once(self._model, rows), None
 
     def parts(self, known: Known) -> list[FloatArray]:
         """Return what is written of each class: tables (n, k)."""
@@ -95,7 +108,8 @@ class Answers:
 def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str) -> list[str]:
     """Return which kinds of columns are written of a model."""
     given = {"p", *(["bounds"] if has_bounds(model) else [])}
-    if callable(getattr(model, "predict_confidence", None)):
+    unknown = no_confidence(model)
+    if unknown is None:
         given.add("confidence")
     if kinds is None:
         return [kind for kind in KINDS if kind in given]
@@ -104,14 +118,22 @@ def kinds_of(model: Any, kinds: str | Sequence[str] | None, name: str) -> list[s
     for kind in wanted:
         if kind not in KINDS:
             raise InputError(f"{name} must be some of {','.join(KINDS)}, got {kind!r}")
-    if "confidence" in wanted and "confidence" not in given:
-        raise InputError(
-            f"{name} cannot have confidence: a {type(model).__name__} gives no confidence intervals"
-        )
+    if "confidence" in wanted and unknown is not None:
+        raise InputError(f"{name} must leave out confidence: {unknown}")
     found = [kind for kind in KINDS if kind in wanted and kind in given]
     if not found:
         raise InputError(f"{name} must have p: the {type(model).__name__} gives no bounds")
     return found
+
+
+def no_confidence(model: Any) -> str | None:
+    """Return why a model gives no confidence intervals; None: it does."""
+    if callable(getattr(model, "predict_confidence", None)):
+        return None
+    return (
+        f"a {type(model).__name__} has no confidence intervals (a CalibratedClassifier and a "
+        "VennAbers calibrator have)"
+    )
 
 
 def label_column(classes: NDArray[Any]) -> tuple[NDArray[Any], pa.DataType]:

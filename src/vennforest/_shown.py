@@ -18,14 +18,22 @@ ROWS, CLASSES = 10, 8
 """How much of a table notebooks show."""
 
 
-KINDS = {"p": ("p",), "bounds": ("lower", "upper"), "confidence": ("low95", "high95")}
-"""What may be written of each class, and what its columns are called: the probability, the
-Venn–Abers bounds, and the ends of the confidence interval of level .95."""
+KINDS = ("p", "bounds", "confidence")
+"""What may be written of each class: probability, Venn–Abers bounds, confidence interval."""
 
 
-def columns_of(label: object, kinds: Sequence[str] = ("p", "bounds")) -> list[str]:
+def names_of(kind: str, level: float = 0.95) -> list[str]:
+    """Return how the columns of a kind begin, such as ``low95``, before the class."""
+    percent = f"{100 * level:.10g}"
+    of_kind = {"p": ["p"], "bounds": ["lower", "upper"]}
+    return of_kind.get(kind) or [f"low{percent}", f"high{percent}"]
+
+
+def columns_of(
+    label: object, kinds: Sequence[str] = ("p", "bounds"), level: float = 0.95
+) -> list[str]:
     """Return what the columns of a class are called."""
-    return [f"{name}({label})" for kind in kinds for name in KINDS[kind]]
+    return [f"{name}({label})" for kind in kinds for name in names_of(kind, level)]
 
 
 def bounds_frame(

@@ -31,8 +31,8 @@ class BatchPredictor:
 
     What comes out are record batches of as many rows in the same order, with the columns that
     ``schema`` tells: those carried along, ``label`` (the most probable one), and for each class c
-    ``p(c)``, where the method has bounds ``lower(c)`` and ``upper(c)``, and if asked for
-    ``low95(c)`` and ``high95(c)``, the ends of the confidence interval. They are what
+    ``p(c)``, where the model has bounds ``lower(c)`` and ``upper(c)``, and where it has confidence
+    intervals their ends ``low95(c)`` and ``high95(c)``. They are what
     ``predict_proba``, ``predict_multiprobability`` and ``predict_confidence`` return, however the
     rows are cut into batches: to the last bit for calibrators and forests, and for other models as
     far as their own scores do not depend on which rows come together, as those of matrix products
@@ -52,9 +52,12 @@ class BatchPredictor:
         of two classes, or one a class. None: those that the model was fitted to, by name.
     carried : sequence of str
         Columns that the output begins with.
-    answers : str, sequence of str or None, default="p,bounds"
+    answers : str or sequence of str, optional
         What is written of each class, of ``"p"``, ``"bounds"`` and ``"confidence"``; None: all that
         the model gives.
+    level : float, default=0.95
+        Of the confidence intervals, in (0, 1); with .9 the columns are ``low90(c)`` and
+        ``high90(c)``.
     rows_at_once : int
         Above zero; makes no difference to the output.
 
@@ -79,9 +82,7 @@ class BatchPredictor:
     >>> from vennforest import VennAbers
     >>> calibrator = VennAbers().fit([0.1, 0.4, 0.6, 0.9], ["no", "no", "yes", "yes"])
     >>> scores = pa.record_batch({"id": [1, 2], "s": [0.2, 0.8]})
-    >>> predictor = BatchPredictor(
-    ...     calibrator, scores.schema, columns="s", carried=["id"], answers=None
-    ... )
+    >>> predictor = BatchPredictor(calibrator, scores.schema, columns="s", carried=["id"])
     >>> predictor.predict(scores).to_pydict()["label"]
     ['no', 'yes']
     >>> predictor.schema.names[:7]
@@ -95,7 +96,8 @@ class BatchPredictor:
         *,
         columns: str | Sequence[str] | None = None,
         carried: Sequence[str] = (),
-        answers: str | Sequence[str] | None = "p,bounds",
+        answers: str | Sequence[str] | None = None,
+        level: float = 0.95,
         rows_at_once: int = ROWS_AT_ONCE,
     ) -> None:
         pa = need_pyarrow()
@@ -110,7 +112,7 @@ class BatchPredictor:
             for name in self.columns:
                 check_number(name, schema.field(name).type)
         self._types = {name: schema.field(name).type for name in [*self.columns, *self.carried]}
-        self._answers = Answers(model, answers)
+        self._answers = Answers(model, answers, level=level)
         names = {field.name for field in self._answers.fields}
         for name in self.carried:
             if name in names or self.carried.count(name) > 1:

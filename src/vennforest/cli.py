@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
 import sys
+import tempfile
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import typer
 
 from vennforest._files import OutputError, one_line
 from vennforest._messages import InputError
-from vennforest.commands import (  # noqa: F401  # each registers its commands
-    model_arguments,
-    report_arguments,
-    score_arguments,
-    watch_arguments,
-)
+from vennforest.commands import signatures  # noqa: F401  # which registers the commands
 from vennforest.commands.added import add_commands
 from vennforest.commands.arguments import Run, app
-from vennforest.commands.home import spare_the_home
 from vennforest.commands.terminal import Stopped, say
 
 USERS_ERROR, OUR_ERROR, STOPPED = 2, 1, 130
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     run = Run()
     typed = list(sys.argv[1:] if arguments is None else arguments)
-    spare_the_home()
+    _spare_the_home()
     with warnings.catch_warnings():
         warnings.showwarning = _warned  # type: ignore[assignment]
         try:
@@ -58,6 +58,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if code == STOPPED:  # what typer makes of an interrupt
         say("Stopped: nothing was written.")
     return int(code or 0)
+
+
+def _spare_the_home() -> None:
+    """Have what is imported later make its folders elsewhere, for this process only.
+
+    skrub makes one for data sets, of which commands fetch none. matplotlib keeps a list of fonts
+    and works without one, so that its folders are used where they are, and else not made.
+    """
+    os.environ.setdefault("SKB_DATA_DIRECTORY", tempfile.gettempdir())
+    if "matplotlib" in sys.modules or "MPLCONFIGDIR" in os.environ:
+        return
+    with suppress(RuntimeError):  # there may be no home
+        home = Path.home()
+        settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+        if (settings / "matplotlib").is_dir() or (home / ".matplotlib").is_dir():
+            return
+    folder = tempfile.mkdtemp(prefix="vennforest-")
+    os.environ["MPLCONFIGDIR"] = folder
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 def _warned(message: Warning | str, *_: object) -> None:

@@ -389,20 +389,8 @@ class CalibratedGroups:
 def assign(by: IntArray, weight: FloatArray | None, n_groups: int, smallest: int) -> Any:
     """Return the examples of each cell, and which cell calibrates each group and unseen ones.
 
-    Parameters
-    ----------
-    by : ndarray of shape (n,)
-        Group of each calibration example.
-    weight : ndarray of shape (n,) or None
-        Counts of repeated observations.
-    n_groups : int
-    smallest : int
-        Fewer examples than this, the new object counted in, are calibrated with other such groups.
-
-    Returns
-    -------
-    list of ndarray, ndarray of shape (n_groups + 1,)
-        Numbers of the examples of each cell; the cell of each group, -1: none.
+    Groups (n,) and weights (n,) are of the calibration examples. A list of the numbers of each
+    cell's examples, and the cell of each group (n_groups + 1,), -1: none.
 
     Notes
     -----
@@ -435,15 +423,8 @@ def calibrate_groups(
 ) -> CalibratedGroups:
     """Fit a calibrator to every cell of every fold, and correct the point calibrator for it.
 
-    Parameters
-    ----------
-    grouping : Grouping
-    folds : sequence of Fold
-    classes : ndarray of shape (k,)
-    calibrator_of : callable
-        Takes a fold of a cell's examples alone; returns its calibrator.
-    point : Calibrator or None
-        The point calibrator of all groups together.
+    ``calibrator_of`` takes a fold of a cell's examples alone; ``point`` is the point calibrator
+    of all groups together.
     """
     if any(fold.by is None for fold in folds):
         raise TypeError(

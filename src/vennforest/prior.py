@@ -198,17 +198,9 @@ class ShiftedPrior:
     ) -> Self:
         """Return the shift to other class frequencies.
 
-        Parameters
-        ----------
-        shares : mapping of label to share
-            As `read_shares` takes them.
-        instead_of : mapping of label to share or None
-            The frequencies that calibration examples were drawn with; None: ``known``.
-        known : ndarray of shape (k,)
-            The present frequencies.
-        before : ShiftedPrior or None
-            The shift that they come from.
-        classes : ndarray of shape (k,)
+        ``shares`` and ``instead_of`` are taken by `read_shares`, the latter in the place of
+        ``known``, the present frequencies (k,); ``before`` is the shift that they come
+        from.
         """
         if instead_of is not None:
             known = read_shares(instead_of, classes, known)

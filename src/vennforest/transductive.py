@@ -376,8 +376,6 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If the features are not those of ``fit``.
         """

@@ -7,7 +7,11 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from oracles import formulas as oracle
-from vennforest.calibrators.maps.log_odds import BetaCalibration, fit_beta, fit_platt
+from vennforest.calibrators.maps.log_odds import BetaCalibration, fit_platt
+
+
+def fit_beta(scores, positive, weight, parameters, targets="smoothed"):
+    return BetaCalibration(parameters, targets)._fit_map(scores, positive, weight)
 
 
 def drawn(rng, n, shape):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from oracles import formulas as oracle
-from vennforest.calibrators.maps.isotonic import IsotonicCalibration, fit_isotonic, last_nearest
+from vennforest.calibrators.maps.isotonic import IsotonicCalibration, last_nearest
 
 READINGS = ["step", "nearest", "linear"]
 
@@ -56,7 +56,7 @@ def test_the_fit_and_its_reading_agree_with_exact_fractions(between, seed):
         fitted = oracle.isotonic_max_min(scores, y, weight)
         new = between_and_beside(scores, rng)
         with np.errstate(all="raise"):
-            p = fit_isotonic(scores, y, weight, between)(new)
+            p = IsotonicCalibration(between)._fit_map(scores, y, weight)(new)
         expected = [float(oracle.isotonic_read(fitted, s, between)) for s in new]
         assert_allclose(p, expected, rtol=0, atol=1e-12)
 

@@ -62,12 +62,16 @@ def test_what_is_written_is_the_fit_and_its_answers(table, suffix):
     command = ["apply", str(folder / "c.json"), str(data), "-o", str(out), "--rows-at-once", "33"]
     assert main(command) == 0
     found = pd.read_parquet(out) if out.suffix == ".parquet" else read_csv(out)
-    answers = [f"{part}({c})" for c in ("no", "yes") for part in ("p", "lower", "upper")]
+    parts = ("p", "lower", "upper", "low95", "high95")
+    answers = [f"{part}({c})" for c in ("no", "yes") for part in parts]
     assert found.columns.tolist() == ["id", "s", "y", "label", *answers]
     assert found["id"].tolist() == frame["id"].tolist()
     bounds = read.predict_multiprobability(frame["s"])
     p = read.predict_proba(frame["s"])
+    known = read.predict_confidence(frame["s"])
     for j, c in enumerate(("no", "yes")):
+        np.testing.assert_array_equal(found[f"low95({c})"], known.lower[:, j])
+        np.testing.assert_array_equal(found[f"high95({c})"], known.upper[:, j])
         np.testing.assert_array_equal(found[f"p({c})"], p[:, j])
         np.testing.assert_array_equal(found[f"lower({c})"], bounds.lower[:, j])
         np.testing.assert_array_equal(found[f"upper({c})"], bounds.upper[:, j])
@@ -75,7 +79,7 @@ def test_what_is_written_is_the_fit_and_its_answers(table, suffix):
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-def test_every_method(table, method):
+def test_every_method(table, method, capsys):
     frame, folder = table
     calibrate(folder, "--method", method)
     assert (
@@ -90,7 +94,14 @@ def test_every_method(table, method):
         )
         == 0
     )
-    p = read_csv(folder / "out.csv")["p(yes)"]
+    found = read_csv(folder / "out.csv")
+    p = found["p(yes)"]
+    unknown = capsys.readouterr().err.count("No columns of confidence intervals: a ")
+    assert ("low95(yes)" in found) == (method == "venn-abers") == (unknown == 0)
+    explicit = ["--columns", "p,confidence"] if unknown else ["--columns", "p"]
+    again = [str(folder / name) for name in ("c.json", "scores.csv")]
+    wanted = 2 if unknown else 0
+    assert main(["apply", *again, "-o", str(folder / "o.csv"), *explicit]) == wanted
     fitted = METHODS[method].make().fit(frame["s"], frame["y"])
     np.testing.assert_allclose(p, fitted.predict_proba(frame["s"])[:, 1], rtol=0, atol=1e-12)
 

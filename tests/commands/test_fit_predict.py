@@ -28,8 +28,9 @@ TARGET = "what happened"
 CLASSES = ["1e3", "lower", "no way", "yes "]
 POINTS = [f"p({c})" for c in CLASSES]
 BOUNDS = [f"{bound}({c})" for c in CLASSES for bound in ("lower", "upper")]
-COLUMNS = ["label", "probability", "lower", "upper"]
-COLUMNS += [f"{what}({c})" for c in CLASSES for what in ("p", "lower", "upper")]
+ENDS = ("lower", "upper", "low95", "high95")
+COLUMNS = ["label", "probability", *ENDS]
+COLUMNS += [f"{what}({c})" for c in CLASSES for what in ("p", *ENDS)]
 
 # By default pandas 2 reads numbers to within a unit in the last place.
 read_csv = partial(pd.read_csv, float_precision="round_trip")
@@ -136,8 +137,9 @@ def test_python_predicts_the_same(folder):
 def test_what_is_written_of_each_class_can_be_chosen(folder, tmp_path, capsys):
     output = tmp_path / "o.parquet"
     command = ("predict", folder / "m.skops", folder / "new.csv", "-o", output)
-    assert run(*command, "--columns", "p, bounds, confidence") == 0
-    out, plain = pd.read_parquet(output), pd.read_parquet(folder / "p.parquet")
+    assert run(*command, "--columns", "p, bounds") == 0
+    plain, out = pd.read_parquet(output), pd.read_parquet(folder / "p.parquet")
+    assert list(plain) == [name for name in COLUMNS if "95" not in name]
     pd.testing.assert_frame_equal(out[list(plain)], plain)
     model = vennforest.load(folder / "m.skops")
     known = model.predict_confidence(read_csv(folder / "new.csv"))
@@ -148,6 +150,13 @@ def test_what_is_written_of_each_class_can_be_chosen(folder, tmp_path, capsys):
     assert (out["high95"] >= out["probability"]).all()
     assert run(*command, "--columns", "confidence", "--positive", "yes ") == 0
     assert list(pd.read_parquet(output)) == ["label", "low95(yes )", "high95(yes )"]
+    assert run(*command, "--columns", "confidence", "--level", "0.9") == 0
+    wide, out = out, pd.read_parquet(output)
+    assert list(out)[1:3] == ["low90", "high90"]
+    assert (out["low90"] >= wide["low95"] - 1e-12).all()
+    assert (out["high90"] <= wide["high95"] + 1e-12).all()
+    message = refused(capsys, *command, "--level", "95")
+    assert message.startswith("level must lie between 0 and 1, got 95")
     message = refused(capsys, *command, "--columns", "p,width")
     assert message.startswith("--columns must be some of p,bounds,confidence, got 'width'")
 
@@ -221,7 +230,7 @@ def test_all_columns_are_carried_along(folder, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("Wrote ") and err.count("\n") == 1
     out = pd.read_parquet(output)
-    mine = ["label", "p(lower)", "lower(lower)", "upper(lower)"]
+    mine = ["label", *(f"{what}(lower)" for what in ("p", *ENDS))]
     assert list(out.columns) == [*frame.columns, "lower", *mine]
     pd.testing.assert_frame_equal(out[list(frame)], frame, check_dtype=False)
     arrays = (folder / "new.csv", "-o", output, "--keep", "--id", "city", "--positive", "yes ")

@@ -150,7 +150,9 @@ def test_a_forest_over_partitions_is_that_of_one_machine(session, per_tree, subf
     assert np.array_equal(out["u"], frame["u"])
     assert np.array_equal(out["p(yes)"], got.predict_proba(frame[["u", "v", "w"]])[:, 1])
     assert list(out.columns) == ["u", "label"] + [
-        f"{part}({label})" for label in ("no", "yes") for part in ("p", "lower", "upper")
+        f"{part}({label})"
+        for label in ("no", "yes")
+        for part in ("p", "lower", "upper", "low95", "high95")
     ]
 
 

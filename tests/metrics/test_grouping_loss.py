@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 from vennforest.metrics import grouping_loss
-from vennforest.metrics.grouping_loss import _bound, _differences
+from vennforest.metrics.grouping_loss import _bound, _differences, _mixtures
 
 
 class Table:
@@ -38,10 +38,20 @@ def test_the_bound_is_that_of_the_definition_with_a_jackknife():
     rng = np.random.default_rng(31)
     found = rng.standard_normal(300)
     residual = 0.3 * found + rng.standard_normal(300)
-    made = _bound(residual, found, 0.9)
-    assert_allclose((made.lower, made.upper), slow_bound(residual, found, 0.9), rtol=0.03)
-    assert made.lower < made.loss < made.upper
-    assert made.spread == np.sqrt(made.loss)
+    loss, lower, upper = _bound(residual, found, 0.9)
+    assert_allclose((lower, upper), slow_bound(residual, found, 0.9), rtol=0.03)
+    assert lower < loss < upper
+
+
+def test_mixtures_are_the_halves_of_each_level():
+    rng = np.random.default_rng(35)
+    p, y, found = rng.random(203), rng.integers(0, 2, 203).astype(float), rng.random(203)
+    rows = sorted(range(203), key=lambda i: p[i])
+    first = sorted(rows[:41], key=lambda i: found[i])  # 203 = 3 * 41 + 2 * 40
+    made = _mixtures(p, y, found)
+    expected = [p[first].mean(), y[first[:21]].mean(), y[first[21:]].mean()]
+    assert made.shape == (5, 3)
+    assert_allclose(made[0], expected)
 
 
 def test_both_sides_are_centred_within_levels():
@@ -64,8 +74,11 @@ def test_known_differences_are_found_and_no_more():
     made = grouping_loss(X, y, np.full(3000, 0.3), random_state=1)
     assert made.lower < 0.0225 < made.upper
     assert made.lower > 0.01
+    assert made.spread == np.sqrt(made.loss)
+    assert_allclose(made.mixtures[:, 1].mean(), 0.15, atol=0.04)
+    assert_allclose(made.mixtures[:, 2].mean(), 0.45, atol=0.04)
     again = grouping_loss(X, y, np.full(3000, 0.3), random_state=1)
-    assert made == again
+    assert made.loss == again.loss
 
 
 def test_where_there_are_no_differences_nothing_is_found():

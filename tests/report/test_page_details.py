@@ -17,8 +17,8 @@ for extra in ("skrub", "matplotlib", "jinja2"):
 
 from vennforest import Multiprobability  # noqa: E402
 from vennforest.cli import main  # noqa: E402
-from vennforest.commands.report_arguments import report as report_command  # noqa: E402
 from vennforest.commands.report_table import DEFAULTS  # noqa: E402
+from vennforest.commands.signatures import report as report_command  # noqa: E402
 from vennforest.report import answers, evaluate, page, report  # noqa: E402
 from vennforest.report.event import event_of, levels  # noqa: E402
 from vennforest.report.page import render  # noqa: E402

@@ -540,19 +540,21 @@ def test_a_column_that_reveals_the_outcome_is_to_be_checked_first():
     assert evaluate(X[["heat"]], y, **options).suspects == {}
 
 
-def test_rows_of_the_same_probability_that_differ_are_named_only_where_shown():
+def test_rows_of_the_same_probability_that_differ_are_named_only_where_shown(tmp_path):
     rng = np.random.default_rng(3)
     side = rng.integers(0, 2, 2000)
     X = pd.DataFrame({"side": side, "word": "w", "noise": rng.normal(size=2000)})
     y = np.where(rng.random(2000) < np.where(side == 1, 0.45, 0.15), "yes", "no")
     p = np.full(2000, 0.3) + rng.normal(0, 1e-3, 2000)
-    ((_, text),) = answers.hidden_differences(report(y, p, X=X))
-    assert (
-        9 < float(re.search(r"by ([\d.]+) points", text)[1]) < 18
-    )  # .15, of which a forest finds some
+    found = answers.hidden_differences(report(y, p, X=X))
+    assert 0.09 < found.spread < 0.18  # .15, of which a forest finds some
+    said = [float(n) for n in re.findall(r"([\d.]+)%", answers.hidden_sentence(found))]
+    assert abs(said[0] - 30) < 2 and abs(said[1] - 15) < 6 and abs(said[2] - 45) < 6
+    report(y, p, X=X).to_html(tmp_path / "r.html")
+    assert "told apart by columns" in (tmp_path / "r.html").read_text(encoding="utf-8")
     honest = np.where(side == 1, 0.45, 0.15) + rng.normal(0, 1e-3, 2000)
-    assert answers.hidden_differences(report(y, honest, X=X)) == []
-    assert answers.hidden_differences(report(y, p)) == []
+    assert answers.hidden_differences(report(y, honest, X=X)) is None
+    assert answers.hidden_differences(report(y, p)) is None
 
 
 def test_percentages_never_round_to_certainty():

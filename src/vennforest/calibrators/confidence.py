@@ -167,7 +167,7 @@ class ScoreConfidence:
             If the level does not lie between 0 and 1.
         """
         lengths = self._lengths()
-        error = _error(level) / max(1, 2 * len(lengths))
+        error = check_level(level) / max(1, 2 * len(lengths))
         # A stretch that begins at number i bounds scores up to x[i], one that ends before number i
         # those from x[i - 1] on.
         begin, to_begin = np.unique(np.searchsorted(self.x, scores, "left"), return_inverse=True)
@@ -194,7 +194,7 @@ class ScoreConfidence:
             If the level does not lie between 0 and 1.
         """
         lengths = self._lengths()
-        error = _error(level) / max(1, 2 * len(lengths))
+        error = check_level(level) / max(1, 2 * len(lengths))
         m = len(self.x)
         lower, upper = np.zeros(m + 1), np.ones(m + 1)
         for length in lengths:
@@ -398,7 +398,7 @@ def intervals_of(
     InputError
         If level, method or both do not fit.
     """
-    _error(level)
+    check_level(level)
     check_option(method, Method, "method")
     if simultaneous and method != "exact":
         raise InputError(
@@ -429,7 +429,14 @@ def _by_class(scores: FloatArray, k: int, name: str) -> FloatArray:
     raise ValueError(f"{name} must have a column for each of {k} classes, got {scores.shape}")
 
 
-def _error(level: float) -> float:
+def check_level(level: float) -> float:
+    """Return the probability of an error, 1 minus a level in (0, 1).
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
         raise InputError(f"level must lie between 0 and 1, got {level!r}")
     return 1 - float(level)

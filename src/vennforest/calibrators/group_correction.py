@@ -32,14 +32,8 @@ def choose_ridge(
 ) -> float:
     """Return the ridge under which corrections of held-out examples have the least log loss.
 
-    Parameters
-    ----------
-    p : ndarray of shape (n, k)
-        Everybody's probabilities.
-    codes : ndarray of shape (n,)
-    weight : ndarray of shape (n,)
-    groups : sequence of ndarray
-        Numbers of the examples of each group. Their order makes the folds.
+    Of probabilities (n, k), class numbers and weights (n,), and the numbers of each group's
+    examples, whose order makes the folds.
     """
     k = p.shape[1]
     losses = np.zeros(len(RIDGES))

@@ -292,12 +292,8 @@ def held_out(
 def pool_weights(counts: FloatArray, p: FloatArray) -> FloatArray:
     """Return the weights (M,) of a linear pool.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (r,)
-        How often each example is to count.
-    p : ndarray of shape (M, r)
-        What each member said of each example's label.
+    ``p`` (M, r) is what each member said of each example's label, ``counts`` (r,) how often
+    each example is to count.
     """
     likelihood = np.maximum(p, np.finfo(float).tiny)
     weights: FloatArray = np.full(len(p), 1 / len(p))

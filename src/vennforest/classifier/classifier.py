@@ -253,6 +253,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
+    Before ``fit`` all that needs a fit raises ``NotFittedError``.
+
     A row's prediction depends on that row and ``random_state`` alone: the calibration example
     whose trees score it is drawn from a hash of the row and the seed (Johansson et al. 2018,
     section 3.2, draws it anew each time).
@@ -417,8 +419,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If a parameter has no such value, or the scores are none the method takes.
         """
@@ -463,11 +463,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n, k)
             In [0, 1], a column per class in the order of ``classes_``; rows sum to 1. Of several
             labels (n, q): the probability that the row has each, which need not sum to 1.
-
-        Raises
-        ------
-        NotFittedError
-            Before ``fit``.
         """
         warn_of_training_rows(self._first, X)
         if isinstance(self._made, FittedLabels):
@@ -502,11 +497,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             theirs. With ``merge="pooled"``, and over folds, they are widened where needed to hold
             what ``predict_proba`` returns; ``widened`` says in which rows. Of several labels a
             `LabelBounds`: ``lower`` and ``upper`` of shape (n, q).
-
-        Raises
-        ------
-        NotFittedError
-            Before ``fit``.
         """
         warn_of_training_rows(self._first, X)
         if isinstance(self._made, FittedLabels):
@@ -556,8 +546,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If the level does not lie in (0, 1), the method is unknown, or ``"exact"`` is asked of
             a model per fold or of weighted examples.
@@ -584,8 +572,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If the calibration scores are not out of bag.
         """
@@ -613,8 +599,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If a label is unknown, a share is not between 0 and 1, they do not sum to 1, or a class
             has no calibration examples.
@@ -662,8 +646,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If there are no rows, or the calibration examples lack a class.
 
@@ -693,9 +675,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return bounds, where the method has them, and probabilities."""
         return predict(self._state, X)
 
-    def _predict_all(self, X: Any) -> tuple[Prediction, ConfidenceIntervals]:
+    def _predict_all(self, X: Any, level: float) -> tuple[Prediction, ConfidenceIntervals]:
         """Return the same with the confidence intervals, every row scored once."""
-        return predict_all(self._state, X, Asked())
+        return predict_all(self._state, X, Asked(level))
 
     @property
     def _state(self) -> FittedClassifier:

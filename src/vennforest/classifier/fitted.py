@@ -144,16 +144,8 @@ class FittedClassifier:
     ) -> Self:
         """Fit a calibrator to each fold, and to each group of objects in it.
 
-        Parameters
-        ----------
-        settings : Settings
-        classes : ndarray of shape (k,)
-        folds : sequence of Fold
-        calibrate_on, reason : str
-        grouping : Grouping, optional
-            Groups that are calibrated each by itself; every fold has the group of each example.
-        **known
-            ``n_rows``, ``row_groups``, ``shift`` and ``known_rows``.
+        With a grouping every fold has the group of each example; ``known`` are further
+        fields.
         """
         settings.check_calibrator(folds)
 
@@ -255,12 +247,7 @@ def rows_of(sub: SubModel, X: Any) -> Any:
 def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction:
     """Return what a fitted classifier predicts of the rows of X.
 
-    Parameters
-    ----------
-    fitted : FittedClassifier
-    X : array-like of shape (n, d)
-    bounds : bool
-        Whether bounds are wanted; without them less may have to be done.
+    Without ``bounds`` less may have to be done.
 
     Returns
     -------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
@@ -35,6 +36,10 @@ from vennforest.sources import Fold, whole_scores
 
 SMALL = 0.005
 """A standard deviation between seeds that more trees need not reduce."""
+
+
+_COUNTED: WeakKeyDictionary[Fold, dict[bool, list[ClassExamples]]] = WeakKeyDictionary()
+"""Counted examples of models in use, by their first fold and whether the method is not exact."""
 
 
 class Asked(NamedTuple):
@@ -83,10 +88,10 @@ Known = tuple[Prediction, ConfidenceIntervals | None]
 """Bounds and probabilities, and confidence intervals where they are wanted and known."""
 
 
-def predict_known(model: Any, X: Any) -> Known:
+def predict_known(model: Any, X: Any, level: float = 0.95) -> Known:
     """Return what any fitted classifier predicts, and its confidence intervals if it gives any."""
     if hasattr(model, "_predict_all"):
-        answer: Known = model._predict_all(X)
+        answer: Known = model._predict_all(X, level)
         return answer
     return predict_once(model, X), None
 
@@ -101,7 +106,11 @@ def _of_sub_model(
         _check_exact(sub.folds)
     once = sub._replace(folds=[attrs.evolve(fold, scorer=Once(fold.scorer)) for fold in sub.folds])
     answer = predict_sub_model(once, classes, rows, bounds, factors)
-    per_class = _examples(fitted, sub.folds, asked.method)
+    kept = _COUNTED.setdefault(sub.folds[0], {})
+    sharp = asked.method != "exact"
+    if sharp not in kept:
+        kept[sharp] = _examples(fitted, sub.folds, sharp)
+    per_class = kept[sharp]
     ends = [_of_scores(per_class, fold, rows, classes, asked) for fold in once.folds]
     found = ends[0]
     if len(ends) > 1:
@@ -134,9 +143,7 @@ def _check_exact(folds: Sequence[Fold]) -> None:
         )
 
 
-def _examples(
-    fitted: FittedClassifier, folds: Sequence[Fold], method: Method
-) -> list[ClassExamples]:
+def _examples(fitted: FittedClassifier, folds: Sequence[Fold], sharp: bool) -> list[ClassExamples]:
     """Return the calibration examples of all folds, one class against the rest."""
     k = len(fitted.classes)
     codes = np.concatenate([fold.codes for fold in folds])
@@ -144,7 +151,6 @@ def _examples(
     if any(fold.weight is not None for fold in folds):
         every = [np.ones(len(f.codes)) if f.weight is None else f.weight for f in folds]
         weight = np.concatenate(every)
-    sharp = method != "exact"
     groups = _groups(fitted, folds) if sharp else None
     scores = [_columns(fold.scores, k) for fold in folds]
     if sharp:

@@ -147,20 +147,9 @@ class Settings:
     ) -> tuple[list[Fold], str, str]:
         """Fit the models and score the calibration examples.
 
-        Parameters
-        ----------
-        estimator : classifier
-            Not fitted, or frozen.
-        data : TrainingData
-        random_state : RandomState
-            Of the estimator's seeds, and of what is drawn for new objects.
-        splits : RandomState
-            Of splits.
-
-        Returns
-        -------
-        (list of Fold, str, str)
-            With the name of the source they came from, and why it was that, in a clause.
+        Seeds of the estimator, and of what is drawn for new objects, are drawn from
+        ``random_state``, splits from ``splits``. Returned are the folds, the name of their
+        source, and why it was that, in a clause.
         """
         estimator = with_seed(estimator, random_state)
         seed = int(random_state.randint(2**31 - 1))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from vennforest._answers import Answers, first_refused
+from vennforest._answers import Answers, first_refused, no_confidence
 from vennforest._files import check_output, one_line
 from vennforest._remote import sent_whole
 from vennforest._validation import FloatArray, InputError
@@ -51,31 +51,21 @@ class Applied:
 
 
 def run(calibrator: Path, data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
-    """Calibrate scores, write the probabilities, and say how many.
-
-    Parameters
-    ----------
-    calibrator, data, output, **options
-        Of `apply_file`.
-    as_json : bool
-        Print a summary.
-
-    Raises
-    ------
-    InputError
-        If a file or option is not what it should be.
-    """
+    """Calibrate as `apply_file`, and say how many rows."""
     if as_json and output == STREAM:
         raise InputError("--json prints where the output would go: name a file with --output")
+    notes: list[str] = []
     with (
         progress_bar("Rows") as progress,
         input_file(calibrator) as read,
         input_file(data) as file,
         sent_whole(output) as out,
     ):
-        done = apply_file(read, file, out, progress=progress, **options)
+        done = apply_file(read, file, out, note=notes.append, progress=progress, **options)
+    for note in notes:
+        say(f"Note: {note}")
     if as_json:
-        print_json({**asdict(done), "output": str(output)})
+        print_json({**asdict(done), "output": str(output), "notes": notes})
     elif output != STREAM:
         say(f"Wrote {output}: {done.n_rows:,} rows ({done.seconds:.0f} s)")
 
@@ -87,35 +77,18 @@ def apply_file(
     *,
     scores: Sequence[str] = (),
     carried: Sequence[str] = (),
+    columns: str | None = None,
+    level: float = 0.95,
     sheet: str | None = None,
     rows_at_once: int = ROWS_AT_ONCE,
     no_formulas: bool = False,
+    note: Callable[[str], None] = lambda _: None,
     progress: Progress | None = None,
 ) -> Applied:
-    """Calibrate every row of a table, and write its columns with the answers beside them.
+    """Calibrate every row of a table, and write its columns with those of `Answers` after them.
 
-    These are ``label``, the most probable class, and of each class c the probability ``p(c)`` and,
-    where the calibrator has bounds, ``lower(c)`` and ``upper(c)``.
-
-    Parameters
-    ----------
-    path : Path
-        A calibrator as JSON.
-    data, output : Path
-        The output is written whole or not at all; its suffix decides the format. ``-``: CSV on
-        standard output.
-    scores : sequence of str
-        The columns of scores; none: those named at ``calibrate``.
-    carried : sequence of str
-        The columns that the output begins with; none: all.
-    sheet : str, optional
-        Of an Excel workbook.
-    rows_at_once : int
-        Above zero.
-    no_formulas : bool
-        Whether text that a spreadsheet program would take for a formula gets an apostrophe.
-    progress : callable, optional
-        Called with the rows done and, where known, all of them.
+    Parameters are options of ``vennforest apply``. ``note`` takes sentences for the user, and
+    ``progress`` the rows done and, where known, all of them.
 
     Raises
     ------
@@ -133,7 +106,10 @@ def apply_file(
     check_names(table, named)
     check_names(table, carried)
     carried = list(carried) or table.names
-    answers = Answers(calibrator, "p,bounds")
+    answers = Answers(calibrator, columns, "--columns", level)
+    unknown = no_confidence(calibrator)
+    if columns is None and unknown is not None:
+        note(f"No columns of confidence intervals: {unknown}.")
     added = [field.name for field in answers.fields]
     taken = [name for name in added if name in carried]
     if taken:
@@ -150,8 +126,8 @@ def apply_file(
         for batch in table.batches(named, carried, rows_at_once, named):
             n = len(batch.rows)
             if n:
-                columns = [read_scores(batch.rows[name], name, table.place) for name in named]
-                arrays = answers.arrays(_predict(calibrator, answers, columns, done, named, table))
+                read_in = [read_scores(batch.rows[name], name, table.place) for name in named]
+                arrays = answers.arrays(_predict(calibrator, answers, read_in, done, named, table))
                 sums += [array.to_numpy().sum() for array in arrays[1:]]
                 rows = pa.Table.from_arrays([*batch.carried, *arrays], schema=schema)
                 writer.write_table(safe(rows))

@@ -66,6 +66,10 @@ def known_names() -> dict[str, list[str]]:
     }
 
 
+TABLE = "A table: CSV or TSV, Parquet, Arrow, or Excel (.xlsx)."
+TARGET = "The column of labels."
+
+
 class HelpWithNames(TyperCommand):
     """A command whose help lists named sources, calibrators and estimators."""
 
@@ -99,6 +103,43 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+Data = Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=TABLE)]
+NewRows = Annotated[
+    Path,
+    typer.Argument(metavar="DATA", show_default=False, help=f"{TABLE} -: standard input."),
+]
+Target = Annotated[
+    str, typer.Option("--target", "-t", metavar="COLUMN", show_default=False, help=TARGET)
+]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="The table to write: .csv, .tsv, .csv.gz, .parquet or .arrow. -: CSV on standard "
+        "output.",
+    ),
+]
+Scores = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--score",
+        "-s",
+        metavar="COLUMN",
+        help="The scores that a calibrator takes; several times for more than two classes.",
+        show_default="the columns that it was calibrated on",
+    ),
+]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust",
+        metavar="TYPE",
+        help="Accept objects of this type in the model, such as xgboost.sklearn.XGBClassifier; "
+        "only in files you trust. May be given several times.",
+    ),
+]
 Debug = Annotated[
     bool,
     typer.Option(
@@ -127,6 +168,19 @@ Sheet = Annotated[
     typer.Option(
         metavar="NAME", help="The sheet of an Excel workbook.", show_default="the only one"
     ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KINDS",
+        show_default="all that the model gives",
+        help="What to write of each class, separated by commas: p, bounds (lower and upper) "
+        "and confidence (the ends of the confidence interval).",
+    ),
+]
+Level = Annotated[
+    float,
+    typer.Option(help="Level of the confidence intervals; 0.9 names their columns low90, high90."),
 ]
 Method = Annotated[
     str,
@@ -189,8 +243,6 @@ Missing = Annotated[
         help='Cells that stand for missing values, in all columns: "n.d.,-,-999".',
     ),
 ]
-TABLE = "A table: CSV or TSV, Parquet, Arrow, or Excel (.xlsx)."
-TARGET = "The column to predict."
 
 
 @app.callback(invoke_without_command=True)

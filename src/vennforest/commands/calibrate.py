@@ -67,20 +67,7 @@ class Calibrated:
 
 
 def run(data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
-    """Calibrate, write the calibrator, and print a summary.
-
-    Parameters
-    ----------
-    data, output, **options
-        Of `calibrate_file`.
-    as_json : bool
-        Print a summary for programs.
-
-    Raises
-    ------
-    InputError
-        If a file or option is not what it should be.
-    """
+    """Calibrate as `calibrate_file`, and print a summary."""
     notes: list[str] = []
     with progress_bar("Rows") as progress, local_copy(data) as file, sent_whole(output) as out:
         done = calibrate_file(file, out, note=notes.append, progress=progress, **options)
@@ -116,40 +103,11 @@ def calibrate_file(
     note: Callable[[str], None] = lambda _: None,
     progress: Progress | None = None,
 ) -> Calibrated:
-    """Fit a calibrator to scores of any system, and write it as JSON.
+    """Fit a calibrator to scores of any system, and write it as JSON, whole or not at all.
 
-    Parameters
-    ----------
-    data, output : Path
-        The output is written whole or not at all.
-    scores : sequence of str
-        Two classes: the column of scores of the second class in sorted order. More: one a class,
-        in sorted order of the classes.
-    target : str
-        The column of labels; rows without one are left out.
-    weight : str, optional
-        A column of weights.
-    method : str
-        A calibrator by name.
-    merge : str, optional
-        How ``venn-abers`` or ``venn`` make one probability of the bounds.
-    grid : {"auto", "none", "score", "logit"}
-        On what 1,048,576 cells scores are put. ``"auto"``: on none up to as many distinct scores,
-        beyond that probabilities on log-odds.
-    higher_is : {"likelier", "safer", "auto"}, optional
-        What a higher score says of the second of two classes; "auto": what the rows show. None:
-        likelier, unless the rows show the opposite, which is refused.
-    sheet : str, optional
-        Of an Excel workbook.
-    rows_at_once : int
-        Above zero.
-    most_scores : int
-        Distinct scores up to which ``"auto"`` means none.
-    note : callable
-        Takes sentences for the user.
-    progress : callable, optional
-        Called with the rows done and, where known, all of them; not where DuckDB counts, which it
-        does of Parquet where it is installed.
+    Parameters are options of ``vennforest calibrate``. With more than ``most_scores`` distinct
+    scores ``grid="auto"`` puts probabilities on a grid of log-odds. ``note`` takes sentences for
+    the user, and ``progress`` the rows done and, where known, all of them; not where DuckDB counts.
 
     Raises
     ------

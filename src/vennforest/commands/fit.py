@@ -21,9 +21,8 @@ from vennforest.calibrators.core.interface import check_method
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.intervals import forest_spread
 from vennforest.classifier.settings import ClassifierMerge
-from vennforest.commands.measures import measures_sentence
 from vennforest.commands.streams import check_suffix
-from vennforest.commands.terminal import busy, print_json, say
+from vennforest.commands.terminal import busy, measures_sentence, names_in, print_json, say
 from vennforest.persistence.model_file import write_model
 from vennforest.report.folds import members_of
 from vennforest.report.learners import FOREST, learner_of
@@ -68,20 +67,8 @@ class Fitted:
 
 
 def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any) -> None:
-    """Train, write the model file, and print a summary.
-
-    Parameters
-    ----------
-    data, target, output, **options
-        Of `fit_file`.
-    as_json : bool
-        Print a summary.
-
-    Raises
-    ------
-    InputError
-        If a file or option is not what it should be.
-    """
+    """Train as `fit_file`, and print a summary."""
+    options["missing"] = names_in(options.get("missing", ""))
     notes: list[str] = []
     training = busy("Training")
     with training, local_copy(data) as file, sent_whole(output) as out:
@@ -128,35 +115,9 @@ def fit_file(
     jobs: int | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Fitted:
-    """Train and calibrate a classifier on a table, and write it to a model file.
+    """Train and calibrate a classifier on a table, and write it to a model file, whole or not.
 
-    Parameters
-    ----------
-    data : Path
-    target : str
-        The column to predict.
-    output : Path
-        Written whole or not at all.
-    method, calibrate_on, merge, subforest, n_draws, by
-        See ``CalibratedClassifier``.
-    estimator : str, optional
-        As in ``vennforest.report.evaluate``; by default a random forest.
-    groups : str, optional
-        A column, no feature, whose equal values are never on both sides of a split.
-    sheet : str, optional
-        Of an Excel workbook.
-    trees, seed, jobs : int
-        Of the estimator.
-    drop, keep : sequence of str
-        Columns to leave out, and to keep though they look like identifiers.
-    types : Path or str, optional
-        What columns hold, in a file or as JSON.
-    missing : sequence of str
-        Cells that stand for missing values, in all columns.
-    guessed : Path, optional
-        Where to write what all columns are taken to hold, in the form of ``types``.
-    note : callable
-        Takes sentences for the user.
+    Parameters are options of ``vennforest fit``; ``note`` takes sentences for the user.
 
     Raises
     ------

@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from vennforest import persistence
-from vennforest._answers import kinds_of, label_column
+from vennforest._answers import Answers, no_confidence
 from vennforest._files import check_output, one_line
 from vennforest._remote import sent_whole
-from vennforest._shown import KINDS, columns_of
+from vennforest._shown import columns_of, names_of
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
-from vennforest.classifier.fitted import predict_once
-from vennforest.classifier.intervals import Known, predict_known
+from vennforest.classifier.intervals import Known
 from vennforest.commands.model_rows import read_model, rows_of
 from vennforest.commands.streams import STREAM, format_of, input_file, output_file
 from vennforest.commands.terminal import print_json, progress_bar, say
@@ -61,20 +60,7 @@ class Predicted:
 
 
 def run(model: Path, data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
-    """Predict, write the predictions, and say how many.
-
-    Parameters
-    ----------
-    model, data, output, **options
-        Of `predict_file`.
-    as_json : bool
-        Print a summary.
-
-    Raises
-    ------
-    InputError
-        If a file or option is not what it should be.
-    """
+    """Predict as `predict_file`, and say how many rows."""
     if as_json and output == STREAM:
         raise InputError("--json prints where the predictions would go: name a file with --output")
     notes: list[str] = []
@@ -101,7 +87,8 @@ def predict_file(
     carried: Sequence[str] = (),
     keep: bool = False,
     positive: str | None = None,
-    columns: str = "p,bounds",
+    columns: str | None = None,
+    level: float = 0.95,
     sheet: str | None = None,
     trusted: Sequence[str] = (),
     rows_at_once: int = ROWS_AT_ONCE,
@@ -111,31 +98,8 @@ def predict_file(
 ) -> Predicted:
     """Predict every row of a table, and write a table of predictions in the same order.
 
-    Parameters
-    ----------
-    model_path, data, output : Path
-        The output is written whole or not at all; its suffix decides the format. ``-``: CSV on
-        standard output.
-    carried : sequence of str
-        Columns of the table that the output begins with.
-    keep : bool
-        Whether it begins with all of them.
-    positive : str, optional
-        The one class whose probability and bounds are written; by default those of all.
-    columns : str
-        What is written of each class, of ``p``, ``bounds`` and ``confidence``, separated by commas.
-    sheet : str, optional
-        Of an Excel workbook.
-    trusted : sequence of str
-        Types beyond the known ones that the model file may hold, see ``vennforest.load``.
-    rows_at_once : int
-        Above zero; makes no difference to the output.
-    no_formulas : bool
-        Whether text that a spreadsheet program would take for a formula gets an apostrophe.
-    note : callable
-        Takes sentences for the user.
-    progress : callable, optional
-        Called with the rows done and, where known, all of them.
+    Parameters are options of ``vennforest predict``. ``note`` takes sentences for the user, and
+    ``progress`` the rows done and, where known, all of them.
 
     Raises
     ------
@@ -177,8 +141,11 @@ def predict_file(
         model_path,
         list(zip(carried, table.types(carried), strict=True)),
         positive,
-        columns,
+        Answers(model, columns, "--columns", level),
     )
+    unknown = no_confidence(model)
+    if columns is None and unknown is not None:
+        note(f"No columns of confidence intervals: {unknown}.")
     done, safe = 0, all_as_text if no_formulas else (lambda table: table)
     schema = safe(answers.schema.empty_table()).schema
     with output_file(output) as part, table_writer(part, how, schema) as writer:
@@ -197,10 +164,9 @@ def predict_file(
 class _Answers:
     """A model's predictions for rows, as a table.
 
-    Columns: those carried along, ``label``, ``probability``, ``lower`` and ``upper`` (of that
-    label, where the method has bounds), ``low95`` and ``high95`` where they are wanted, then
-    ``p(c)``, ``lower(c)``, ``upper(c)``, ``low95(c)`` and ``high95(c)`` of each class c; or
-    ``label`` and those of one class.
+    Columns: those carried along, ``label``, ``probability``, ``lower``, ``upper``, ``low95`` and
+    ``high95`` (of that label, where they are wanted), then the same of each class c as ``p(c)``,
+    ``lower(c)`` and so on; or ``label`` and those of one class.
     """
 
     def __init__(
@@ -209,11 +175,10 @@ class _Answers:
         path: Path,
         carried: list[tuple[str, pa.DataType]],
         positive: str | None,
-        kinds: str | None,
+        answers: Answers,
     ) -> None:
-        self.model, self.path = model, path
+        self.model, self.path, self.answers = model, path, answers
         self.bounded = hasattr(model, "predict_multiprobability")
-        self.kinds = kinds_of(model, kinds, "--columns")
         self.labels = [str(label) for label in model.classes_.tolist()]
         self.counts = np.zeros(len(self.labels), np.int64)
         self.width = 0.0
@@ -225,11 +190,10 @@ class _Answers:
                 )
             self.shown = [self.labels.index(positive)]
         self.of_label = positive is None
-        self.classes, label = label_column(model.classes_)
-        numbers = self._wanted(["probability", *KINDS["bounds"], *KINDS["confidence"]])
-        numbers = numbers if self.of_label else []
+        numbers = [name for kind in answers.kinds for name in names_of(kind, answers.level)]
+        numbers = ["probability" if name == "p" else name for name in numbers if self.of_label]
         for j in self.shown:
-            numbers += columns_of(self.labels[j], self.kinds)
+            numbers += columns_of(self.labels[j], answers.kinds, answers.level)
         for name, _ in carried:
             if name in ("label", *numbers):
                 raise InputError(
@@ -237,38 +201,29 @@ class _Answers:
                     "that name: rename it, or name the columns to carry along with --id"
                 )
         self.schema = pa.schema(
-            [*carried, ("label", label), *((name, pa.float64()) for name in numbers)]
+            [*carried, answers.fields[0], *((name, pa.float64()) for name in numbers)]
         )
 
     def of(self, X: Any, batch: Batch) -> pa.Table:
         """Return the predictions for some rows."""
-        (bounds, p), known = self._predict(X)
+        known = self._predict(X)
+        bounds, p = known[0]
         best = p.argmax(axis=1)
         rows = np.arange(len(p))
         self.counts += np.bincount(best, minlength=len(self.counts))
         if bounds is not None:
             self.width += float(bounds.width[rows, best].sum())
-        ends = [None if one is None else (one.lower, one.upper) for one in (bounds, known)]
-        parts = self._wanted([p, *(ends[0] or (None, None)), *(ends[1] or (None, None))])
-        columns = [part[rows, best] for part in parts]
-        columns = columns if self.of_label else []
+        parts = self.answers.parts(known)
+        columns = [part[rows, best] for part in parts if self.of_label]
         columns += [part[:, j] for j in self.shown for part in parts]
-        label = pa.array(self.classes[best], self.schema.field("label").type)
-        arrays = [*batch.carried, label, *(pa.array(column) for column in columns)]
+        arrays = [*batch.carried, self.answers.label(p), *map(pa.array, columns)]
         return pa.Table.from_arrays(arrays, schema=self.schema)
-
-    def _wanted(self, five: list[Any]) -> list[Any]:
-        """Return those that are wanted of what is known of a class."""
-        kind = ("p", "bounds", "bounds", "confidence", "confidence")
-        return [one for one, of in zip(five, kind, strict=True) if of in self.kinds]
 
     def _predict(self, X: Any) -> Known:
         try:
             if isinstance(self.model, ProtectedClassifier):
                 return (None, self.model.predict_proba(X)), None
-            if "confidence" in self.kinds:
-                return predict_known(self.model, X)
-            return predict_once(self.model, X), None
+            return self.answers.predict(X)
         except (InputError, MemoryError):
             raise
         except ValueError as error:  # what the model's own checks say of the rows

@@ -44,16 +44,7 @@ def run(
 ) -> None:
     """Evaluate, write the page, and say what it says.
 
-    Parameters
-    ----------
-    data, target, output, example, test, costs, guessed, rows
-        See ``vennforest report --help``.
-    columns : Columns
-    judged : Judged
-    as_json : bool
-        Print a summary.
-    **options
-        Of `evaluate`.
+    Parameters are options of ``vennforest report``.
 
     Raises
     ------

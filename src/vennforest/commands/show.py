@@ -15,21 +15,14 @@ from vennforest._program import __version__
 from vennforest.calibrators import VennAbers
 from vennforest.calibrators.core.interface import METHODS, has_bounds
 from vennforest.commands.calibrator_file import CalibratorFile, is_calibrator_file, read_document
-from vennforest.commands.measures import measures_sentence
-from vennforest.commands.terminal import print_json
+from vennforest.commands.terminal import measures_sentence, print_json
 
 COLUMNS = 40
 """Columns that are listed by name."""
 
 
 def run(model: Path, *, as_json: bool) -> None:
-    """Print what a model file says, or what a calibrator is.
-
-    Parameters
-    ----------
-    model : Path
-    as_json : bool
-        Print the header as it stands in the file; of a calibrator what the lines say.
+    """Print what a model file says, or what a calibrator is; as JSON the header as it stands.
 
     Raises
     ------

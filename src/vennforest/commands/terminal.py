@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -78,3 +78,19 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None] | None
     with bar_of(console, TextColumn("left"), TimeRemainingColumn()) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def measures_sentence(measures: Mapping[str, Any]) -> str:
+    """Return the measures of a fit as a sentence."""
+    numbers = {name: value for name, value in measures.items() if type(value) in (int, float)}
+    needed = ("accuracy", "baseline_accuracy", "brier_score", "baseline_brier_score")
+    if not all(name in numbers for name in needed):
+        return ""
+    text = (
+        "Out of sample: accuracy {accuracy:.1%} ({baseline_accuracy:.1%} by always predicting "
+        "the largest class), Brier score {brier_score:.4f} ({baseline_brier_score:.4f} by always "
+        "predicting the class frequencies)"
+    )
+    if "mean_width" in numbers:
+        text += "; bounds are {mean_width:.4f} wide on average"
+    return text.format(**numbers) + "."

@@ -31,7 +31,7 @@ from vennforest.report.folds import moments
 from vennforest.report.watched import Watched, watched, write_page
 from vennforest.tables.cells import Column
 from vennforest.tables.known_rows import share_known
-from vennforest.tables.read import find_column, read_table
+from vennforest.tables.read import find_column
 from vennforest.tables.scores import read_scores
 from vennforest.tables.stream import TableFile
 
@@ -45,36 +45,30 @@ WORTH_SAYING = 0.1
 
 
 def run(
-    model_path: Path,
+    model: Path,
     data: Path,
-    target: str | None,
     output: Path,
     *,
     as_json: bool,
-    time: str | None,
-    keep: Path | None,
-    trusted: Sequence[str],
     seed: int,
-    options: Mapping[str, Any],
+    target: str | None = None,
+    time: str | None = None,
+    keep: Path | None = None,
+    trusted: Sequence[str] = (),
     scores: Sequence[str] = (),
+    sheet: str | None = None,
+    **options: Any,
 ) -> None:
     """Watch, print the verdict, and write the page and the monitor.
 
-    Parameters
-    ----------
-    model_path, data, target, output, time, keep, trusted, seed, scores
-        See ``vennforest watch --help``.
-    as_json : bool
-        Print a summary in place of the verdict.
-    options : mapping
-        Of a new `Monitor`; None where not given.
+    Parameters are options of ``vennforest watch``, ``options`` those of a new `Monitor`.
 
     Raises
     ------
     InputError
         If a file or option is not what it should be.
     """
-    check_output(output, {"model": model_path, "table": data})
+    check_output(output, {"model": model, "table": data})
     if keep is not None:
         check_output(keep, {"table": data, "page": output})
         if keep.resolve() == output.resolve():
@@ -82,19 +76,20 @@ def run(
     notes: list[str] = []
     about: dict[str, Any] = {}
     with busy("Watching"):
-        if is_calibrator_file(model_path):
+        file = TableFile(data, sheet)
+        if is_calibrator_file(model):
             if keep is not None:
                 raise InputError(
                     "--keep is for models: a calibrator is watched over a whole table of scores"
                 )
-            read = read_calibrator(model_path, scores)
-            monitor = _monitor_of_scores(read, model_path, target, seed, options)
-            found = _watched_scores(monitor, read, data, target, time, notes)
+            read = read_calibrator(model, scores)
+            monitor = _monitor_of_scores(read, model, target, seed, options)
+            found = _watched_scores(monitor, read, file, target, time, notes)
         else:
             if scores:
                 raise InputError("--score is for a calibrator: a model reads its own columns")
-            monitor, about = _monitor(model_path, target, trusted, seed, options)
-            found = _watched(monitor, about, data, target, time, notes)
+            monitor, about = _monitor(model, target, trusted, seed, options)
+            found = _watched(monitor, about, file, target, time, notes)
         write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
     if keep is not None:
         write_model(monitor, keep, about)
@@ -121,11 +116,10 @@ def _monitor(
     if isinstance(model, Calibrator):
         raise InputError(f"{path} holds a {type(model).__name__}, which takes scores and no table")
     watch = "objects" if target is None else "labels"
-    given = {name: value for name, value in options.items() if value is not None}
     if isinstance(model, Monitor):
         if model.model is None:
             raise InputError(f"{path} holds a monitor of scores: use vennforest.load in Python")
-        for name, value in given.items():
+        for name, value in options.items():
             if getattr(model, name) != value:
                 raise InputError(
                     f"{name} must be what the monitor began with, {getattr(model, name)!r}, got "
@@ -138,7 +132,7 @@ def _monitor(
                 else "the monitor watches objects alone: leave out --target"
             )
         return model, about
-    monitor = Monitor(inner_model(model), watch=watch, random_state=seed, **given)  # type: ignore[arg-type]
+    monitor = Monitor(inner_model(model), watch=watch, random_state=seed, **options)  # type: ignore[arg-type]
     return monitor.fit(), about
 
 
@@ -152,18 +146,19 @@ def _monitor_of_scores(
             f"{path} keeps no scores to compare with: calibrate scores of two classes again with "
             "this version, or watch them in Python (vennforest.Monitor.fit_scores)"
         )
-    given = {name: value for name, value in options.items() if value is not None}
     watch: Any = "objects" if target is None else "labels"
-    monitor = Monitor(watch=watch, random_state=seed, **given)
+    monitor = Monitor(watch=watch, random_state=seed, **options)
     classes = read.calibrator.classes_
     return monitor.fit_scores(read.oriented(examples[0])[:, 0], examples[1], classes=classes)
 
 
 def _stream(
-    monitor: Monitor, data: Path, target: str | None, time: str | None, notes: list[str]
+    monitor: Monitor, file: TableFile, target: str | None, time: str | None, notes: list[str]
 ) -> tuple[Any, NDArray[Any] | None, NDArray[Any] | None]:
     """Return a table in the order of its times, the times, and the labels."""
-    table = read_table(data)
+    table = file.read()
+    if table.empty:
+        raise InputError(f"{file.path} has no rows, only the names of {len(table.columns)} columns")
     times: NDArray[Any] | None = None
     if time is not None:
         table, times = _in_order(table, find_column(table, time), notes)
@@ -174,15 +169,14 @@ def _stream(
 def _watched_scores(
     monitor: Monitor,
     read: CalibratorFile,
-    data: Path,
+    file: TableFile,
     target: str | None,
     time: str | None,
     notes: list[str],
 ) -> Watched:
     """Return what is found in scores of another system."""
-    table, times, labels = _stream(monitor, data, target, time, notes)
+    table, times, labels = _stream(monitor, file, target, time, notes)
     names = [find_column(table, name) for name in read.scores]
-    file = TableFile(data)
     columns = [read_scores(table[name], name, file.place) for name in names]
     scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
     others = [name for name in table.columns if name not in (time, target)]
@@ -195,7 +189,7 @@ def _watched_scores(
             times=times,
             probabilities=read.calibrator.predict_proba(scores),
             judged=(read.calibrator, scores, {"reference": read.examples()}),
-            name=data.name,
+            name=file.path.name,
             target=target or "",
             notes=notes,
         )
@@ -208,13 +202,13 @@ def _watched_scores(
 def _watched(
     monitor: Monitor,
     about: Mapping[str, Any],
-    data: Path,
+    file: TableFile,
     target: str | None,
     time: str | None,
     notes: list[str],
 ) -> Watched:
-    table, times, labels = _stream(monitor, data, target, time, notes)
-    rows = rows_of(monitor.model, TableFile(data), [name for name in (time, target) if name])
+    table, times, labels = _stream(monitor, file, target, time, notes)
+    rows = rows_of(monitor.model, file, [name for name in (time, target) if name])
     X = rows.read(table[rows.columns])
     try:
         _refuse_known(monitor.model, X, about.get("known_rows", []), notes)
@@ -228,7 +222,7 @@ def _watched(
             times=times,
             probabilities=p,
             judged=(monitor.model, X, {}),
-            name=data.name,
+            name=file.path.name,
             target=target or "",
             notes=notes,
         )

@@ -94,7 +94,8 @@ def predict(
     *,
     columns: str | Sequence[str] | None = None,
     carried: Sequence[str] | None = None,
-    answers: str | Sequence[str] | None = "p,bounds",
+    answers: str | Sequence[str] | None = None,
+    level: float = 0.95,
 ) -> Any:
     """Return the predictions of a fitted model for every row.
 
@@ -108,7 +109,7 @@ def predict(
         training.
     carried : sequence of str, optional
         Columns that the result begins with; None: all.
-    answers : str or sequence of str, optional
+    answers, level
         What is written of each class: see ``vennforest.BatchPredictor``.
 
     Returns
@@ -130,8 +131,14 @@ def predict(
     carried = [str(name) for name in frame.columns] if carried is None else list(carried)
     empty = frame._meta.iloc[:0]
     schema = pa.Schema.from_pandas(empty, preserve_index=False)
-    predictor = BatchPredictor(model, schema, columns=columns, carried=carried, answers=answers)
-    task = Predicting(Shipment(model), schema, predictor.columns, carried, answers)
+    options: dict[str, Any] = {
+        "columns": columns,
+        "carried": carried,
+        "answers": answers,
+        "level": level,
+    }
+    predictor = BatchPredictor(model, schema, **options)
+    task = Predicting(Shipment(model), schema, {**options, "columns": predictor.columns})
     meta = task.frame_of(predictor.schema.empty_table(), empty, empty.index)
     shipped = dask.delayed(task)
     parts = [
@@ -221,31 +228,24 @@ class Predicting:
 
     shipped: Shipment
     schema: Any
-    columns: list[str]
-    carried: list[str]
-    answers: str | Sequence[str] | None
+    options: dict[str, Any]
+    """Of the `BatchPredictor`."""
 
     def predict(self, part: pd.DataFrame, number: int) -> pd.DataFrame:
         """Return the predictions for one partition, with its index."""
         import pyarrow as pa
 
         where = f"partition {number}"
-        predictor = BatchPredictor(
-            self.shipped.open(),
-            self.schema,
-            columns=self.columns,
-            carried=self.carried,
-            answers=self.answers,
-        )
+        predictor = BatchPredictor(self.shipped.open(), self.schema, **self.options)
         batches = pa.Table.from_pandas(part, preserve_index=False).to_batches()
         table = pa.Table.from_batches(list(predictor(batches, where)), predictor.schema)
         return self.frame_of(table, part, part.index)
 
     def frame_of(self, table: Any, part: pd.DataFrame, index: Any) -> pd.DataFrame:
         """Return predictions as a pandas data frame; what was carried along is as it came."""
-        found: pd.DataFrame = table.drop_columns(self.carried).to_pandas()
+        found: pd.DataFrame = table.drop_columns(self.options["carried"]).to_pandas()
         found.index = index
-        return type(part)({**part[self.carried], **found}, index=index)
+        return type(part)({**part[self.options["carried"]], **found}, index=index)
 
 
 def _predict(task: Predicting, part: Any, number: int) -> Any:

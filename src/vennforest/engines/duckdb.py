@@ -120,7 +120,8 @@ def predict(
     *,
     columns: str | Sequence[str] | None = None,
     carried: Sequence[str] = (),
-    answers: str | Sequence[str] | None = "p,bounds",
+    answers: str | Sequence[str] | None = None,
+    level: float = 0.95,
     rows_at_once: int = ROWS_AT_ONCE,
     memory_limit: str | None = None,
     threads: int | None = None,
@@ -142,7 +143,7 @@ def predict(
         training.
     carried : sequence of str
         Columns that the output begins with.
-    answers : str or sequence of str, optional
+    answers, level
         What is written of each class: see ``vennforest.BatchPredictor``.
     rows_at_once : int
         Above zero; memory is bounded by so many rows.
@@ -180,6 +181,7 @@ def predict(
             columns=columns,
             carried=carried,
             answers=answers,
+            level=level,
             rows_at_once=rows_at_once,
         )
         wanted = list(dict.fromkeys([*predictor.columns, *carried]))

@@ -107,7 +107,8 @@ def predict(
     *,
     columns: str | Sequence[str] | None = None,
     carried: Sequence[str] | None = None,
-    answers: str | Sequence[str] | None = "p,bounds",
+    answers: str | Sequence[str] | None = None,
+    level: float = 0.95,
 ) -> Any:
     """Return the predictions of a fitted model for every row.
 
@@ -121,7 +122,7 @@ def predict(
         training.
     carried : sequence of str, optional
         Columns that the result begins with; None: all.
-    answers : str or sequence of str, optional
+    answers, level
         What is written of each class: see ``vennforest.BatchPredictor``.
 
     Returns
@@ -142,9 +143,16 @@ def predict(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     carried = list(frame.columns) if carried is None else list(carried)
-    predictor = BatchPredictor(model, schema, columns=columns, carried=carried, answers=answers)
+    options: dict[str, Any] = {
+        "columns": columns,
+        "carried": carried,
+        "answers": answers,
+        "level": level,
+    }
+    predictor = BatchPredictor(model, schema, **options)
     wanted = list(dict.fromkeys([*predictor.columns, *carried]))
-    task = _sent(frame, _Predicting(Shipment(model), schema, predictor.columns, carried, answers))
+    options["columns"] = predictor.columns
+    task = _sent(frame, _Predicting(Shipment(model), schema, options))
     some = frame.select(*[quoted(name, "`") for name in wanted])
     return some.mapInArrow(_Predict(task), from_arrow_schema(predictor.schema))
 
@@ -236,9 +244,7 @@ class _Backend:
 class _Predicting:
     shipped: Shipment
     schema: Any
-    columns: list[str]
-    carried: list[str]
-    answers: str | Sequence[str] | None
+    options: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -247,13 +253,7 @@ class _Predict:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = _received(self.task)
-        predictor = BatchPredictor(
-            task.shipped.open(),
-            task.schema,
-            columns=task.columns,
-            carried=task.carried,
-            answers=task.answers,
-        )
+        predictor = BatchPredictor(task.shipped.open(), task.schema, **task.options)
         yield from predictor(batches, f"partition {_number()}")
 
 

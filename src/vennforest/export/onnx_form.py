@@ -176,7 +176,7 @@ def _forest_scores(graph: _Graph, packed: PackedForest, forest: Any, rows: str, 
     whole = graph.node("Gather", sums, graph.constant(np.int64(len(trees) - 1)), axis=1)
     means = graph.node("Div", whole, graph.number(float(len(trees))))
     refused = graph.node("IsInf", single)
-    if not packed._allow_nan:
+    if not packed.allow_nan:
         refused = graph.node("Or", refused, graph.node("IsNaN", single))
     counted = graph.node("Cast", refused, to=graph.kinds.FLOAT)
     some = graph.node("ReduceMax", counted, axes=[1], keepdims=1)

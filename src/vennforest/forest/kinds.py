@@ -24,7 +24,9 @@ from vennforest._validation import (
     CodeArray,
     FloatArray,
     IntArray,
+    check_array,
     check_labels,
+    check_number,
     check_option,
     require,
 )
@@ -230,6 +232,46 @@ class ForestKind:
             require(len(ensemble.estimators_), "there must be a member")
             self.check(ensemble)
         return ensemble
+
+
+def check_features(model: Any) -> None:
+    """Refuse a number of features that is none, and other names than there are features."""
+    check_number(model.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
+    names = getattr(model, "feature_names_in_", None)
+    require(names is None or len(names) == model.n_features_in_, "features must have a name each")
+
+
+def check_forest(model: Any) -> None:
+    """Refuse a forest whose trees are of other features or classes."""
+    trees = model.estimators_
+    require(isinstance(trees, list) and trees, "estimators_ must be a list of trees")
+    check_number(model.n_estimators, "n_estimators", 1, integer=True)
+    check_labels(model.classes_)
+    k = len(model.classes_)
+    require(model.n_outputs_ == 1 and model.n_classes_ == k, f"n_classes_ must be {k}")
+    check_features(model)
+    for tree in trees:
+        require(isinstance(tree, DecisionTreeClassifier), "estimators_ must be trees")
+        require(tree.n_features_in_ == model.n_features_in_, "trees must be of the same features")
+        # Trees of a forest are fitted to the numbers of the classes.
+        require(np.array_equal(tree.classes_, np.arange(k)), "trees must be of the same classes")
+
+
+def check_bagging(model: Any) -> None:
+    """Refuse members of features or classes that there are none of."""
+    check_labels(model.classes_)
+    k, d = len(model.classes_), model.n_features_in_
+    check_features(model)
+    require(model.n_classes_ == k, f"n_classes_ must be {k}")
+    members, columns = model.estimators_, model.estimators_features_
+    require(isinstance(members, list) and members, "estimators_ must be a list of classifiers")
+    require(len(members) == len(columns), "estimators_features_ must be one for each")
+    for member, features in zip(members, columns, strict=True):
+        check_array(features, "estimators_features_", (None,), "i", 0, d - 1)
+        own = getattr(member, "n_features_in_", len(features))
+        require(own == len(features), "members must be of the features that they are given")
+        known = getattr(member, "classes_", np.arange(k))
+        check_array(known, "classes_ of a member", (None,), "i", 0, k - 1)
 
 
 _KINDS: list[ForestKind] = []
@@ -441,6 +483,7 @@ register_forest(
         answers=BaggingAnswers,
         bag=_member_of_bagging,
         verify=_draws_itself,
+        check=check_bagging,
     )
 )
 register_forest(
@@ -452,6 +495,7 @@ register_forest(
         answers=ForestAnswers,
         joins=True,
         array_types=FORESTS,
+        check=check_forest,
     )
 )
 register_forest(
@@ -460,5 +504,6 @@ register_forest(
         fits=_from("imblearn", "BalancedRandomForestClassifier"),
         samples=_balanced_samples,
         answers=ForestAnswers,
+        check=check_forest,
     )
 )

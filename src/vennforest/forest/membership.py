@@ -120,10 +120,7 @@ class Membership:
     def from_dense(cls, may_score: ArrayLike) -> Self:
         """Take one boolean per tree and example.
 
-        Parameters
-        ----------
-        may_score : array-like of shape (n_trees, n), bool
-            True where the tree may score the example.
+        True, in an array (n_trees, n), where the tree may score the example.
         """
         dense = np.asarray(may_score)
         if dense.dtype != bool or dense.ndim != 2:
@@ -228,15 +225,8 @@ class Bag:
 def verify_bag(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None) -> None:
     """Fill the leaves of a tree from its claimed bag and compare.
 
-    Parameters
-    ----------
-    bag : Bag
-    rows : ndarray or CSR array of shape (n, d), float32
-        What the ensemble was trained on.
-    codes : ndarray of shape (n,)
-        Class numbers.
-    weight : ndarray of shape (n,) or None
-        Weights given to the ensemble's ``fit``.
+    The rows (n, d), float32, class numbers (n,) and weights (n,) are what the ensemble was
+    trained on.
     """
     seen = rows if bag.columns is None else rows[:, bag.columns]
     if not _leaves_agree(bag, seen, codes, weight):

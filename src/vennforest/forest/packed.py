@@ -100,7 +100,7 @@ class PackedForest:
     classes_: NDArray[Any]
     depth: int
     _unfitted: Any
-    _allow_nan: bool
+    allow_nan: bool
     _tables: dict[str, FloatArray] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -121,8 +121,6 @@ class PackedForest:
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If it is another estimator, or has several outputs, or 2**30 nodes.
         """
@@ -335,7 +333,7 @@ class PackedForest:
                 dtype=np.float32,
                 accept_sparse="csr",
                 reset=False,
-                ensure_all_finite="allow-nan" if self._allow_nan and not issparse(X) else True,
+                ensure_all_finite="allow-nan" if self.allow_nan and not issparse(X) else True,
             )
         )
 

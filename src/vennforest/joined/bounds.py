@@ -26,16 +26,9 @@ def read_joined(
 ) -> FloatArray:
     """Return the fit, (m,), at scores (m,) of these labels, with other calibration scores.
 
-    Parameters
-    ----------
-    table : StepTable
-        Of the calibration examples with the scores they had; it knows them one by one.
-    scores, labels : ndarray of shape (m,)
-        New scores and whether each is of the positive class, 0 or 1.
-    offsets : ndarray of shape (m + 1,)
-        Where the changed examples of each new score begin.
-    rows, changed : ndarray of shape (n_changed,)
-        Their numbers, and the scores they have then.
+    The table knows its examples one by one. ``offsets`` (m + 1,) says where the changed
+    examples of each new score begin; ``rows`` and ``changed`` are their numbers, and the scores
+    they have then.
     """
     examples = table.examples
     assert examples is not None  # who has others' scores change has asked for them before
@@ -201,14 +194,8 @@ def joined_scores(
 ) -> JoinedScores:
     """Return what `predict_joined` is given as plain arrays, examples as ``_fit`` knows them.
 
-    Parameters
-    ----------
-    scores, offsets, rows, changed
-        As given to `predict_joined`.
-    k, n : int
-        Number of classes, and of examples as given to ``fit``.
-    row_of : ndarray of shape (n,) or None
-        The row of each example that reached ``_fit``, -1 for one of weight zero; None: its own.
+    ``row_of`` is that of `Fitted`; the rest is as given to `predict_joined`, of k classes and n
+    examples.
     """
     own = np.require(scores, np.float64, ["C", "W"])
     then = np.require(changed, np.float64, ["C", "W"])

@@ -82,18 +82,7 @@ def check_estimates(
 ) -> ClassEstimates:
     """Return labels, estimates and weights that fit together; rows of weight 0 are left out.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        In [0, 1]: the probability of the positive class, or of every class in sorted order.
-    sample_weight : array-like of shape (n,), optional
-        Non-negative; a weight of 2 is the observation twice.
-    classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``.
-    pos_label : label, optional
-        The positive class; by default the second of two.
+    What is given is described by `brier_decomposition`.
     """
     estimates = check_probabilities(p)
     check_consistent_length(estimates, y)

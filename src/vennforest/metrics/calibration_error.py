@@ -30,14 +30,7 @@ POINTS_A_BANDWIDTH = 128
 def smooth_error(outcome: FloatArray, p: FloatArray, weight: FloatArray) -> float:
     """Return the smooth expected calibration error, in [0, 1].
 
-    Parameters
-    ----------
-    outcome : ndarray of shape (n,)
-        In {0.0, 1.0}.
-    p : ndarray of shape (n,)
-        Estimates in [0, 1].
-    weight : ndarray of shape (n,)
-        Non-negative.
+    Of outcomes (n,) in {0.0, 1.0}, estimates (n,) in [0, 1] and weights (n,) not below zero.
 
     Notes
     -----

@@ -22,11 +22,14 @@ SMALLEST_LEAF = 20
 TREES = 100
 """Trees that look for differences."""
 
+MIXTURES = 5
+"""Levels of p at which halves are compared."""
+
 NOTHING = 1e-24
 """Mean squared difference that is rounding."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GroupingLoss:
     """A lower bound of the grouping loss, with a confidence interval for the bound.
 
@@ -39,12 +42,16 @@ class GroupingLoss:
         probability were shown to differ. The whole grouping loss may lie above ``upper``.
     level : float
         The interval's level.
+    mixtures : ndarray of shape (m, 3)
+        At up to 5 levels of p, of equally many cases: the mean p, and the observed frequency in the
+        half that the trees place lower and in the other half.
     """
 
     loss: float
     lower: float
     upper: float
     level: float
+    mixtures: FloatArray
 
     @property
     def spread(self) -> float:
@@ -154,7 +161,9 @@ def grouping_loss(
         r, h = _differences(trees, table, observed, estimate, bin_of, train, test)
         residual[test], found[test] = r, h
     measured = fold > 0
-    return _bound(residual[measured], found[measured], level)
+    bound = _bound(residual[measured], found[measured], level)
+    mixtures = _mixtures(estimate[measured], observed[measured], found[measured])
+    return GroupingLoss(*bound, float(level), mixtures)
 
 
 def _differences(
@@ -179,11 +188,23 @@ def _differences(
     return centred[0], centred[1]
 
 
-def _bound(residual: FloatArray, found: FloatArray, level: float) -> GroupingLoss:
-    """Return the bound from residuals and differences of all cases."""
+def _mixtures(p: FloatArray, y: FloatArray, found: FloatArray) -> FloatArray:
+    """Return mean p and the frequencies of both halves by found differences, level by level."""
+    parts = np.array_split(np.argsort(p, kind="stable"), MIXTURES)
+    halves = [np.array_split(part[np.argsort(found[part], kind="stable")], 2) for part in parts]
+    return np.array(
+        [
+            [p[part].mean(), y[low].mean(), y[high].mean()]
+            for part, (low, high) in zip(parts, halves, strict=True)
+        ]
+    )
+
+
+def _bound(residual: FloatArray, found: FloatArray, level: float) -> tuple[float, float, float]:
+    """Return the loss and the ends of its interval from residuals and differences of all cases."""
     square = float((found**2).mean())
     if square < NOTHING:
-        return GroupingLoss(0.0, 0.0, 0.0, float(level))
+        return 0.0, 0.0, 0.0
     root = float((residual * found).mean()) / np.sqrt(square)
     # of the ratio E[r h] / E[h^2]^(1/2), by the delta method
     influence = residual * found / np.sqrt(square) - root * found**2 / (2 * square)
@@ -191,4 +212,4 @@ def _bound(residual: FloatArray, found: FloatArray, level: float) -> GroupingLos
     z = float(ndtri((1 + level) / 2)) * error
     low, high = max(root - z, 0.0), max(root + z, 0.0)
     loss = float(np.clip(max(root, 0.0) ** 2 - error**2, low**2, high**2))
-    return GroupingLoss(loss, float(low**2), float(high**2), float(level))
+    return loss, float(low**2), float(high**2)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import (
-    BaggingClassifier,
+    BaseEnsemble,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
 )
@@ -23,7 +23,7 @@ from sklearn.tree._tree import Tree
 
 from vennforest._files import one_line
 from vennforest._validation import check_array, check_labels, check_number, require
-from vennforest.forest.packed import FORESTS
+from vennforest.forest.kinds import check_features, kind_of
 
 LEAF = -1
 PLAIN = (str, bytes, int, float, type(None), dict, list, tuple, set, np.ndarray, np.generic)
@@ -87,49 +87,16 @@ def check_decision_tree(model: Any) -> None:
     )
 
 
-def check_forest(model: Any) -> None:
-    """Refuse a forest whose trees are of other features or classes."""
-    if not hasattr(model, "estimators_"):
+def check_bagged(model: Any) -> None:
+    """Refuse a bagged ensemble that its kind refuses, and a forest with trees that are none."""
+    kind = kind_of(model)
+    if kind is None or not hasattr(model, "estimators_"):
         return
-    trees = model.estimators_
-    require(isinstance(trees, list) and trees, "estimators_ must be a list of trees")
-    check_number(model.n_estimators, "n_estimators", 1, integer=True)
-    check_labels(model.classes_)
-    k = len(model.classes_)
-    require(model.n_outputs_ == 1 and model.n_classes_ == k, f"n_classes_ must be {k}")
-    _check_same_features(model)
-    for tree in trees:
-        require(isinstance(tree, DecisionTreeClassifier), "estimators_ must be trees")
-        check_tree(tree.tree_)  # a packed forest was made in one piece
-        check_decision_tree(tree)
-        require(tree.n_features_in_ == model.n_features_in_, "trees must be of the same features")
-        # Trees of a forest are fitted to the numbers of the classes.
-        require(np.array_equal(tree.classes_, np.arange(k)), "trees must be of the same classes")
-
-
-def _check_same_features(model: Any) -> None:
-    check_number(model.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
-    names = getattr(model, "feature_names_in_", None)
-    require(names is None or len(names) == model.n_features_in_, "features must have a name each")
-
-
-def check_bagging(model: Any) -> None:
-    """Refuse members of features or classes that there are none of."""
-    if not hasattr(model, "estimators_"):
-        return
-    check_labels(model.classes_)
-    k, d = len(model.classes_), model.n_features_in_
-    _check_same_features(model)
-    require(model.n_classes_ == k, f"n_classes_ must be {k}")
-    members, columns = model.estimators_, model.estimators_features_
-    require(isinstance(members, list) and members, "estimators_ must be a list of classifiers")
-    require(len(members) == len(columns), "estimators_features_ must be one for each")
-    for member, features in zip(members, columns, strict=True):
-        check_array(features, "estimators_features_", (None,), "i", 0, d - 1)
-        own = getattr(member, "n_features_in_", len(features))
-        require(own == len(features), "members must be of the features that they are given")
-        known = getattr(member, "classes_", np.arange(k))
-        check_array(known, "classes_ of a member", (None,), "i", 0, k - 1)
+    kind.check(model)
+    if type(model) in kind.array_types:
+        for tree in model.estimators_:
+            check_tree(tree.tree_)  # a packed forest was made in one piece
+            check_decision_tree(tree)
 
 
 def check_gradient_boosting(model: Any) -> None:
@@ -139,7 +106,7 @@ def check_gradient_boosting(model: Any) -> None:
     check_labels(model.classes_)
     k, trees = len(model.classes_), model.estimators_
     columns = 1 if k == 2 else k
-    _check_same_features(model)
+    check_features(model)
     require(model.n_classes_ == k, f"n_classes_ must be {k}")
     require(
         isinstance(trees, np.ndarray) and trees.ndim == 2 and trees.shape[1] == columns,
@@ -182,7 +149,7 @@ def check_histogram_boosting(model: Any) -> None:
     check_labels(model.classes_)
     k = len(model.classes_)
     columns = 1 if k == 2 else k
-    _check_same_features(model)
+    check_features(model)
     require(model.n_trees_per_iteration_ == columns, f"n_trees_per_iteration_ must be {columns}")
     check_array(np.asarray(model._baseline_prediction), "_baseline_prediction", (1, columns))
     bins = model._bin_mapper
@@ -309,8 +276,7 @@ RULES: tuple[Rule, ...] = (
     (np.random.Generator, check_generator),
     ((spmatrix, sparray), check_sparse),
     (BaseDecisionTree, check_decision_tree),
-    (FORESTS, check_forest),
-    (BaggingClassifier, check_bagging),
+    (BaseEnsemble, check_bagged),
     (GradientBoostingClassifier, check_gradient_boosting),
     (HistGradientBoostingClassifier, check_histogram_boosting),
     ((SVC, NuSVC), check_vectors),

@@ -1,10 +1,9 @@
 """Pictures of calibration, in scikit-learn's Display conventions; they compute nothing."""
 
-from vennforest.plots.class_reliability import ClassReliabilityDisplay
 from vennforest.plots.decisions import DecisionCurveDisplay, RankingDisplay
 from vennforest.plots.evidence import EvidenceDisplay
 from vennforest.plots.intervals import IntervalDisplay
-from vennforest.plots.reliability import ReliabilityDisplay
+from vennforest.plots.reliability import ClassReliabilityDisplay, ReliabilityDisplay
 
 __all__ = [
     "ClassReliabilityDisplay",

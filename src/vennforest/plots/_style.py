@@ -1,10 +1,10 @@
-"""Colours, markers and axes that all plots share."""
+"""What all plots share: colours, markers, axes, names of lines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,13 +51,7 @@ def new_axes(ax: Axes | None, size: tuple[float, float] = (5.2, 4.6)) -> Axes:
 
 
 def pyplot() -> Any:
-    """Return ``matplotlib.pyplot``, imported at the first plot only.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    """
+    """Return ``matplotlib.pyplot``, imported at the first plot; raises as `new_axes`."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as missing:
@@ -70,6 +64,68 @@ def pyplot() -> Any:
 def figure_of(ax: Axes) -> Figure | SubFigure:
     """Return the figure that axes belong to."""
     return ax.figure
+
+
+class Display:
+    """Where something was drawn.
+
+    Attributes
+    ----------
+    ax_ : Axes
+        The axes: those that were given, or of a new figure.
+    figure_ : Figure
+        Their figure.
+    """
+
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def _begin(self, ax: Axes | None, size: tuple[float, float] = (5.2, 4.6)) -> Axes:
+        """Return the axes to draw on; raises as `new_axes`."""
+        self.ax_ = new_axes(ax, size)
+        self.figure_ = figure_of(self.ax_)
+        return self.ax_
+
+
+UNNAMED = "Estimates"
+
+
+class MethodsDisplay(Display):
+    """A line for each of one or several methods.
+
+    Parameters
+    ----------
+    curves : dict of str to object
+        What is drawn, by name of the method.
+
+    Attributes
+    ----------
+    lines_ : list of Line2D
+        Every method's curve.
+    """
+
+    lines_: list[Line2D]
+
+    def __init__(self, curves: dict[str, Any]) -> None:
+        self.curves = curves
+
+    @classmethod
+    def _of(cls, p: Any, name: str | None, curve: Callable[[Any], Any]) -> Self:
+        """Return the display of estimates of one method, or of several by name."""
+        return cls({key: curve(value) for key, value in named(p, name, UNNAMED).items()})
+
+    def _draw(self, i: int, x: Any, y: Any, **more: Any) -> None:
+        """Draw the line of the i-th method."""
+        look = style(i)
+        self.lines_ += self.ax_.plot(
+            x,
+            y,
+            color=look.color,
+            linestyle=look.linestyle,
+            linewidth=1.6,
+            label=short(list(self.curves)[i]),
+            **more,
+        )
 
 
 def short(name: Any) -> str:

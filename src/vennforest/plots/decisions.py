@@ -11,28 +11,21 @@ from vennforest._validation import check_option
 from vennforest.metrics import DecisionCurve, RankingCurves, decision_curve, ranking_curves
 from vennforest.plots._style import (
     GREY,
-    figure_of,
+    MethodsDisplay,
     name_lines,
-    named,
-    new_axes,
     percents,
     plain,
-    short,
     style,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
-    from matplotlib.lines import Line2D
 
 Kind = Literal["roc", "precision-recall", "gain"]
 """What a ranking diagram shows."""
 
-UNNAMED = "Estimates"
 
-
-class RankingDisplay:
+class RankingDisplay(MethodsDisplay):
     """ROC, precision-recall or gain curves of one or several methods.
 
     Parameters
@@ -42,20 +35,11 @@ class RankingDisplay:
 
     Attributes
     ----------
-    ax_ : Axes
-        Where it was drawn.
-    figure_ : Figure
-        The figure of it.
-    lines_ : list of Line2D
-        Every method's curve.
+    ax_, figure_, lines_
+        Where it was drawn, and every method's curve.
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure
-    lines_: list[Line2D]
-
-    def __init__(self, curves: dict[str, RankingCurves]) -> None:
-        self.curves = curves
+    curves: dict[str, RankingCurves]
 
     @classmethod
     def from_predictions(
@@ -72,16 +56,10 @@ class RankingDisplay:
 
         Parameters
         ----------
-        y : array-like of shape (n,)
-            Labels.
-        p : array-like of shape (n,) or (n, k), or dict of str to such
-            Estimates of one method, or of several by name.
-        name : str, optional
-            What one method is called.
+        y, p, name, ax
+            As for ``ReliabilityDisplay.from_predictions``.
         kind : {"roc", "precision-recall", "gain"}
             What to draw.
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
         **options
             Passed to ``vennforest.metrics.ranking_curves``.
 
@@ -92,49 +70,24 @@ class RankingDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        methods = named(p, name, UNNAMED)
-        curves = {key: ranking_curves(y, value, **options) for key, value in methods.items()}
-        return cls(curves).plot(kind=kind, ax=ax)
+        new = cls._of(p, name, lambda value: ranking_curves(y, value, **options))
+        return new.plot(kind=kind, ax=ax)
 
     def plot(self, *, kind: Kind = "roc", ax: Axes | None = None) -> Self:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        kind : {"roc", "precision-recall", "gain"}
-            What to draw.
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
-
-        Raises
-        ------
-        ValueError
-            If ``kind`` is unknown.
-        ImportError
-            If matplotlib is not installed.
-        """
+        """Draw the curves; parameters and errors as for ``from_predictions``."""
         check_option(kind, Kind, "kind")
-        ax = new_axes(ax)
-        self.ax_, self.figure_, self.lines_ = ax, figure_of(ax), []
+        ax, self.lines_ = self._begin(ax), []
         share = next(iter(self.curves.values())).share
         blind = [share, share] if kind == "precision-recall" else [0, 1]
         chance = ax.plot([0, 1], blind, color=GREY, linewidth=1, linestyle=":")[0]
-        for i, (key, curve) in enumerate(self.curves.items()):
-            look = style(i)
+        for i, curve in enumerate(self.curves.values()):
             x, y = {
                 "roc": (curve.false_positive_rate, curve.true_positive_rate),
                 "precision-recall": (curve.recall, curve.precision),
                 "gain": (curve.depth, curve.gain),
             }[kind]
-            self.lines_ += ax.plot(
-                x,
-                y,
-                color=look.color,
-                linestyle=look.linestyle,
-                linewidth=1.6,
-                drawstyle="steps-post" if kind == "precision-recall" else "default",
-                label=short(key),
-            )
+            steps = "steps-post" if kind == "precision-recall" else "default"
+            self._draw(i, x, y, drawstyle=steps)
         x_label, y_label = {
             "roc": ("False alarms among the others", "Found of the class (sensitivity)"),
             "precision-recall": ("Found of the class (recall)", "Right among those flagged"),
@@ -148,7 +101,7 @@ class RankingDisplay:
         return self
 
 
-class DecisionCurveDisplay:
+class DecisionCurveDisplay(MethodsDisplay):
     """Net benefit over thresholds, with the band between decisions at the two bounds.
 
     Parameters
@@ -158,20 +111,11 @@ class DecisionCurveDisplay:
 
     Attributes
     ----------
-    ax_ : Axes
-        Where it was drawn.
-    figure_ : Figure
-        The figure of it.
-    lines_ : list of Line2D
-        Every method's curve.
+    ax_, figure_, lines_
+        Where it was drawn, and every method's curve.
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure
-    lines_: list[Line2D]
-
-    def __init__(self, curves: dict[str, DecisionCurve]) -> None:
-        self.curves = curves
+    curves: dict[str, DecisionCurve]
 
     @classmethod
     def from_predictions(
@@ -188,16 +132,10 @@ class DecisionCurveDisplay:
 
         Parameters
         ----------
-        y : array-like of shape (n,)
-            Labels.
-        p : array-like of shape (n,) or (n, k), or dict of str to such
-            Estimates of one method, or of several by name.
+        y, p, name, ax
+            As for ``ReliabilityDisplay.from_predictions``.
         thresholds : array-like of shape (t,), optional
             In (0, 1); by default 0.01, 0.02, … 0.99.
-        name : str, optional
-            What one method is called.
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
         **options
             Passed to ``vennforest.metrics.decision_curve``.
 
@@ -209,25 +147,12 @@ class DecisionCurveDisplay:
             If matplotlib is not installed.
         """
         at = np.linspace(0.01, 0.99, 99) if thresholds is None else thresholds
-        methods = named(p, name, UNNAMED)
-        curves = {key: decision_curve(y, value, at, **options) for key, value in methods.items()}
-        return cls(curves).plot(ax=ax)
+        new = cls._of(p, name, lambda value: decision_curve(y, value, at, **options))
+        return new.plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        ax = new_axes(ax)
-        self.ax_, self.figure_, self.lines_ = ax, figure_of(ax), []
+        """Draw the curves on the axes, by default those of a new figure."""
+        ax, self.lines_ = self._begin(ax), []
         first = next(iter(self.curves.values()))
         nobody = ax.plot(
             first.threshold, 0 * first.threshold, color=GREY, linewidth=1, linestyle=":"
@@ -235,25 +160,17 @@ class DecisionCurveDisplay:
         everyone = ax.plot(
             first.threshold, first.everyone, color=GREY, linewidth=1, linestyle="--"
         )[0]
-        for i, (key, curve) in enumerate(self.curves.items()):
-            look = style(i)
+        for i, curve in enumerate(self.curves.values()):
             if curve.at_lower is not None and curve.at_upper is not None:
                 ax.fill_between(
                     curve.threshold,
                     np.minimum(curve.at_lower, curve.at_upper),
                     np.maximum(curve.at_lower, curve.at_upper),
-                    color=look.color,
+                    color=style(i).color,
                     alpha=0.2,
                     linewidth=0,
                 )
-            self.lines_ += ax.plot(
-                curve.threshold,
-                curve.net_benefit,
-                color=look.color,
-                linestyle=look.linestyle,
-                linewidth=1.6,
-                label=short(key),
-            )
+            self._draw(i, curve.threshold, curve.net_benefit)
         most = max(float(np.max(curve.net_benefit)) for curve in self.curves.values())
         most = max(most, float(np.max(first.everyone)), 1e-12)
         ax.set(

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest.plots._style import GREY, figure_of, new_axes, plain, short, style
+from vennforest.plots._style import GREY, Display, plain, short, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
 MOST_POINTS = 2000
 """Of longer streams the largest value of each stretch is drawn."""
 
 
-class EvidenceDisplay:
+class EvidenceDisplay(Display):
     """How evidence grows over a stream, with the level at which there is an alarm.
 
     Parameters
@@ -34,16 +33,12 @@ class EvidenceDisplay:
 
     Attributes
     ----------
-    ax_ : Axes
+    ax_, figure_ : Axes, Figure
         Where it was drawn.
-    figure_ : Figure
-        The figure of it.
     lines_ : list of Line2D
         A line for each name.
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure
     lines_: list[Line2D]
 
     def __init__(
@@ -76,8 +71,7 @@ class EvidenceDisplay:
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw into the given axes, or those of a new figure."""
-        self.ax_ = new_axes(ax, (7.2, 3.4))
-        self.figure_ = figure_of(self.ax_)
+        self._begin(ax, (7.2, 3.4))
         self.lines_ = []
         for i, (name, given) in enumerate(self.evidence.items()):
             values = np.log10(np.maximum(np.asarray(given, dtype=np.float64), 1e-300))

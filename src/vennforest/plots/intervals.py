@@ -11,19 +11,18 @@ from vennforest._validation import FloatArray
 from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.metrics import IntervalCurve, interval_curve
 from vennforest.multiprobability import Multiprobability
-from vennforest.plots._style import COLOURS, GREY, figure_of, new_axes, plain, short
+from vennforest.plots._style import COLOURS, GREY, Display, plain, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import Collection
-    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
 FEW = 80
 """Up to so many objects each has a bar of its own."""
 
 
-class IntervalDisplay:
+class IntervalDisplay(Display):
     """Probabilities with Venn–Abers bounds, and confidence intervals where they are given.
 
     In the order of the scores, or of the probabilities. Bounds are thick, confidence intervals
@@ -37,18 +36,14 @@ class IntervalDisplay:
 
     Attributes
     ----------
-    ax_ : Axes
+    ax_, figure_ : Axes, Figure
         Where it was drawn.
-    figure_ : Figure
-        The figure of it.
     line_ : Line2D
         The probabilities between the bounds.
     bounds_, confidence_ : LineCollection or FillBetweenPolyCollection, or None
         Bounds and confidence intervals; None where there are none.
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure
     line_: Line2D
     bounds_: Collection
     confidence_: Collection | None
@@ -137,23 +132,9 @@ class IntervalDisplay:
         return cls.from_predictions(y, estimator.predict_multiprobability(X), **options)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
-        """Draw the intervals.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
-        title : str, optional
-            The title.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
+        """Draw the intervals; parameters and errors as for ``from_predictions``."""
         curve = self.curve
-        ax = new_axes(ax, (6.4, 4.2))
-        self.ax_, self.figure_ = ax, figure_of(ax)
+        ax = self._begin(ax, (6.4, 4.2))
         few = len(curve.x) <= FEW
         known = curve.confidence
         self.confidence_ = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from vennforest._validation import is_frame
-from vennforest.metrics import grouping_loss
+from vennforest.metrics import GroupingLoss, grouping_loss
 from vennforest.metrics._inputs import EventEstimates
 from vennforest.metrics.brier import recalibrate
 from vennforest.report.event import (
@@ -669,32 +669,37 @@ def precision(evaluation: Evaluation, method: str) -> str:
     return " ".join(sentences)
 
 
-def hidden_differences(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Say how much rows of the same probability differ, where that is shown at the level .99.
+def hidden_differences(evaluation: Evaluation) -> GroupingLoss | None:
+    """Return how much rows of the same probability differ, where that is shown at the level .99.
 
     By the numeric columns, of up to 5,000 rows; with two classes only.
     """
     X, folds = evaluation.X, evaluation.folds
     if evaluation.positive is None or len(folds.rows) < FEWEST_COMPARED:
-        return []
+        return None
     if is_frame(X):
         X = as_pandas(X).select_dtypes("number").to_numpy(dtype=np.float64, na_value=np.nan)
     elif not (isinstance(X, np.ndarray) and X.dtype.kind in "fiu"):
-        return []
+        return None
     some = np.random.default_rng(0).permutation(len(folds.rows))[:MOST_COMPARED]
     columns = np.where(np.isfinite(X), X, np.nan)[folds.rows[some]]
     if not columns.shape[1]:
-        return []
+        return None
     p, outcome, *_ = event_of(evaluation, folds.estimates[evaluation.verdict.method])
     found = grouping_loss(columns, outcome[some], p[some].clip(0, 1), level=0.99)
-    if found.lower <= 0:
-        return []
-    text = (
-        f"Rows with the same probability differ: by {number_of_points(found.spread)} points or "
-        "more (root mean square), which other columns tell apart. Calibration cannot see that; "
-        "another kind of model may."
+    return found if found.lower > 0 else None
+
+
+def hidden_sentence(found: GroupingLoss) -> str:
+    """Return how much rows of the same probability differ, with the level of typical difference."""
+    gaps = found.mixtures[:, 2] - found.mixtures[:, 1]
+    p, low, high = found.mixtures[np.argsort(gaps)[len(gaps) // 2]]
+    return (
+        f"Rows with the same probability differ, by {number_of_points(found.spread)} percentage "
+        f"points or more (root mean square). Rows at about {percent(p)} are a mixture: one half "
+        f"of them, told apart by other columns, is at {percent(low)}, the other at "
+        f"{percent(high)}. Calibration cannot see that; another kind of model may."
     )
-    return [("What calibration cannot see", text)]
 
 
 def bounds_meaning(evaluation: Evaluation, method: str) -> str:

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vennforest.metrics import reliability_curve, smooth_calibration_curve
+from vennforest.metrics import GroupingLoss, reliability_curve, smooth_calibration_curve
 from vennforest.plots import (
     DecisionCurveDisplay,
     IntervalDisplay,
     RankingDisplay,
     ReliabilityDisplay,
 )
+from vennforest.plots._style import COLOURS as PLOT_COLOURS
+from vennforest.plots._style import GREY
 from vennforest.report.event import curve_of, is_rare, ranking_of
 from vennforest.report.measures import RAW, MethodEstimates
 
@@ -246,9 +248,36 @@ def intervals(evaluation: Evaluation, method: str) -> str:
             folds.classes[folds.codes],
             bounds,
             p=estimates.p,
+            confidence=estimates.confidence,
             pos_label=label,
             max_points=MOST_SHOWN,
             ax=ax,
         ),
-        "Lower and upper probability of every row, sorted by probability",
+        "Probability, bounds and confidence interval of every row, sorted by probability",
+    )
+
+
+def hidden(found: GroupingLoss) -> str:
+    """Return what rows of the same probability are mixtures of, level by level."""
+    blue = PLOT_COLOURS[0]
+
+    def paint(ax: Any) -> None:
+        p, low, high = found.mixtures.T
+        ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
+        ax.vlines(p, low, high, color=blue, linewidth=1)
+        ax.plot(p, high, "o", color=blue)
+        ax.plot(p, low, "o", color=blue, markerfacecolor="white")
+        most = min(1.0, 1.15 * float(found.mixtures.max()))
+        ax.set(
+            xlim=(0, most),
+            ylim=(0, most),
+            xlabel="Predicted probability",
+            ylabel="How often it was observed",
+        )
+
+    return draw(
+        "hidden",
+        (4.8, 3.8),
+        paint,
+        "Observed frequency in two halves of the rows of each probability, told apart by columns",
     )

@@ -410,6 +410,7 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
     method, names = evaluation.verdict.method, evaluation.names
     bounded, two = evaluation.bounded, evaluation.positive is not None
     main, more = columns(len(evaluation.folds.classes))
+    hidden = answers.hidden_differences(evaluation)
     page: str = environment.get_template("page.html.j2").render(
         **frame(command),
         evaluation=evaluation,
@@ -445,6 +446,8 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         lines=event.line_rows(evaluation) if two else [],
         uncertain=uncertain_rows(evaluation) if rows else None,
         wrong=wrong_rows(evaluation) if rows else None,
+        hidden=None if hidden is None else figures.hidden(hidden),
+        hidden_sentence=None if hidden is None else answers.hidden_sentence(hidden),
         main_diagram=figures.calibration(evaluation),
         diagrams=[figures.reliability(evaluation, key, names[key]) for key in evaluation.measures],
         intervals=bounded and figures.intervals(evaluation, bounded),

@@ -154,6 +154,8 @@ class Fitted:
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     """Base of all calibrators: from scores and labels to class probabilities.
 
+    Before ``fit`` all that needs a fit raises ``NotFittedError``.
+
     Attributes
     ----------
     classes_ : ndarray of shape (k,)
@@ -353,15 +355,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], fitted: Fitted | None) -> Self:
-        """Return the calibrator that ``to_state`` describes.
-
-        Parameters
-        ----------
-        parameters : dict
-            The arguments of the constructor.
-        fitted : Fitted or None
-            None for one that is not fitted.
-        """
+        """Return the calibrator that ``to_state`` describes."""
         made = cls(**parameters)
         if fitted is not None:
             require(isinstance(fitted, Fitted), "fitted must be a Fitted")
@@ -390,8 +384,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If scores are NaN or infinite, no probabilities where those of ``fit`` were, or have
             another number of columns.
@@ -420,8 +412,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If there are more than two classes, or nothing is constant on intervals.
         """
@@ -441,8 +431,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If it holds something else than numbers and text, such as a user's function.
         """
@@ -513,8 +501,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If the dialect is none of these, bounds are of more than two classes, or the
             calibrator holds a function of the user's.
@@ -792,41 +778,6 @@ class LeftOut(NamedTuple):
     groups: IntArray | None  # (n,) the group, from 0, of each row given to ``_fit``
 
 
-def left_out_rows(
-    left_out: ArrayLike, groups: ArrayLike | None, m: int, n: int, row_of: IntArray | None
-) -> LeftOut:
-    """Return which rows given to ``_fit`` each of m new scores leaves out.
-
-    Parameters
-    ----------
-    left_out, groups
-        As given to ``predict_multiprobability``, of the examples as given to ``fit``.
-    m, n : int
-        Number of new scores, and of examples as given to ``fit``.
-    row_of : ndarray of shape (n,) or None
-        The row of each example that reached ``_fit``, -1 for one of weight zero; None: its own.
-    """
-    rows = np.asarray(left_out)
-    if rows.shape != (m,):
-        raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
-    if rows.dtype.kind not in "iu" and m:
-        raise ValueError(f"left_out must hold integers, got {rows.dtype}")
-    wrong = (rows < -1) | (rows >= n)
-    if wrong.any():
-        raise ValueError(
-            f"left_out must lie between -1 (none) and {n - 1} "
-            f"(the last calibration example), got {rows[wrong][0]}"
-        )
-    rows = rows.astype(np.intp)
-    if groups is not None:
-        codes = _group_numbers(groups, n)
-        kept = codes if row_of is None else codes[row_of >= 0]
-        return LeftOut(np.where(rows < 0, -1, codes[rows]), kept)
-    if row_of is not None:
-        rows = np.where(rows < 0, -1, row_of[rows])
-    return LeftOut(rows, None)
-
-
 def _group_numbers(groups: ArrayLike, n: int) -> IntArray:
     """Return a number, 0 to n - 1, for each of n group labels."""
     labels = np.asarray(groups)
@@ -872,11 +823,10 @@ class BoundedCalibrator(Calibrator):
     def _left_out(
         self, left_out: ArrayLike | None, groups: ArrayLike | None, m: int
     ) -> LeftOut | None:
-        """Return which rows given to ``_fit`` each of m new scores leaves out.
+        """Return which rows given to ``_fit`` each of m new scores leaves out; None stays None.
 
         ``left_out`` and ``groups`` count the examples as given to ``fit``; those of weight zero
         never reached ``_fit``, so leaving one out is leaving out none, or the rest of its group.
-        None stays None.
         """
         if left_out is None:
             if groups is not None:
@@ -886,7 +836,23 @@ class BoundedCalibrator(Calibrator):
             raise ValueError(
                 "left_out must be None after fit_counts, which knows no single examples"
             )
-        return left_out_rows(left_out, groups, m, self.n_given, self.row_of)
+        rows, n, row_of = np.asarray(left_out), self.n_given, self.row_of
+        if rows.shape != (m,):
+            raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
+        if rows.dtype.kind not in "iu" and m:
+            raise ValueError(f"left_out must hold integers, got {rows.dtype}")
+        wrong = (rows < -1) | (rows >= n)
+        if wrong.any():
+            raise ValueError(
+                f"left_out must lie between -1 (none) and {n - 1} "
+                f"(the last calibration example), got {rows[wrong][0]}"
+            )
+        rows = rows.astype(np.intp)
+        if groups is not None:
+            codes = _group_numbers(groups, n)
+            kept = codes if row_of is None else codes[row_of >= 0]
+            return LeftOut(np.where(rows < 0, -1, codes[rows]), kept)
+        return LeftOut(rows if row_of is None else np.where(rows < 0, -1, row_of[rows]), None)
 
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
         """Return the smooth estimates (m, k) that ``merge="smooth"`` clips into the bounds."""
@@ -996,8 +962,6 @@ class VennPredictor(BoundedCalibrator):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If scores are NaN or infinite or have another number of columns than in ``fit``, or
             ``left_out`` does not have m numbers from -1 to n - 1, or ``groups`` n labels.

@@ -336,15 +336,6 @@ def count_labels(
     """Return distinct scores, ascending, with their weights and positive weights, each (m,).
 
     Scores are put together as in `group` where many of them differ.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Any finite numbers.
-    positive : ndarray of shape (n,)
-        Labels, 0.0 or 1.0.
-    weight : ndarray of shape (n,) or None
-        How often each example is to count, above zero.
     """
     w = np.ones(len(scores)) if weight is None else weight
     if more_differ(scores, FINEST):

@@ -149,12 +149,8 @@ def _vectors(scores: FloatArray) -> tuple[FloatArray, IntArray]:
 def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> FloatArray:
     """Return ``sum square * q**2 + linear * q`` for A (rows) and B (columns) from 0 to 50.
 
-    Parameters
-    ----------
-    values : ndarray of shape (m,)
-        Largest probabilities, of which ``q = 1 / (1 + exp(A p - B))`` is a function.
-    square, linear : ndarray of shape (m,)
-        The coefficients at each.
+    ``values`` (m,) are largest probabilities, of which ``q = 1 / (1 + exp(A p - B))`` is a
+    function, ``square`` and ``linear`` (m,) the coefficients at each.
     """
     if len(values) > CELLS:
         values, square, linear = onto_grid(values, square, linear)

@@ -94,42 +94,10 @@ def _check_steps(places: FloatArray, name: str, n: int, values: FloatArray) -> N
     check_increasing(places, name)
 
 
-def fit_isotonic(
-    scores: FloatArray, positive: FloatArray, weight: FloatArray | None, between: Between
-) -> BinaryMap:
-    """Fit the isotonic map by pooling adjacent violators.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Any finite numbers; equal ones form one point.
-    positive : ndarray of shape (n,)
-        Labels, 0.0 or 1.0.
-    weight : ndarray of shape (n,) or None
-        How often each example is to count, above zero.
-    between : {"step", "nearest", "linear"}
-        See ``IsotonicCalibration``.
-    """
-    x, point = np.unique(scores, return_inverse=True)
-    total = np.bincount(point, weight, len(x)).astype(np.float64)
-    share = np.bincount(point, positive if weight is None else weight * positive, len(x)) / total
-    fitted = np.clip(isotonic_regression(share, weights=total).x, 0, 1)
-    rises = np.flatnonzero(fitted[1:] != fitted[:-1])
-    if between == "linear":
-        # A level stretch needs its two ends alone.
-        kept = np.unique(np.concatenate([[0], rises, rises + 1, [len(x) - 1]]))
-        return LinearMap(x[kept], fitted[kept])
-    ends = x[rises] if between == "step" else last_nearest(x[rises], x[rises + 1])
-    return StepMap(ends, fitted[np.append(rises, len(x) - 1)])
-
-
 def last_nearest(low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the largest float that is not nearer to ``high`` than to ``low``, exactly.
 
-    Parameters
-    ----------
-    low, high : ndarray of shape (n,)
-        Finite numbers, ``low < high``.
+    Both (n,), with ``low < high``, are finite.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         total = low + high
@@ -186,4 +154,15 @@ class IsotonicCalibration(OneVsRestCalibrator):
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
     ) -> BinaryMap:
-        return fit_isotonic(scores, positive, weight, self.between)
+        x, point = np.unique(scores, return_inverse=True)
+        total = np.bincount(point, weight, len(x)).astype(np.float64)
+        w = 1.0 if weight is None else weight
+        share = np.bincount(point, w * positive, len(x)) / total
+        fitted = np.clip(isotonic_regression(share, weights=total).x, 0, 1)
+        rises = np.flatnonzero(fitted[1:] != fitted[:-1])
+        if self.between == "linear":
+            # A level stretch needs its two ends alone.
+            kept = np.unique(np.concatenate([[0], rises, rises + 1, [len(x) - 1]]))
+            return LinearMap(x[kept], fitted[kept])
+        ends = x[rises] if self.between == "step" else last_nearest(x[rises], x[rises + 1])
+        return StepMap(ends, fitted[np.append(rises, len(x) - 1)])

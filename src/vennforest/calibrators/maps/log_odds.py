@@ -137,18 +137,8 @@ def fit_platt(
 ) -> PlattMap:
     """Fit a sigmoid by maximum likelihood.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Any finite numbers; in [0, 1] with ``on="logit"``.
-    positive : ndarray of shape (n,)
-        Labels, 0.0 or 1.0.
-    weight : ndarray of shape (n,), optional
-        How often each example is to count, above zero.
-    targets : {"smoothed", "hard"}
-        See ``PlattScaling``.
-    on : {"score", "logit"}
-        See ``PlattScaling``.
+    Scores (n,) are any finite numbers, in [0, 1] with ``on="logit"``; labels (n,) 0.0 or 1.0;
+    weights (n,) above zero. ``targets`` and ``on``: see `PlattScaling`.
     """
     w = np.ones(len(scores)) if weight is None else weight
     target = make_targets(positive, w, targets)
@@ -203,16 +193,7 @@ def _fit_sigmoid(
 
 
 def make_targets(positive: FloatArray, weight: FloatArray, targets: Targets) -> FloatArray:
-    """Return what a map is fitted to, (n,): see ``PlattScaling``.
-
-    Parameters
-    ----------
-    positive : ndarray of shape (n,)
-        Labels, 0.0 or 1.0.
-    weight : ndarray of shape (n,)
-        How often each example is to count.
-    targets : {"smoothed", "hard"}
-    """
+    """Return what a map is fitted to, (n,), from labels and weights: see `PlattScaling`."""
     if targets == "hard":
         return positive
     n_positive = float((weight * positive).sum())
@@ -333,47 +314,6 @@ class BetaMap:
         return (self.a * s.log() - self.b * (1.0 - s).log() + self.c).logistic()
 
 
-def fit_beta(
-    scores: FloatArray,
-    positive: FloatArray,
-    weight: FloatArray | None,
-    parameters: Parameters,
-    targets: Targets = "smoothed",
-) -> BetaMap:
-    """Fit a beta map by maximum likelihood.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        In [0, 1].
-    positive : ndarray of shape (n,)
-        Labels, 0.0 or 1.0.
-    weight : ndarray of shape (n,) or None
-        How often each example is to count, above zero.
-    parameters : {"abm", "am", "ab"}
-        See ``BetaCalibration``.
-    targets : {"smoothed", "hard"}
-        See ``BetaCalibration``.
-    """
-    interior = Interior.of(scores, BETA_SCORES)
-    s = interior.clip(scores)
-    w = np.ones(len(s)) if weight is None else weight
-    target = make_targets(positive, w, targets)
-    masses = (w * (1 - target), w * target)
-    rising, falling = np.log(s), -np.log1p(-s)
-    if parameters == "am":
-        (a,), c, _ = _not_negative([rising + falling], *masses)
-        return BetaMap(a, a, c, interior)
-    if parameters == "ab":
-        # m = 1/2 is c = (a - b) ln 2: the same regression on ln 2s and -ln 2(1 - s), without c.
-        (a, b), _, _ = _not_negative(
-            [rising + np.log(2), falling - np.log(2)], *masses, intercept=False
-        )
-        return BetaMap(a, b, (a - b) * float(np.log(2)), interior)
-    (a, b), c, _ = _not_negative([rising, falling], *masses)
-    return BetaMap(a, b, c, interior)
-
-
 def _not_negative(
     columns: Sequence[FloatArray],
     negative: FloatArray,
@@ -479,7 +419,23 @@ class BetaCalibration(OneVsRestCalibrator):
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
     ) -> BetaMap:
-        return fit_beta(scores, positive, weight, self.parameters, self.targets)
+        interior = Interior.of(scores, BETA_SCORES)
+        s = interior.clip(scores)
+        w = np.ones(len(s)) if weight is None else weight
+        target = make_targets(positive, w, self.targets)
+        masses = (w * (1 - target), w * target)
+        rising, falling = np.log(s), -np.log1p(-s)
+        if self.parameters == "am":
+            (a,), c, _ = _not_negative([rising + falling], *masses)
+            return BetaMap(a, a, c, interior)
+        if self.parameters == "ab":
+            # m = 1/2 is c = (a - b) ln 2: the same regression on ln 2s and -ln 2(1 - s), without c.
+            (a, b), _, _ = _not_negative(
+                [rising + np.log(2), falling - np.log(2)], *masses, intercept=False
+            )
+            return BetaMap(a, b, (a - b) * float(np.log(2)), interior)
+        (a, b), c, _ = _not_negative([rising, falling], *masses)
+        return BetaMap(a, b, c, interior)
 
 
 FARTHEST, NEAREST = 1e6, 1e-30

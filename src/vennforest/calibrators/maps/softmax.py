@@ -180,14 +180,8 @@ def _half_logits(scores: FloatArray, interior: Interior | None) -> FloatArray:
 def _inverse_temperature(z: FloatArray, codes: IntArray, weight: FloatArray | None) -> float:
     """Return the beta that minimises the log loss of ``softmax(beta * z)``.
 
-    Parameters
-    ----------
-    z : ndarray of shape (k, n)
-        Not above 0, the largest of each column is 0, with a mean square of 1 (or all zero).
-    codes : ndarray of shape (n,)
-        Each column's class.
-    weight : ndarray of shape (n,) or None
-        How often each column is to count.
+    z (k, n) has a mean square of 1 (or is all zero) and the largest number of each column is 0;
+    codes and weights (n,) are of the columns.
     """
     if not z.any():
         return 1.0

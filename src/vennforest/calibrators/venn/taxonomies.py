@@ -167,11 +167,7 @@ def predicted_formulas(scores: Terms) -> tuple[Term, Term, Term]:
 def quantiles(values: FloatArray, weight: FloatArray, parts: IntArray, whole: int) -> FloatArray:
     """Return for each p in parts the smallest value with p/whole of the weight at or below it.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n,), n > 0
-    weight : ndarray of shape (n,), above zero
-    parts : ndarray of int, in [1, whole]
+    ``parts`` are integers in [1, whole], values (n,) have weights (n,) above zero, n > 0.
     """
     order = np.argsort(values, kind="stable")
     # Scaled by a power of two, which rounds nothing, so that the products below stay finite;

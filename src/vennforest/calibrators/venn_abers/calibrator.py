@@ -772,8 +772,6 @@ class VennAbers(VennPredictor):
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
             If scores are NaN or infinite, the level does not lie between 0 and 1, or the fit was
             weighted and the method is ``"exact"`` (which counts independent examples).

@@ -1,0 +1,489 @@
+"""The signatures of all commands; each imports its work, which takes seconds, when it runs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vennforest.commands.arguments import (
+    TABLE,
+    TARGET,
+    Columns,
+    Data,
+    Debug,
+    Draws,
+    Drop,
+    Estimator,
+    Groups,
+    HelpWithNames,
+    Jobs,
+    Json,
+    Keep,
+    Level,
+    Method,
+    Missing,
+    NewRows,
+    NoFormulas,
+    Output,
+    Scores,
+    Seed,
+    Sheet,
+    Subforest,
+    Target,
+    Trees,
+    Trust,
+    Types,
+    WriteTypes,
+    app,
+)
+
+Rows = Annotated[
+    int,
+    typer.Option(
+        "--rows-at-once", min=1, help="Rows held in memory at once; makes no other difference."
+    ),
+]
+
+
+def start(command: str, options: dict[str, Any]) -> None:
+    """Run a command with the options that were given: those of None have their defaults there."""
+    given = {name: value for name, value in options.items() if value is not None}
+    given.pop("debug")
+    import_module(f"vennforest.commands.{command}").run(**given)
+
+
+@app.command(cls=HelpWithNames)
+def fit(
+    data: Data,
+    target: Target,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write.")
+    ] = Path("model.skops"),
+    estimator: Estimator = None,
+    method: Method = "venn-abers",
+    trees: Trees = 300,
+    calibrate_on: Annotated[
+        str,
+        typer.Option(
+            help="Where calibration scores come from: SOURCES; auto: oob where that is valid."
+        ),
+    ] = "auto",
+    merge: Annotated[
+        str,
+        typer.Option(
+            help="Where the probability comes from: pooled (maps of all trees' score), or the "
+            "bounds by log, brier, midpoint or smooth."
+        ),
+    ] = "auto",
+    subforest: Subforest = "all",
+    n_draws: Draws = 1,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="COLUMN",
+            show_default=False,
+            help="Calibrate within the groups of this column: bounds are then valid in each.",
+        ),
+    ] = None,
+    groups: Groups = None,
+    sheet: Sheet = None,
+    drop: Drop = None,
+    keep: Keep = None,
+    types: Types = None,
+    missing: Missing = None,
+    guessed: WriteTypes = None,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Train a calibrated classifier on your data, and write it to a file.
+
+    Text, dates and missing cells are handled, in the same way when the model is used.
+    """
+    start("fit", locals())
+
+
+@app.command()
+def predict(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", show_default=False, help="A model file written by fit."),
+    ],
+    data: NewRows,
+    output: Output = Path("predictions.csv"),
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            show_default=False,
+            help="Write the probability and the bounds of this class alone.",
+        ),
+    ] = None,
+    columns: Columns = None,
+    level: Level = 0.95,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Copy all columns of DATA to the output.")
+    ] = False,
+    carried: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="Copy this column of DATA to the output; may be given several times.",
+        ),
+    ] = None,
+    sheet: Sheet = None,
+    trusted: Trust = None,
+    rows_at_once: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Rows held in memory at once; makes no difference to the predictions."
+        ),
+    ] = 20_000,
+    no_formulas: NoFormulas = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Predict the rows of a table with a model written by fit.
+
+    The output has, in the order of DATA, the most probable label, and for each class c its
+    probability p(c), the Venn–Abers bounds lower(c) and upper(c), and the ends low95(c) and
+    high95(c) of the confidence interval. The same numbers of the label come first. DATA may be
+    larger than memory.
+    """
+    start("predict", locals())
+
+
+@app.command()
+def show(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            show_default=False,
+            help="A model file written by fit or vennforest.save, or a calibrator by calibrate.",
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Show what a model file contains: what was trained, when, on what, and its calibration.
+
+    This is the file's own description; predict and vennforest.load verify it. A calibrator is read
+    and checked whole.
+    """
+    start("show", locals())
+
+
+@app.command(cls=HelpWithNames)
+def report(
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", show_default=False, help=TABLE)
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", metavar="COLUMN", help=TARGET)
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+    ] = Path("report.html"),
+    example: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A data set shipped with scikit-learn, instead of DATA: breast-cancer, digits, "
+            "iris or wine.",
+        ),
+    ] = None,
+    probability: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Judge this column of probabilities (or scores) and train nothing; several: a "
+            "column per class, or one per model.",
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Evaluate this model file, or calibrator, on DATA; train nothing.",
+        ),
+    ] = None,
+    scores: Scores = None,
+    trusted: Trust = None,
+    estimator: Estimator = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(metavar="TABLE", help="Train on DATA, and evaluate on this table."),
+    ] = None,
+    groups: Groups = None,
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Train on the past: predict each row from earlier."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Report on the rows of each value separately; may be given several times.",
+        ),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(metavar="LABEL", help="The positive class of two.", show_default="the rarer"),
+    ] = None,
+    sheet: Sheet = None,
+    drop: Drop = None,
+    keep: Keep = None,
+    types: Types = None,
+    missing: Missing = None,
+    guessed: WriteTypes = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help="Compare only these with the raw forest: COMPARED.",
+            show_default="all",
+        ),
+    ] = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|JSON",
+            help="What decisions cost: "
+            '\'{"observed class": {"decision": cost, …}, …}\', or a file of it, or of CSV.',
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS",
+            help="Percentage points by which reliable probabilities may be off.",
+            show_default="2, or a fifth of the share of a rare class",
+        ),
+    ] = None,
+    rows: Annotated[
+        bool,
+        typer.Option(
+            "--rows",
+            help="List single rows with their values: the most uncertain, and the most confident "
+            "mistakes.",
+        ),
+    ] = False,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
+    trees: Trees = 300,
+    subforest: Subforest = "all",
+    n_draws: Draws = 1,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Evaluate probabilities and ways of calibrating them, and write a report.
+
+    Of a table, random forests (or others) are trained and all methods compared by cross-validation;
+    text, dates and missing cells are handled. With --probability or --model nothing is trained.
+    """
+    from vennforest.commands.report_run import run
+    from vennforest.commands.report_table import Columns, Judged
+    from vennforest.commands.terminal import names_in
+
+    run(
+        data,
+        target,
+        output,
+        as_json=as_json,
+        example=example,
+        test=test,
+        columns=Columns(
+            groups, time, by or [], drop or [], keep or [], types, names_in(missing or ""), sheet
+        ),
+        judged=Judged(probability or [], model, trusted or [], scores or []),
+        costs=costs,
+        guessed=guessed,
+        rows=rows,
+        tolerance=None if tolerance is None else tolerance / 100,
+        estimator=estimator,
+        positive=positive,
+        methods=methods,
+        folds=folds,
+        trees=trees,
+        subforest=subforest,
+        n_draws=n_draws,
+        seed=seed,
+        jobs=jobs,
+    )
+
+
+@app.command(cls=HelpWithNames)
+def calibrate(
+    data: Annotated[Path, typer.Argument(metavar="SCORES", show_default=False, help=TABLE)],
+    scores: Annotated[
+        list[str],
+        typer.Option(
+            "--score",
+            "-s",
+            metavar="COLUMN",
+            show_default=False,
+            help="The scores of the second class, in sorted order; of more than two classes "
+            "several times, a column per class in sorted order.",
+        ),
+    ],
+    target: Target,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The calibrator to write.")
+    ] = Path("calibrator.json"),
+    method: Method = "venn-abers",
+    merge: Annotated[
+        str | None,
+        typer.Option(
+            help="How the bounds are merged into a probability: log, brier, midpoint or smooth.",
+            show_default="the method's own",
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column of weights: how often each row counts."),
+    ] = None,
+    grid: Annotated[
+        str,
+        typer.Option(
+            help="Put scores in [0, 1] on 1,048,576 cells: of the score, of its log-odds (logit), "
+            "or none; auto: of the log-odds where there are at least as many distinct scores."
+        ),
+    ] = "auto",
+    higher_is: Annotated[
+        str | None,
+        typer.Option(
+            "--higher-is",
+            show_default="likelier, and refused where the rows show the opposite",
+            help="What a higher score means for the second class: likelier, safer (such as credit "
+            "scores), or auto: what the rows show.",
+        ),
+    ] = None,
+    sheet: Sheet = None,
+    rows_at_once: Rows = 200_000,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Calibrate the scores of any system on labelled rows, and write a calibrator.
+
+    SCORES may be larger than memory. The calibrator is JSON, for apply and for other programs.
+    """
+    start("calibrate", locals())
+
+
+@app.command()
+def apply(
+    calibrator: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CALIBRATOR", show_default=False, help="A file written by calibrate."
+        ),
+    ],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="SCORES", show_default=False, help=f"{TABLE} -: standard input."),
+    ],
+    output: Output = Path("calibrated.csv"),
+    scores: Scores = None,
+    carried: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="Copy this column of SCORES to the output; may be given several times.",
+            show_default="all",
+        ),
+    ] = None,
+    columns: Columns = None,
+    level: Level = 0.95,
+    sheet: Sheet = None,
+    rows_at_once: Rows = 100_000,
+    no_formulas: NoFormulas = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Turn scores into probabilities with a calibrator.
+
+    The output has the columns of SCORES, then the most probable label, and for each class c its
+    probability p(c), the Venn–Abers bounds lower(c) and upper(c), and the ends low95(c) and
+    high95(c) of the confidence interval, where the method has them. SCORES may be larger than
+    memory.
+    """
+    start("apply", locals())
+
+
+@app.command()
+def watch(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            show_default=False,
+            help="A model file written by fit, a calibrator written by calibrate, or a monitor "
+            "saved with --keep.",
+        ),
+    ],
+    data: Data,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="COLUMN",
+            help="The column of labels that have become known.",
+            show_default="watch objects alone, and estimate the performance",
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="When each label became known: numbers or dates.",
+            show_default="the order of DATA",
+        ),
+    ] = None,
+    scores: Scores = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+    ] = Path("watch.html"),
+    keep: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Save the monitor here, to continue with later rows."),
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(help="Probability of ever raising a false alarm.", show_default="0.05"),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(help="ville, or for endless streams: shiryaev-roberts or cusum."),
+    ] = None,
+    run_length: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="For the last two: a false alarm within n rows has a probability of at most n "
+            "divided by this.",
+            show_default="10000",
+        ),
+    ] = None,
+    trusted: Trust = None,
+    sheet: Sheet = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Test whether rows still look like those the model was calibrated on.
+
+    Prints a verdict, and writes a page: when a change began, what moved and what it costs. Without
+    --target the page has the performance that is expected of the rows, by week or month with
+    --time. The chance of a false alarm, however many rows there are, is at most --alpha.
+    """
+    start("watch", locals())
