@@ -265,11 +265,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
     >>> model.predict_proba(X[406:408]).round(2)
-    array([[0.57, 0.43],
-           [0.02, 0.98]])
+    array([[0.43, 0.57],
+           [0.03, 0.97]])
     >>> m = model.predict_multiprobability(X[406:408])
     >>> m.lower[:, 1].round(2), m.upper[:, 1].round(2)
-    (array([0.43, 0.93]), array([0.56, 1.  ]))
+    (array([0.57, 0.91]), array([0.75, 0.97]))
     """
 
     _fitted: FittedClassifier | FittedLabels
