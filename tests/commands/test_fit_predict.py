@@ -293,7 +293,7 @@ def test_standard_input_and_output(folder, tmp_path, capsys):
     assert done.stderr.startswith(b"Error: the table lacks the columns")
     assert not (tmp_path / "p.csv").exists()
     command = ("predict", folder / "m.skops", folder / "new.csv", "-o", "-", "--json")
-    assert refused(capsys, *command).startswith("--json prints where the predictions would go")
+    assert refused(capsys, *command).startswith("--json prints where the output would go")
 
 
 def test_a_model_says_what_it_is(folder, tmp_path, capsys):

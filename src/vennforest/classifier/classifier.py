@@ -333,10 +333,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         **fit_params
             Passed to the estimator's ``fit``; with metadata routing, to whoever requests them.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError

@@ -48,11 +48,11 @@ Rows = Annotated[
 ]
 
 
-def start(command: str, options: dict[str, Any]) -> None:
-    """Run a command with the options that were given: those of None have their defaults there."""
+def start(command: str, options: dict[str, Any]) -> Any:
+    """Return what a command returns, run with the options that were given and are not None."""
     given = {name: value for name, value in options.items() if value is not None}
     given.pop("debug")
-    import_module(f"vennforest.commands.{command}").run(**given)
+    return import_module(f"vennforest.commands.{command}").run(**given)
 
 
 @app.command(cls=HelpWithNames)
@@ -224,13 +224,18 @@ def report(
     groups: Groups = None,
     time: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Train on the past: predict each row from earlier."),
+        typer.Option(
+            metavar="COLUMN",
+            help="Train on the past: predict each row from earlier. With --probability or --model: "
+            "show calibration over time.",
+        ),
     ] = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Report on the rows of each value separately; may be given several times.",
+            help="Report on the rows of each value separately, of dates by week, month or quarter; "
+            "may be given several times.",
         ),
     ] = None,
     positive: Annotated[
@@ -257,6 +262,15 @@ def report(
             metavar="FILE|JSON",
             help="What decisions cost: "
             '\'{"observed class": {"decision": cost, …}, …}\', or a file of it, or of CSV.',
+        ),
+    ] = None,
+    calibrator: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-calibrator",
+            metavar="FILE",
+            help="With --probability, calibrate the column on DATA and write the calibrator, as "
+            "calibrate does.",
         ),
     ] = None,
     tolerance: Annotated[
@@ -289,35 +303,11 @@ def report(
     Of a table, random forests (or others) are trained and all methods compared by cross-validation;
     text, dates and missing cells are handled. With --probability or --model nothing is trained.
     """
-    from vennforest.commands.report_run import run
-    from vennforest.commands.report_table import Columns, Judged
-    from vennforest.commands.terminal import names_in
+    evaluation = start("report_run", locals())
+    if calibrator is not None:
+        from vennforest.commands.calibrate import write_calibrator
 
-    run(
-        data,
-        target,
-        output,
-        as_json=as_json,
-        example=example,
-        test=test,
-        columns=Columns(
-            groups, time, by or [], drop or [], keep or [], types, names_in(missing or ""), sheet
-        ),
-        judged=Judged(probability or [], model, trusted or [], scores or []),
-        costs=costs,
-        guessed=guessed,
-        rows=rows,
-        tolerance=None if tolerance is None else tolerance / 100,
-        estimator=estimator,
-        positive=positive,
-        methods=methods,
-        folds=folds,
-        trees=trees,
-        subforest=subforest,
-        n_draws=n_draws,
-        seed=seed,
-        jobs=jobs,
-    )
+        write_calibrator(calibrator, evaluation)
 
 
 @app.command(cls=HelpWithNames)
@@ -399,6 +389,15 @@ def apply(
             metavar="COLUMN",
             help="Copy this column of SCORES to the output; may be given several times.",
             show_default="all",
+        ),
+    ] = None,
+    prior: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL=SHARE",
+            help="The share of a class where SCORES is from, such as fraud=0.01; may be given "
+            "several times.",
+            show_default="as calibrated",
         ),
     ] = None,
     columns: Columns = None,
