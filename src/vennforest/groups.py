@@ -1,4 +1,4 @@
-"""What each group of objects is calibrated on, and predictions group by group."""
+"""Groups of objects that are calibrated each by itself: their labels, cells and predictions."""
 
 from __future__ import annotations
 

@@ -177,18 +177,6 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         Fixes every ``random_state`` of the estimator that is None, once for all trainings, so
         models differ by the tentative label alone.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    estimator_ : classifier
-        Trained on the training set alone, which checks the data at ``fit``; predictions come from
-        other trainings.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where the training data had some.
-
     Notes
     -----
     Equal rows are given equal scores (that of the first of them): matrix products can differ in
@@ -248,10 +236,6 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             Non-negative; a weight of 2 is the observation twice, of 0 its absence. Every step of
             a pipeline that takes weights receives them. A new object weighs 1.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -299,7 +283,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     @property
     def estimator_(self) -> Any:
-        """Trained on the training set alone."""
+        """Trained on the training set alone, to check it at ``fit``; others predict."""
         return self._state.estimator
 
     def to_state(self) -> dict[str, Any]:

@@ -28,11 +28,10 @@ from oracles import formulas as oracle
 from vennforest import (
     CalibratedClassifier,
     IsotonicCalibration,
-    PlattScaling,
-    Venn,
     VennAbers,
 )
 from vennforest.calibrators.confidence import confidence_intervals
+from vennforest.calibrators.core.interface import make_calibrator
 from vennforest.calibrators.likelihood_ratio import expected_scores
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.fitted import predict_once, predict_together
@@ -145,8 +144,6 @@ def test_training_calibrates_on_what_it_was_trained_on():
 def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
     X, y, new = data(k)
     model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=4).fit(X, y)
-    calibrator_of = {"venn-abers": VennAbers, "venn": Venn, "platt": PlattScaling}
-    calibrator_of["isotonic"] = IsotonicCalibration
     singles, lower, upper = [], [], []
     bounded = method in ("venn-abers", "venn")
     folds = KFold(4, shuffle=True, random_state=np.random.RandomState(0))
@@ -155,7 +152,7 @@ def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
         if method == "none":
             singles.append(base.predict_proba(new))
             continue
-        calibrator = calibrator_of[method]().fit(score(base, X[test]), y[test], classes=range(k))
+        calibrator = make_calibrator(method).fit(score(base, X[test]), y[test], classes=range(k))
         if bounded:
             m = calibrator.predict_multiprobability(score(base, new))
             singles.append(m.merge(merge))

@@ -102,7 +102,7 @@ def test_every_method(table, method, capsys):
     again = [str(folder / name) for name in ("c.json", "scores.csv")]
     wanted = 2 if unknown else 0
     assert main(["apply", *again, "-o", str(folder / "o.csv"), *explicit]) == wanted
-    fitted = METHODS[method].calibrator().fit(frame["s"], frame["y"])
+    fitted = METHODS[method].make().fit(frame["s"], frame["y"])
     np.testing.assert_allclose(p, fitted.predict_proba(frame["s"])[:, 1], rtol=0, atol=1e-12)
 
 
@@ -119,7 +119,7 @@ def test_more_than_two_classes(tmp_path, method):
         main(["apply", str(tmp_path / "c.json"), str(tmp_path / "scores.csv"), "-o", str(out)]) == 0
     )
     found = read_csv(out)
-    fitted = METHODS[method].calibrator().fit(p, frame["y"])
+    fitted = METHODS[method].make().fit(p, frame["y"])
     expected = fitted.predict_proba(p)
     names = [f"p({label})" for label in "xyz"]
     np.testing.assert_allclose(found[names], expected, rtol=0, atol=1e-12)

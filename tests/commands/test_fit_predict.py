@@ -293,7 +293,7 @@ def test_standard_input_and_output(folder, tmp_path, capsys):
     assert done.stderr.startswith(b"Error: the table lacks the columns")
     assert not (tmp_path / "p.csv").exists()
     command = ("predict", folder / "m.skops", folder / "new.csv", "-o", "-", "--json")
-    assert refused(capsys, *command).startswith("--json prints where the predictions would go")
+    assert refused(capsys, *command).startswith("--json prints where the output would go")
 
 
 def test_a_model_says_what_it_is(folder, tmp_path, capsys):
@@ -305,7 +305,7 @@ def test_a_model_says_what_it_is(folder, tmp_path, capsys):
     assert said["Target"] == TARGET
     assert "'no way' " in said["Classes"] and "%" in said["Classes"]
     assert said["Columns"].startswith("11: 3 number, 4 text, 2 date, 1 boolean, 1 empty")
-    assert "'âge' (number)" in out and "RandomForestClassifier(n_estimators=25" in out
+    assert "'âge' (number)" in out and "MixedForestClassifier(n_estimators=25" in out
     assert said["Calibrated"].startswith("by venn-abers, out of bag, with 400 examples")
     assert said["Measured"].startswith("Out of sample: accuracy ")
     assert f"pandas {pd.__version__}" not in said["Here"]  # nothing differs here

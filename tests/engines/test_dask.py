@@ -214,7 +214,7 @@ def test_counts_and_drawn_examples_say_what_all_rows_say(here, subforest, method
         there = np.flatnonzero(same & (home == part.scorer.homes[left]))
         assert len(there)
         keep = np.arange(300) != there[0]
-        one = METHODS[method].calibrator().fit(scores[keep], y[keep])
+        one = METHODS[method].make().fit(scores[keep], y[keep])
         wanted = one.predict_multiprobability(draw.scores[i : i + 1])
         assert np.allclose(bounds.lower[i], wanted.lower[0], rtol=0, atol=1e-9)
         assert np.allclose(bounds.upper[i], wanted.upper[0], rtol=0, atol=1e-9)

@@ -1,4 +1,4 @@
-"""Confidence intervals for the share of a class at a score, assuming only that it rises with it."""
+"""Confidence intervals for the frequency of a class at a score, which rises with the score."""
 
 from __future__ import annotations
 
@@ -78,21 +78,9 @@ class ConfidenceIntervals:
         )
 
 
-class ConfidenceBand(NamedTuple):
-    """A band that contains the whole curve: of scores from ``x[i]`` up to below ``x[i + 1]``.
-
-    At a calibration score itself both ends are as good as the neighbouring ones allow: see
-    `ScoreConfidence.simultaneous`.
-    """
-
-    x: FloatArray  # (m,) the distinct calibration scores, increasing
-    lower: FloatArray  # (m,) at each of them, in [0, 1], not decreasing
-    upper: FloatArray  # (m,)
-
-
 @dataclass(frozen=True, eq=False)
 class ScoreConfidence:
-    """What calibration scores and labels of two classes say for sure about the curve between them.
+    """Exact intervals for the curve of a probability over scores, from examples of two classes.
 
     Let f(s) be the share of the positive class among objects with score s, and assume that f does
     not decrease. Given the scores, labels are independent with P(y_i = 1) = f(s_i). The positives
@@ -129,14 +117,6 @@ class ScoreConfidence:
     x: FloatArray
     total: IntArray
     positive: IntArray
-
-    @classmethod
-    def from_examples(cls, scores: FloatArray, positive: NDArray[np.bool_]) -> Self:
-        """Count the examples of scores (n,) at each distinct score."""
-        x, number = np.unique(scores, return_inverse=True)
-        return cls.from_counts(
-            x, np.bincount(number, minlength=len(x)), np.bincount(number, positive, len(x))
-        )
 
     @classmethod
     def from_counts(cls, x: FloatArray, total: ArrayLike, positive: ArrayLike) -> Self:
@@ -211,10 +191,6 @@ class ScoreConfidence:
         up = upper[np.searchsorted(self.x, scores, "left")]
         return np.minimum(low, up), np.maximum(low, up)
 
-    def band(self, level: float = 0.95) -> ConfidenceBand:
-        """Return the simultaneous band at every distinct calibration score, for plots."""
-        return ConfidenceBand(self.x, *self.simultaneous(self.x, level))
-
     def _lengths(self) -> list[int]:
         n = int(self.total[-1])
         return [SHORTEST << d for d in range(max(0, (n // SHORTEST).bit_length()))]
@@ -287,9 +263,9 @@ def confidence_intervals(
 ) -> ConfidenceIntervals:
     """Return confidence intervals for the share of every class among objects with new scores.
 
-    They assume nothing but independent examples and that the share of a class does not decrease
-    with its score; the bounds of Venn prediction say something else, namely how far one more label
-    would move the estimate. More than two classes: one against the rest, each class at the level.
+    They assume independent examples, and that the share of a class does not decrease with its
+    score. Venn–Abers bounds are something else: how far one more label would move the estimate.
+    More than two classes: one against the rest, each class at the level.
 
     Parameters
     ----------

@@ -253,21 +253,6 @@ class LikelihoodRatio:
         below = Regressions.of(W, Y)
         return cls(x, W, Y, below, Regressions.of(*_mirrored(W, Y)), below.fit())
 
-    @classmethod
-    def from_examples(
-        cls,
-        scores: FloatArray,
-        positive: NDArray[np.bool_],
-        weight: FloatArray | None = None,
-    ) -> Self:
-        """Make the tables for examples with scores (n,) and weights above zero (n,)."""
-        x, number = np.unique(scores, return_inverse=True)
-        weight = np.ones(len(scores)) if weight is None else weight
-        m = len(x)
-        return cls.from_counts(
-            x, np.bincount(number, weight, m), np.bincount(number, weight * positive, m)
-        )
-
     def places(self, scores: FloatArray) -> IntArray:
         """Return where scores (n,) stand: 2 i in the gap before score i, 2 i + 1 at it."""
         low = np.searchsorted(self.x, scores, "left")

@@ -173,7 +173,7 @@ def _if_bounds(method: Bound) -> Bound:
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
-    By default a random forest of 300 trees, calibrated out of bag: all data trains, all data
+    By default a forest of 300 trees, calibrated out of bag: all data trains, all data
     calibrates. The probability is a pool of smooth maps of the score of all trees; the bounds are
     Venn–Abers, which is valid whatever the distribution where calibration scores are of examples
     kept apart from training (``"holdout"``, ``"cv"`` a fold, a frozen model), and is measured to
@@ -185,7 +185,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier, default=None
         Any scikit-learn classifier with ``predict_proba`` or ``decision_function``; None:
-        ``RandomForestClassifier(n_estimators=300)``. A ``FrozenEstimator`` is never refitted: the
+        ``MixedForestClassifier(n_estimators=300)``. A ``FrozenEstimator`` is never refitted: the
         data given to ``fit`` only calibrates. A ``Pipeline`` that ends in a forest counts as that
         forest behind its transformers.
     method : str or calibrator, default="venn-abers"
@@ -265,11 +265,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
     >>> model.predict_proba(X[406:408]).round(2)
-    array([[0.57, 0.43],
-           [0.02, 0.98]])
+    array([[0.43, 0.57],
+           [0.03, 0.97]])
     >>> m = model.predict_multiprobability(X[406:408])
     >>> m.lower[:, 1].round(2), m.upper[:, 1].round(2)
-    (array([0.43, 0.93]), array([0.56, 1.  ]))
+    (array([0.57, 0.91]), array([0.75, 0.97]))
     """
 
     _fitted: FittedClassifier | FittedLabels
@@ -332,10 +332,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             groups come here with metadata routing and ``set_fit_request(groups=True)``.
         **fit_params
             Passed to the estimator's ``fit``; with metadata routing, to whoever requests them.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

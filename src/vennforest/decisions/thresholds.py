@@ -179,7 +179,7 @@ def threshold_for(
     >>> model = CalibratedClassifier(calibrate_on="holdout", random_state=0).fit(X[:400], y[:400])
     >>> found = threshold_for(model, precision=0.9, abstain=True)
     >>> found.decide(X[400:408])
-    array([ 0, -1,  1, -1,  1,  1, -1, -1])
+    array([ 0,  1,  1,  1,  1,  1, -1, -1])
     """
     promise, target = _asked(precision, recall, false_alarms, rows, cost, costs)
     delta = _inside(delta, "delta")

@@ -75,7 +75,6 @@ class ClassEstimates(NamedTuple):
 def check_estimates(
     y: ArrayLike,
     p: ArrayLike,
-    *,
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
@@ -104,9 +103,7 @@ def positive_problem(
     y: ArrayLike, p: ArrayLike, sample_weight: Any, classes: Any, pos_label: Any
 ) -> EventEstimates:
     """Return outcome, estimate and weight of the positive class, each (n,)."""
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     if estimates.positive is None:
         raise ValueError(f"pos_label must name one of {estimates.p.shape[1]} classes, got None")
     return estimates.of_column(estimates.positive)

@@ -109,9 +109,7 @@ def brier_decomposition(
     >>> brier_decomposition(["no", "no", "yes", "yes"], [0.2, 0.2, 0.2, 0.8])
     BrierDecomposition(reliability=0.0233..., resolution=0.0833..., uncertainty=0.25, ...)
     """
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     terms = [_decompose(problem, bins, strategy) for problem in estimates.additive()]
     return BrierDecomposition(*(float(sum(term)) for term in zip(*terms, strict=True)))
 
@@ -164,9 +162,7 @@ def brier_score(
     float
         In [0, 1] where halved, in [0, 2] otherwise.
     """
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     if not isinstance(scale_by_half, bool | np.bool_) and scale_by_half != "auto":
         raise ValueError(f'scale_by_half must be True, False or "auto", got {scale_by_half!r}')
     halved = estimates.p.shape[1] == 2 if scale_by_half == "auto" else scale_by_half
@@ -272,9 +268,7 @@ def corp_decomposition(
     """
     if loss not in ("brier", "log"):
         raise ValueError(f"loss must be 'brier' or 'log', got {loss!r}")
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     problems = estimates.additive()
     if loss == "log" and len(problems) > 1:
         raise ValueError(

@@ -206,9 +206,7 @@ def spiegelhalter_test(
     label, which for two is the formula before. Where the estimates leave no variance (all 0, ½ or
     1) the statistic is 0 with p-value 1 if the labels agree, and infinite with p-value 0 if not.
     """
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     weight = estimates.weight
     if estimates.positive is not None:
         outcome, q, _ = estimates.of_column(estimates.positive)
@@ -256,9 +254,7 @@ def kuiper_test(
     not count; few distinct estimates, or few observations, make the p-value too large, never (in
     the limit) too small. No variance: as ``spiegelhalter_test``.
     """
-    problem: EventEstimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    ).main()
+    problem: EventEstimates = check_estimates(y, p, sample_weight, classes, pos_label).main()
     q, place = np.unique(problem.p, return_inverse=True)
     total = np.bincount(place, weights=problem.weight)
     happened = np.bincount(place, weights=problem.weight * problem.outcome)

@@ -96,10 +96,6 @@ def grouping_loss(
     classes, pos_label
         As in ``reliability_curve``.
 
-    Returns
-    -------
-    GroupingLoss
-
     Raises
     ------
     ValueError

@@ -87,9 +87,7 @@ def weighted_auc(
     float
         In [0, 1]; NaN where ``y`` contains one class only, since no pair can be ranked.
     """
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     total, area = 0.0, 0.0
     for problem in estimates.additive():
         if problem.outcome.all():
@@ -135,7 +133,7 @@ def auc_interval(
     of 95 % held the true area in 94 to 96 % of the samples, and in 92 % where it was .92.
     """
     check_level(level)
-    estimates = check_estimates(y, p, classes=classes, pos_label=pos_label)
+    estimates = check_estimates(y, p, None, classes, pos_label)
     n = len(estimates.codes)
     member = np.arange(n) if groups is None else group_numbers(groups, n)
     counts = np.bincount(estimates.codes, minlength=estimates.p.shape[1])

@@ -90,9 +90,9 @@ def evaluate(
     y : array-like of shape (n,)
         Labels.
     estimator : str or classifier, optional
-        ``"random-forest"`` (the default), ``"extra-trees"``, ``"hist-gradient-boosting"``,
-        ``"logistic"``, ``"lightgbm"``, ``"xgboost"``, ``"catboost"``, or any classifier with
-        ``predict_proba``.
+        ``"mixed-forest"`` (the default), ``"random-forest"``, ``"extra-trees"``,
+        ``"hist-gradient-boosting"``, ``"logistic"``, ``"lightgbm"``, ``"xgboost"``,
+        ``"catboost"``, or any classifier with ``predict_proba``.
     methods : sequence of str, optional
         As in ``CalibratedClassifier``; by default all. The raw model, ``"none"``, is always among
         them: a forest with all its trees and no calibration.

@@ -25,6 +25,7 @@ from vennforest._validation import (
     require,
 )
 from vennforest.forest import Answers, Members, Membership
+from vennforest.forest.mixed import MixedForestClassifier
 from vennforest.forest.packed import FORESTS, Votes
 from vennforest.sources.base import Fold, SampledScores, TrainingData
 from vennforest.sources.row_hashes import draw_examples, hash_rows
@@ -172,7 +173,7 @@ def check_forest(estimator: Any) -> None:
     ValueError
         Saying what to do.
     """
-    if type(estimator) not in FORESTS:
+    if type(estimator) not in (*FORESTS, MixedForestClassifier):
         raise ValueError(
             "estimator must be a RandomForestClassifier or an ExtraTreesClassifier to be grown on "
             f"partitions, got {type(estimator).__name__}: transform the features beforehand"

@@ -214,10 +214,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             likely, as of credit scores; then all scores are reversed, here and in predictions.
             ``"auto"``: what these examples show.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -1142,7 +1138,9 @@ class Method:
     title : str
         What a reader of reports and plots sees.
     calibrator : type
-        The class; made without arguments.
+        The class.
+    parameters : dict
+        What it is made with.
     bounds : bool
         Whether it has ``predict_multiprobability``.
     """
@@ -1150,18 +1148,25 @@ class Method:
     name: str
     title: str
     calibrator: type[Calibrator]
+    parameters: dict[str, Any] = field(default_factory=dict)
     bounds: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """See whether the class gives bounds."""
         object.__setattr__(self, "bounds", has_bounds(self.calibrator))
 
+    def make(self) -> Calibrator:
+        """Return an unfitted calibrator."""
+        return self.calibrator(**self.parameters)
+
 
 METHODS: dict[str, Method] = {}
 """Every calibrator by name, in the order in which reports list them."""
 
 
-def register_calibrator(name: str, title: str, calibrator: type[Calibrator]) -> None:
+def register_calibrator(
+    name: str, title: str, calibrator: type[Calibrator], **parameters: Any
+) -> None:
     """Let a calibrator go by a name, wherever names of calibrators are taken or listed.
 
     In `CalibratedClassifier`, on the command line, in its help and in reports. For model files
@@ -1175,6 +1180,8 @@ def register_calibrator(name: str, title: str, calibrator: type[Calibrator]) -> 
         What a reader of reports and plots sees.
     calibrator : type
         A subclass of `Calibrator`, whose parameters have defaults.
+    **parameters
+        Those that the name stands for, where they are not the defaults.
 
     Raises
     ------
@@ -1189,7 +1196,7 @@ def register_calibrator(name: str, title: str, calibrator: type[Calibrator]) -> 
     if known is not None and known.calibrator.__qualname__ != calibrator.__qualname__:
         other = known.calibrator.__name__
         raise InputError(f"name must be new, got {name!r}, which {other} has")
-    METHODS[name] = Method(name, title, calibrator)
+    METHODS[name] = Method(name, title, calibrator, parameters)
 
 
 def check_method(method: object, name: str = "method") -> Method:
@@ -1205,4 +1212,4 @@ def make_calibrator(method: str | Calibrator) -> Calibrator:
     if isinstance(method, Calibrator):
         copy: Calibrator = clone(method)
         return copy
-    return check_method(method).calibrator()
+    return check_method(method).make()

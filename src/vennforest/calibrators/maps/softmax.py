@@ -109,7 +109,7 @@ class TemperatureScaling(Calibrator):
         check_option(self.on, On, "on")
         interior = None
         if self.on == "probabilities" or (self.on == "auto" and are_probabilities(scores)):
-            p = check_probabilities(scores, WAY_OUT)
+            p = check_probabilities(scores, MUST_BE_PROBABILITIES)
             # Two classes are clipped by the second's share, so one column and two agree.
             interior = Interior.of(p[:, 1] if p.shape[1] == 2 else p.ravel())
         half = _half_logits(scores, interior)
@@ -152,9 +152,6 @@ class TemperatureScaling(Calibrator):
         return np.ascontiguousarray(p.T)
 
 
-WAY_OUT = ' with on="probabilities" (on="logits" takes any)'
-
-
 def _half_logits(scores: FloatArray, interior: Interior | None) -> FloatArray:
     """Return half of each logit's distance from the largest of its row, (k, n), at most 0.
 
@@ -162,7 +159,7 @@ def _half_logits(scores: FloatArray, interior: Interior | None) -> FloatArray:
     classes are then fast.
     """
     if interior is not None:
-        p = check_probabilities(scores, WAY_OUT)
+        p = check_probabilities(scores, MUST_BE_PROBABILITIES)
         if p.shape[1] == 2:
             scores = interior.log_odds(p[:, 1])
         else:

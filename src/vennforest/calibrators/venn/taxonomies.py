@@ -65,10 +65,6 @@ class Taxonomy(BaseEstimator, ABC):
             Number of classes, at least 2.
         sample_weight : ndarray of shape (n,), optional
             Weights above zero; a weight of 2 is the score twice.
-
-        Returns
-        -------
-        self
         """
 
     def to_state(self) -> dict[str, Any]:
