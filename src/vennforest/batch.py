@@ -71,7 +71,7 @@ class BatchPredictor:
     Raises
     ------
     InputError
-        If a column is missing or holds no numbers where the model takes numbers, or two columns
+        If a column is missing or contains no numbers where the model takes numbers, or two columns
         of the output would have one name.
     ImportError
         If pyarrow is not installed.
@@ -297,7 +297,7 @@ def check_number(name: str, kind: pa.DataType, where: str = "the table") -> None
 
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     if not (number or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
-        raise InputError(f"column {name!r} must hold numbers, got {kind} in {where}")
+        raise InputError(f"column {name!r} must contain numbers, got {kind} in {where}")
 
 
 def matrix_of(read: dict[str, pa.Array]) -> NDArray[Any]:

@@ -305,7 +305,7 @@ def test_a_model_says_what_it_is(folder, tmp_path, capsys):
     assert said["Target"] == TARGET
     assert "'no way' " in said["Classes"] and "%" in said["Classes"]
     assert said["Columns"].startswith("11: 3 number, 4 text, 2 date, 1 boolean, 1 empty")
-    assert "'âge' (number)" in out and "RandomForestClassifier(n_estimators=25" in out
+    assert "'âge' (number)" in out and "MixedForestClassifier(n_estimators=25" in out
     assert said["Calibrated"].startswith("by venn-abers, out of bag, with 400 examples")
     assert said["Measured"].startswith("Out of sample: accuracy ")
     assert f"pandas {pd.__version__}" not in said["Here"]  # nothing differs here
@@ -440,20 +440,20 @@ def test_columns_missing_or_retyped_are_named(folder, tmp_path, capsys):
         wrong.loc[117, column] = cell
         said = message(wrong)
         assert said.startswith(f"column {column!r} held {held}")
-        assert said.endswith(f"and now holds {cell!r} in row 118")
+        assert said.endswith(f"and now contains {cell!r} in row 118")
     wrong = frame.copy()
     wrong.loc[3, "lower"] = "1e400"
-    assert "'lower' must hold numbers up to 3.4e+38, got an infinite number in row 4" in message(
+    assert "'lower' must contain numbers up to 3.4e+38, got an infinite number in row 4" in message(
         wrong
     )
     wrong = frame.assign(company=7)
     assert (
         message(wrong, "bad.parquet")
-        == "column 'company' held text in training and now holds 7 in row 1"
+        == "column 'company' held text in training and now contains 7 in row 1"
     )
     wrong = frame.assign(**{"âge": pd.Timestamp("2020-01-01")})
     assert message(wrong, "bad.parquet").startswith(
-        "column 'âge' held numbers in training and now holds 2020"
+        "column 'âge' held numbers in training and now contains 2020"
     )
 
 
@@ -600,7 +600,7 @@ def test_a_model_with_a_foreign_type_needs_trust(tmp_path, capsys):
     command = ("predict", model, table, "-o", output)
     name = f"{Foreign.__module__}.Foreign"
     said = refused(capsys, *command)
-    assert f"holds {name}, which" in said and "vennforest predict with --trust" in said
+    assert f"contains {name}, which" in said and "vennforest predict with --trust" in said
     assert name in refused(capsys, *command, "--trust", "somebody.Else")
     assert run(*command, "--trust", name) == 0
     second = pd.read_parquet(output)[f"p({fitted.classes_[1]})"]

@@ -94,7 +94,7 @@ def test_what_is_advised_can_be_pasted(tmp_path):
 def test_types_that_are_none():
     with pytest.raises(InputError, match="must say where day, month and year stand"):
         check_types({"X0": "date %Y%Y"})
-    with pytest.raises(InputError, match="--types must hold columns"):
+    with pytest.raises(InputError, match="--types must contain columns"):
         read_types('{"a": ')
     with pytest.raises(InputError, match=r"lists within lists|with a fault"):
         read_types('{"a":' + "[" * 200_000)

@@ -322,7 +322,9 @@ def confidence_intervals(
     codes, labels = encode_labels(y, classes)
     k = len(labels)
     if k < 2:
-        raise ValueError(f"y must hold at least two classes, got one class: {labels.tolist()[0]!r}")
+        raise ValueError(
+            f"y must contain at least two classes, got one class: {labels.tolist()[0]!r}"
+        )
     weight = check_weights(sample_weight, len(score))
     if groups is not None:
         check_consistent_length(score, groups)

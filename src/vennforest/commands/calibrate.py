@@ -257,7 +257,7 @@ def _note_bounds(counts: ScoreCounts, grid: str, note: Callable[[str], None]) ->
 
 
 def _calibrator(method: str, merge: str | None) -> Calibrator:
-    made = check_method(method, "--method").calibrator()
+    made = check_method(method, "--method").make()
     if merge is not None:
         if not isinstance(made, Venn | VennAbers):
             raise InputError(

@@ -25,7 +25,7 @@ from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import busy, measures_sentence, names_in, print_json, say
 from vennforest.persistence.model_file import write_model
 from vennforest.report.folds import members_of
-from vennforest.report.learners import learner_of
+from vennforest.report.learners import FOREST, learner_of
 from vennforest.sources import Subforest
 from vennforest.sources.registry import check_source, named_sources
 from vennforest.tables import TableColumns, table_pipeline
@@ -187,7 +187,7 @@ def fit_file(
             "class_counts": classes,
             "data": data.name,
             "options": {
-                "estimator": estimator or "random-forest",
+                "estimator": estimator or FOREST,
                 "trees": trees,
                 "seed": seed,
                 "drop": list(drop),

@@ -188,7 +188,7 @@ def _numbers(cells: pd.Series[Any], name: str) -> FloatArray:
     wrong = np.flatnonzero(np.isnan(values) & Column(cells, name).there)
     if len(wrong):
         raise InputError(
-            f"the column {name!r} must hold numbers, got {str(given(int(wrong[0])))!r}: leave "
+            f"the column {name!r} must contain numbers, got {str(given(int(wrong[0])))!r}: leave "
             "cells without one empty"
         )
     return values
@@ -316,7 +316,7 @@ def _report_on_calibrator(
     strange = sorted(set(given) - set(known))
     if strange:
         raise InputError(
-            f"the table must hold labels of the calibrator ({', '.join(list(known)[:8])}), got "
+            f"the table must contain labels of the calibrator ({', '.join(list(known)[:8])}), got "
             f"{strange[0]!r}: leave these rows out"
         )
     try:

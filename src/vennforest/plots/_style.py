@@ -173,8 +173,9 @@ def name_lines(ax: Axes, named: Sequence[tuple[str, Line2D]]) -> None:
             handlelength=3.2,
         )
         return
+    x, y = ax.get_xlim()[0], ax.get_ylim()[0]  # which a logarithmic axis has, unlike 0
     texts = [
-        ax.text(0, 0, short(name), color=line.get_color(), fontsize="small", ha="left", va="bottom")
+        ax.text(x, y, short(name), color=line.get_color(), fontsize="small", ha="left", va="bottom")
         for name, line in named
     ]
     figure: Any = ax.figure.canvas.figure  # of a subfigure the whole
@@ -246,6 +247,6 @@ def named(values: Any, name: str | None, default: str) -> dict[str, Any]:
     """Return a mapping from names of methods: the given one, or one of a single method."""
     if isinstance(values, Mapping):
         if not values:
-            raise ValueError("methods must hold at least one entry, got none")
+            raise ValueError("methods must contain at least one entry, got none")
         return {str(key): value for key, value in values.items()}
     return {default if name is None else name: values}
