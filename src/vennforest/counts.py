@@ -66,7 +66,7 @@ class ScoreGrid:
 
     Notes
     -----
-    From 0 to 1 with a power of two of cells every step of the formula is exact, so that all
+    From 0 to 1 with a power of two of cells every step of the formula is exact, so all
     systems agree on every cell. Logarithms of two systems may differ in the last bit: there a
     score within 1e-15 of the edge of a cell of log-odds may fall in its neighbour.
 
@@ -157,7 +157,7 @@ class ScoreGrid:
         """
         number = np.asarray(cells)
         if number.dtype.kind not in "iu" and number.size:
-            raise ValueError(f"cells must hold integers, got {number.dtype}")
+            raise ValueError(f"cells must contain integers, got {number.dtype}")
         wrong = (number < 0) | (number >= self.cells)
         if wrong.any():
             raise ValueError(f"cells must be in [0, {self.cells - 1}], got {number[wrong].flat[0]}")
@@ -463,7 +463,7 @@ class ScoreCounts:
         codes, labels = encode_labels(y if len(x) else np.asarray(classes)[:0], classes)
         if len(labels) < 2:
             raise ValueError(
-                "y must hold at least two classes (or name them with classes=), "
+                "y must contain at least two classes (or name them with classes=), "
                 f"got one class: {labels.tolist()[0]!r}"
             )
         k = len(labels)
@@ -647,7 +647,7 @@ class ScoreCounts:
     def compress(self, size: int) -> ScoreCounts:
         """Return counts at no more than ``size`` scores a table.
 
-        Neighbouring scores are put together at the largest of them, so that the cumulative number
+        Neighbouring scores are put together at the largest of them, so the cumulative number
         of examples at or below any score (of all, and of each class) falls by at most
         ``total / size``. `error` gives the share that it may have fallen by, over this and all
         earlier compressions of what was added: at most ``1 / size`` each time.

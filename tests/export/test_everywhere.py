@@ -59,7 +59,7 @@ def drawn():
     rng = np.random.default_rng(SEED)
     yield from forests(rng)
     for of in ([2], [3, 4, 5]):
-        models = [method.calibrator() for method in METHODS.values()]
+        models = [method.make() for method in METHODS.values()]
         for merge in ("log", "brier", "midpoint", "smooth"):
             models += [VennAbers(merge), Venn(ConfidenceBins(int(rng.integers(1, 6))), merge)]
         models += [Venn(name, str(rng.choice(["log", "smooth"]))) for name in NAMED]

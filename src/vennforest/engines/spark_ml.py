@@ -55,7 +55,9 @@ class _Columns(HasProbabilityCol, HasLabelCol, HasWeightCol):
         find_column(name, frame.columns, "the data frame")
         kind = frame.schema[name].dataType
         if not isinstance(kind, VectorUDT):
-            raise InputError(f"column {name!r} must hold vectors of MLlib, got {kind.typeName()}")
+            raise InputError(
+                f"column {name!r} must contain vectors of MLlib, got {kind.typeName()}"
+            )
         return vector_to_array(frame[quoted(name, "`")])
 
     def _names(self, k: int) -> list[str]:
@@ -110,7 +112,7 @@ class ProbabilityCalibrator(
         with said_in_a_sentence():
             first = dataset.select(sql.size(p)).where(p.isNotNull()).first()
         if first is None:
-            raise InputError("the data frame must hold at least one row, got none")
+            raise InputError("the data frame must contain at least one row, got none")
         names = self._names(first[0])
         # Vectors of another length become missing scores, which are refused with their row.
         whole = sql.size(p) == len(names)

@@ -40,7 +40,7 @@ def to_sql(
     InputError
         If the dialect is unknown, or ``score`` does not name a column of scores a class.
     ValueError
-        If the calibrator holds a user's own function.
+        If the calibrator contains a user's own function.
     """
     check_option(dialect, Dialect, "dialect")
     classes = calibrator.classes_.tolist()
@@ -110,7 +110,7 @@ class _Query:
 
     def sources(self) -> list[str]:
         """Return what stands after the table in the FROM clause."""
-        # Else PostgreSQL writes each value wherever it is named, and their number doubles each step.
+        # Else PostgreSQL inlines values: their number doubles with each step.
         once = " OFFSET 0" if self.dialect == "postgres" else ""
         found = []
         for i, (values, joins) in enumerate(zip(self.values, self.joins, strict=True)):

@@ -30,7 +30,7 @@ def save_model(model: Any, path: str, **options: Any) -> None:
     Parameters
     ----------
     model : CalibratedClassifier, TransductiveClassifier or Calibrator
-        The folder holds the file that ``vennforest.save`` writes, and no pickle. A calibrator is
+        The folder contains the file that ``vennforest.save`` writes, and no pickle. A calibrator is
         asked about a table of scores.
     path : str
         The folder, which must not exist.
@@ -93,13 +93,13 @@ def _content(model: Any, folder: str, options: dict[str, Any]) -> dict[str, Any]
 
 
 class Predictor:
-    """What MLflow calls: rows in, probabilities with their bounds out."""
+    """What MLflow calls: rows in, probabilities with bounds and confidence intervals out."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> pd.DataFrame:
-        """Return the columns that ``vennforest predict`` writes.
+        """Return the columns that ``vennforest.BatchPredictor`` writes.
 
         Parameters
         ----------
@@ -109,17 +109,20 @@ class Predictor:
         """
         import pandas as pd
 
-        rows, answers = data, Answers(self.model)
+        rows: Any = data
         if isinstance(self.model, Calibrator):
             rows = np.asarray(data, np.float64)
             rows = rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 else rows
         elif not hasattr(self.model, "feature_names_in_"):
             rows = np.asarray(data)
-        columns = zip(answers.fields, answers.arrays(answers.predict(rows)), strict=True)
-        return pd.DataFrame(
-            {field.name: column.to_numpy(zero_copy_only=False) for field, column in columns},
-            index=getattr(data, "index", None),
-        )
+        answers = Answers(self.model)
+        known = answers.predict(rows)
+        columns: dict[str, Any] = {"label": self.model.classes_[known[0][1].argmax(axis=1)]}
+        names = [field.name for field in answers.fields[1:]]
+        parts, k = answers.parts(known), len(self.model.classes_)
+        every = [part[:, j] for j in range(k) for part in parts]
+        columns |= dict(zip(names, every, strict=True))
+        return pd.DataFrame(columns, index=getattr(data, "index", None))
 
 
 def _load_pyfunc(path: str) -> Predictor:

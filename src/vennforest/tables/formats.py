@@ -30,7 +30,7 @@ LONGEST = 100
 dates takes a second for each 50,000."""
 
 # What repeats without a bound gives nothing back (possessive quantifiers), since what follows it
-# begins with another letter: a cell takes time in proportion to its length, whatever it holds.
+# begins with another letter: a cell takes time in proportion to its length, whatever it contains.
 CELL = re.compile(
     r"(?P<limit>[<>]=?|[≤≥~])?\s*+(?P<sign>[-+−])?\s*+"
     rf"(?P<before>{UNIT}{{1,4}})?\s*+(?P<second>[-+−])?\s*+"
@@ -204,7 +204,7 @@ def _formats(cells: list[str]) -> Iterator[str]:
         for cell in cells:
             guessed = _guess(cell, day_first)
             if guessed is None or guessed.startswith(("%Y-%d", "%Y/%d", "%Y.%d")):
-                continue  # nobody writes the day between year and month; it is a slip of the pen
+                continue  # no one writes the day between year and month; it is a slip of the pen
             for written in (guessed, guessed.replace("%b", "%B")):  # May may be either
                 if written not in seen:
                     seen.add(written)
