@@ -139,7 +139,7 @@ def test_what_is_refused(spark):
     fitted = stage.fit(given)
     with pytest.raises(InputError, match="there is no column 'lable' in the data frame: did you"):
         stage.copy({stage.labelCol: "lable"}).fit(given)
-    with pytest.raises(InputError, match="column 'p' must contain vectors of MLlib, got double"):
+    with pytest.raises(InputError, match="column 'p' must contain MLlib's vectors, got double"):
         ProbabilityCalibrator(probabilityCol="p").fit(given)
     with pytest.raises(InputError, match="must contain at least one row, got none"):
         stage.fit(given.limit(0))

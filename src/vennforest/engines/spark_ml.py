@@ -55,9 +55,7 @@ class _Columns(HasProbabilityCol, HasLabelCol, HasWeightCol):
         find_column(name, frame.columns, "the data frame")
         kind = frame.schema[name].dataType
         if not isinstance(kind, VectorUDT):
-            raise InputError(
-                f"column {name!r} must contain vectors of MLlib, got {kind.typeName()}"
-            )
+            raise InputError(f"column {name!r} must contain MLlib's vectors, got {kind.typeName()}")
         return vector_to_array(frame[quoted(name, "`")])
 
     def _names(self, k: int) -> list[str]:
