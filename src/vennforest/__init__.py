@@ -1,6 +1,6 @@
 """Calibrated class probabilities with lower and upper bounds, from any scikit-learn classifier.
 
-What stands here is imported when it is first asked for, so that ``import vennforest`` takes no
+What stands here is imported when it is first asked for, so ``import vennforest`` takes no
 time, nor does the help of the command line.
 """
 

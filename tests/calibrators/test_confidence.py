@@ -246,7 +246,7 @@ def test_what_has_no_such_intervals_is_refused():
         model.predict_confidence([0.5], method="wald")
     with pytest.raises(ValueError, match="groups must be None with method='exact'"):
         confidence_intervals([0.1, 0.9], [0, 1], [0.5], method="exact", groups=[1, 2])
-    with pytest.raises(ValueError, match="y must hold at least two classes, got one class: 1"):
+    with pytest.raises(ValueError, match="y must contain at least two classes, got one class: 1"):
         confidence_intervals([0.5, 0.6], [1, 1], [0.5])
     with pytest.raises(ValueError, match="new_scores must have a column for each of 3 classes"):
         confidence_intervals(np.eye(3), [0, 1, 2], [0.5])

@@ -192,7 +192,7 @@ def test_no_examples_are_known():
             predict_joined(one, [[0.2, 0.3]], [0, 1, 2], [0, 1], [0.2, 0.8])
     with pytest.raises(InputError, match=r"counts must be ScoreCounts .*, got list"):
         VennAbers().fit_counts([0.2])
-    with pytest.raises(ValueError, match="counts must hold at least one example, got none"):
+    with pytest.raises(ValueError, match="counts must contain at least one example, got none"):
         VennAbers().fit_counts(ScoreCounts.from_scores([], [], classes=[0, 1]))
 
 

@@ -241,7 +241,7 @@ def test_a_number_of_folds_is_drawn_at_random_also_from_sorted_rows():
     assert_allclose(np.var(counts, axis=0), variance, rtol=0.5)
 
 
-@pytest.mark.filterwarnings("ignore:y holds 2 examples beside")
+@pytest.mark.filterwarnings("ignore:y contains 2 examples beside")
 @pytest.mark.parametrize("source", [Holdout(0.5), Folds(2)])
 def test_a_split_never_trains_on_one_class_alone_where_there_are_two(source):
     X, y, new = data(n=8)
@@ -369,7 +369,7 @@ def test_labels_that_cannot_be_sorted_are_refused():
     X, y, _ = data()
     for labels, kinds in (([None, "a"], "NoneType and str"), ([1, "a"], "int and str")):
         mixed = np.array(labels, object)[y]
-        with pytest.raises(ValueError, match=f"y must hold labels .* got {kinds}: leave out"):
+        with pytest.raises(ValueError, match=f"y must contain labels .* got {kinds}: leave out"):
             CalibratedClassifier(GaussianNB()).fit(X, mixed)
 
 
@@ -377,11 +377,15 @@ def test_labels_unknown_to_a_fitted_model_are_refused():
     X, y, _ = data()
     numbers, texts = GaussianNB().fit(X, y), GaussianNB().fit(X, np.array(["a", "b"])[y])
     for base, labels, message in (
-        (numbers, y + 1, r"y must hold labels of classes \[0, 1\], got 2"),
-        (numbers, np.array(["a", "b"])[y], r"y must hold labels of classes \[0, 1\], got '[ab]'"),
+        (numbers, y + 1, r"y must contain labels of classes \[0, 1\], got 2"),
+        (
+            numbers,
+            np.array(["a", "b"])[y],
+            r"y must contain labels of classes \[0, 1\], got '[ab]'",
+        ),
         (numbers, np.array(["a", "b"], object)[y], r"labels of classes \[0, 1\], got '[ab]'"),
-        (texts, np.array(["a", "c"])[y], r"y must hold labels of classes \['a', 'b'\], got 'c'"),
-        (texts, y, r"y must hold labels of classes \['a', 'b'\], got [01]"),
+        (texts, np.array(["a", "c"])[y], r"y must contain labels of classes \['a', 'b'\], got 'c'"),
+        (texts, y, r"y must contain labels of classes \['a', 'b'\], got [01]"),
     ):
         with pytest.raises(ValueError, match=message):
             CalibratedClassifier(FrozenEstimator(base)).fit(X, labels)

@@ -105,10 +105,10 @@ class ScoreConfidence:
     *Pointwise* intervals look at the stretches that begin with the first calibration score from s
     on, and at those that end with the last one up to s: one of each length. With D lengths each
     has the error (1 - level) / (2 D), and the interval of any one score s, chosen without a look at
-    the labels, holds f(s) with the level's probability or more, whatever n and f are.
+    the labels, contains f(s) with the level's probability or more, whatever n and f are.
 
-    *The simultaneous band* holds the whole curve. Each length has the same share of the error, and
-    divides it among its stretches, which begin four times in each length.
+    *The simultaneous band* contains the whole curve. Each length has the same share of the error,
+    divided among its stretches, which begin four times in each length.
 
     Where the two ends cross, the examples refute at the level that f does not decrease; there the
     interval reaches from one to the other.
@@ -139,7 +139,7 @@ class ScoreConfidence:
         return cls(x, *sums)
 
     def pointwise(self, scores: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return for scores (n,) the ends of intervals that hold f at each with the level.
+        """Return for scores (n,) the ends of intervals that contain f at each with the level.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class ScoreConfidence:
     def simultaneous(
         self, scores: FloatArray, level: float = 0.95
     ) -> tuple[FloatArray, FloatArray]:
-        """Return for scores (n,) the ends of the band that holds f everywhere with the level.
+        """Return for scores (n,) the ends of the band that contains f everywhere with the level.
 
         Both ends do not decrease in the score.
 
@@ -322,7 +322,9 @@ def confidence_intervals(
     codes, labels = encode_labels(y, classes)
     k = len(labels)
     if k < 2:
-        raise ValueError(f"y must hold at least two classes, got one class: {labels.tolist()[0]!r}")
+        raise ValueError(
+            f"y must contain at least two classes, got one class: {labels.tolist()[0]!r}"
+        )
     weight = check_weights(sample_weight, len(score))
     if groups is not None:
         check_consistent_length(score, groups)

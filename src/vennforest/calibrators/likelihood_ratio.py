@@ -87,7 +87,7 @@ class IntervalTable(NamedTuple):
         """Return lower and upper ends (n,) at scores (n,).
 
         Between two scores the lower end is that of the left one and the upper end that of the
-        right one, which hold as f does not decrease.
+        right one: f does not decrease.
         """
         left = np.searchsorted(self.x, scores, "right")
         right = np.searchsorted(self.x, scores, "left")
@@ -191,8 +191,8 @@ def design_effect(
 
     The sum over groups of squared sums of residuals, divided by the sum of squared residuals
     (Rao & Scott 1981): 1 on average if labels of one group are independent given their scores, c
-    for groups of c copies. Residuals are those of a smooth curve, so that they do not follow
-    single groups.
+    for groups of c copies. Residuals are those of a smooth curve, which does not follow single
+    groups.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def apply_file(
     Raises
     ------
     InputError
-        If a file is not what it should be, or a column is missing, holds something else, or has
+        If a file is not what it should be, or a column is missing, contains something else, or has
         the name of one that is added.
     """
     start = time.perf_counter()
@@ -97,7 +97,7 @@ def apply_file(
     if taken:
         raise InputError(
             f"{data} has a column {taken[0]!r} already, which the output adds: rename it, or name "
-            "the columns to carry along with --id"
+            "the columns to copy with --id"
         )
     kinds = zip(carried, table.types(carried), strict=True)
     schema = pa.schema([*kinds, *answers.fields])

@@ -86,7 +86,7 @@ class HelpWithNames(TyperCommand):
 
 @dataclass
 class Run:
-    """Options that hold for every command."""
+    """Options of every command."""
 
     debug: bool = False
 
@@ -202,8 +202,8 @@ Types = Annotated[
     str | None,
     typer.Option(
         metavar="TYPES",
-        help="What columns hold where a guess would be wrong, as JSON or a file of JSON or TOML: "
-        '{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
+        help="What columns contain where a guess would be wrong, as JSON or a file of JSON or "
+        'TOML: {"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
         '"drop"}.',
     ),
 ]
@@ -212,7 +212,7 @@ WriteTypes = Annotated[
     typer.Option(
         "--write-types",
         metavar="FILE",
-        help="Write what columns are taken to hold here, to be corrected for --types.",
+        help="Write what columns are taken to contain here, to be corrected for --types.",
     ),
 ]
 Subforest = Annotated[

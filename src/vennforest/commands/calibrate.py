@@ -117,7 +117,7 @@ def calibrate_file(
     Raises
     ------
     InputError
-        If a file is not what it should be, a column is missing or holds something else, there is
+        If a file is not what it should be, a column is missing or contains something else, there is
         one class only, or the method does not take such scores.
     """
     start = time.perf_counter()

@@ -97,17 +97,17 @@ def predict_file(
     model = read_model(model_path, trusted)
     if isinstance(model, Calibrator):
         raise InputError(
-            f"{model_path} holds a {type(model).__name__}, which takes scores and no table: "
+            f"{model_path} contains a {type(model).__name__}, which takes scores and no table: "
             "use vennforest.load in Python"
         )
     if isinstance(model, Monitor):
-        raise InputError(f"{model_path} holds a monitor, which predicts nothing: name its model")
+        raise InputError(f"{model_path} contains a monitor, which predicts nothing: name its model")
     table = TableFile(data, sheet)
     for name in carried:
         if name not in table.names:
             close = get_close_matches(name, table.names, n=1)
             hint = f": did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"there is no column {name!r} in {data} to carry along{hint}")
+            raise InputError(f"there is no column {name!r} in {data} to copy{hint}")
     reader = rows_of(model, table, carried)
     if keep:
         carried = [*carried, *(name for name in table.names if name not in carried)]
@@ -173,8 +173,8 @@ class _Answers:
         for name, _ in carried:
             if name in ("label", *numbers):
                 raise InputError(
-                    f"the column {name!r} cannot be carried along, since the output has one of "
-                    "that name: rename it, or name the columns to carry along with --id"
+                    f"the column {name!r} cannot be copied, since the output has one of "
+                    "that name: rename it, or name the columns to copy with --id"
                 )
         self.schema = pa.schema(
             [*carried, answers.fields[0], *((name, pa.float64()) for name in numbers)]

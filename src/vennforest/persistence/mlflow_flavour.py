@@ -30,7 +30,7 @@ def save_model(model: Any, path: str, **options: Any) -> None:
     Parameters
     ----------
     model : CalibratedClassifier, TransductiveClassifier or Calibrator
-        The folder holds the file that ``vennforest.save`` writes, and no pickle. A calibrator is
+        The folder contains the file that ``vennforest.save`` writes, and no pickle. A calibrator is
         asked about a table of scores.
     path : str
         The folder, which must not exist.
@@ -131,7 +131,7 @@ def _load_pyfunc(path: str) -> Predictor:
     Raises
     ------
     InputError
-        If the file is none that ``vennforest.save`` could have written, or holds types that it
+        If the file is none that ``vennforest.save`` could have written, or contains types that it
         does not make by itself.
     """
     given = Path(path)

@@ -458,7 +458,7 @@ def reliability(evaluation: Evaluation, method: str) -> str:
 def _cost_of_miscalibration(evaluation: Evaluation, method: str) -> float | None:
     """Return the share of its costs that the best increasing map of a method's probability saves.
 
-    The map is fitted to the rows on which it decides, so that no other saves more. None with more
+    The map is fitted to the rows on which it decides, so no other saves more. None with more
     than two classes, without costs, or where some of them are gains, of which nothing is a share.
     """
     costs = evaluation.costs

@@ -197,12 +197,12 @@ def plan(estimator: Any, n_partitions: int, per_tree: int) -> list[Crew]:
     Raises
     ------
     ValueError
-        If ``per_tree`` leaves nobody out of bag, or some partition would be in the bag of every
+        If ``per_tree`` leaves no one out of bag, or some partition would be in the bag of every
         tree.
     """
     if per_tree >= n_partitions:
         raise ValueError(
-            f"per_tree must be below the number of partitions, {n_partitions}, so that examples "
+            f"per_tree must be below the number of partitions, {n_partitions}, so examples "
             f"are out of bag, got {per_tree}"
         )
     n_trees = int(estimator.n_estimators)

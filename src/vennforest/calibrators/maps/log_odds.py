@@ -350,7 +350,7 @@ class BetaCalibration(OneVsRestCalibrator):
     """Beta calibration: ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))`` of scores s in [0, 1].
 
     The map that is right when the scores of either class follow a beta distribution (Kull, Silva
-    Filho & Flach 2017, eq. 3), fitted by maximum likelihood with a, b >= 0 so that it does not
+    Filho & Flach 2017, eq. 3), fitted by maximum likelihood with a, b >= 0 so it does not
     decrease. Many classes: one map per class against the rest, normalised.
 
     Parameters
@@ -469,7 +469,7 @@ class SlopeMap:
 
     def __attrs_post_init__(self) -> None:
         """Refuse slopes at other knots, and knots that do not ascend or nearly touch."""
-        require(len(self.knots), "knots must hold one or more")
+        require(len(self.knots), "knots must contain one or more")
         check_increasing(self.knots, "knots")
         require((np.diff(self.knots) >= NEAREST).all(), f"knots must be {NEAREST} apart")
         require(len(self.slopes) == len(self.knots), "slopes must be one for each knot")
