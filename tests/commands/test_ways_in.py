@@ -14,6 +14,7 @@ from vennforest import load
 from vennforest._messages import harmless
 from vennforest._validation import InputError
 from vennforest.cli import main
+from vennforest.commands.report_table import Columns, Judged, read_report_table
 from vennforest.engines import duckdb as engine
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.tables import TableColumns
@@ -68,17 +69,17 @@ def test_marks_of_missing_cells(tmp_path, capsys):
     assert np.array_equal(model.predict_proba(X), model.predict_proba(blank))
 
 
-def test_marks_of_missing_cells_in_a_report(tmp_path, capsys):
-    """The report of a table with marks is that of the table with empty cells."""
-    for name, table in (("t", lab()), ("blank", lab().replace({"lab": {"n.d.": "", "-": ""}}))):
-        table.to_csv(tmp_path / f"{name}.csv", index=False)
-    found = {}
-    for name, more in (("t", ["--missing", "n.d.,-"]), ("blank", []), ("t", [])):
-        command = ["report", tmp_path / f"{name}.csv", "-t", "y", "--trees", "15", "--json"]
-        capsys.readouterr()
-        assert main([*map(str, command), "-o", str(tmp_path / "r.html"), *more]) == 0
-        found[len(found)] = json.loads(capsys.readouterr().out)["methods"]
-    assert found[0] == found[1] != found[2]
+def test_marks_of_missing_cells_in_a_report(tmp_path):
+    """A table with marks is read as one with empty cells."""
+    lab().to_csv(tmp_path / "t.csv", index=False)
+    lab().replace({"lab": {"n.d.": "", "-": ""}}).to_csv(tmp_path / "blank.csv", index=False)
+
+    def read(name, *missing):
+        columns = Columns(missing=missing)
+        return read_report_table(tmp_path / name, "y", None, None, columns, Judged()).labelled.X
+
+    assert read("t.csv", "n.d.", "-").equals(read("blank.csv"))
+    assert read("t.csv")["lab"].dtype.kind == "O" and read("blank.csv")["lab"].dtype.kind == "f"
 
 
 def test_marks_among_numbers_and_in_frames():
