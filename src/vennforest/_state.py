@@ -19,7 +19,7 @@ Type = TypeVar("Type", bound=type)
 
 
 STORED: dict[str, type] = {}
-"""The types that model files may hold, by the names they are stored under."""
+"""The types that model files may contain, by the names they are stored under."""
 
 _NAMES: dict[type, str] = {}
 

@@ -56,8 +56,8 @@ class Groups:
         ``predict`` get them and returns a label for each, whatever the other rows are.
     smallest : int, default=0
         Groups of fewer calibration examples than this are calibrated together, and so are groups
-        that were not seen. That gives up the statement about each of them by itself; it holds for
-        all of them together. 0: each by itself, however few.
+        that were not seen. That gives up the statement about each of them by itself; it is valid
+        for all of them together. 0: each by itself, however few.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Groups:
 
     @classmethod
     def from_state(cls, by: Any, smallest: Any) -> Self:
-        """Return what a file holds, in which there are no functions."""
+        """Return what a file contains, in which there are no functions."""
         require(not callable(by), "by must be a column")
         groups = cls(by, smallest)
         groups.check()
@@ -170,7 +170,7 @@ class Grouping:
         codes = np.full(len(labels), len(self.values) if self.missing else -1, np.intp)
         there = labels[~absent]
         if there.dtype.kind == "U" and self.values.dtype.kind == "f":
-            there = _numbers(there)  # files of text hold numbers as they are written
+            there = _numbers(there)  # files of text contain numbers as they are written
         if len(there) and len(self.values) and (there.dtype.kind != self.values.dtype.kind):
             now, then = ("text" if a.dtype.kind == "U" else "numbers" for a in (there, self.values))
             raise InputError(f"by must give {then}, as at fit, got {now}")

@@ -102,7 +102,7 @@ def test_every_method(table, method, capsys):
     again = [str(folder / name) for name in ("c.json", "scores.csv")]
     wanted = 2 if unknown else 0
     assert main(["apply", *again, "-o", str(folder / "o.csv"), *explicit]) == wanted
-    fitted = METHODS[method].calibrator().fit(frame["s"], frame["y"])
+    fitted = METHODS[method].make().fit(frame["s"], frame["y"])
     np.testing.assert_allclose(p, fitted.predict_proba(frame["s"])[:, 1], rtol=0, atol=1e-12)
 
 
@@ -119,7 +119,7 @@ def test_more_than_two_classes(tmp_path, method):
         main(["apply", str(tmp_path / "c.json"), str(tmp_path / "scores.csv"), "-o", str(out)]) == 0
     )
     found = read_csv(out)
-    fitted = METHODS[method].calibrator().fit(p, frame["y"])
+    fitted = METHODS[method].make().fit(p, frame["y"])
     expected = fitted.predict_proba(p)
     names = [f"p({label})" for label in "xyz"]
     np.testing.assert_allclose(found[names], expected, rtol=0, atol=1e-12)
@@ -209,11 +209,15 @@ def test_memory_is_bounded(tmp_path):
 
 
 ERRORS = [
-    ("s,y\n0.1,a\n,b\n", [], "column 's' must hold finite scores, got NaN or nothing in row 2"),
-    ("s,y\n0.1,a\nnan,b\n", [], "column 's' must hold finite scores, got NaN or nothing in row 2"),
-    ("s,y\n0.1,a\n0.2,b\ninf,b\n", [], "must hold finite scores, got inf in row 3"),
-    ("s,y\n0.1,a\n0.2,b\nhigh,b\n", [], "must hold finite scores, got 'high' in row 3"),
-    ("s,y\n0.1,a\n0.2,a\n", [], "the target 'y' holds only one class, 'a'"),
+    ("s,y\n0.1,a\n,b\n", [], "column 's' must contain finite scores, got NaN or nothing in row 2"),
+    (
+        "s,y\n0.1,a\nnan,b\n",
+        [],
+        "column 's' must contain finite scores, got NaN or nothing in row 2",
+    ),
+    ("s,y\n0.1,a\n0.2,b\ninf,b\n", [], "must contain finite scores, got inf in row 3"),
+    ("s,y\n0.1,a\n0.2,b\nhigh,b\n", [], "must contain finite scores, got 'high' in row 3"),
+    ("s,y\n0.1,a\n0.2,a\n", [], "the target 'y' has only one class, 'a'"),
     ("s,y\n0.1,\n0.2,\n", [], "the target 'y' is missing in every row"),
     ("s,y\n0.1,a\n1.2,b\n", ["--method", "beta"], "scores must be in [0, 1]"),
     ("s,y\n0.1,a\n1.2,b\n", ["--grid", "score"], "the range of the grid, got 1.2"),
@@ -261,7 +265,7 @@ def test_errors_of_apply(table, capsys):
         assert not (folder / "out.csv").exists()
 
     fails("scores must be in [0, 1]", "s\n0.1\n0.5\n1.5\n0.2\n")
-    fails("must hold finite scores, got NaN or nothing in row 2", "s,t\n0.1,1\n,1\n")
+    fails("must contain finite scores, got NaN or nothing in row 2", "s,t\n0.1,1\n,1\n")
     fails("there is no column 's' in", "t\n0.1\n")
     fails("has a column 'p(yes)' already", "s,p(yes)\n0.1,1\n")
     fails("has a column 'label' already, which the output adds", "s,label\n0.1,1\n")

@@ -239,7 +239,7 @@ def warn_of_training_rows(fitted: FittedClassifier, X: Any) -> None:
     if met:
         _TOLD.add(fitted)
         warn(
-            "X holds rows that the model was trained on: its trees have seen their labels, and "
+            "X contains rows that the model was trained on: its trees have seen their labels, and "
             "probabilities are too certain. oob_probability_ and oob_multiprobability_ are what it "
             "predicts of each of them without its own label"
         )
@@ -258,7 +258,7 @@ def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction
     Returns
     -------
     (Multiprobability or None, ndarray of shape (n, k))
-        Of several folds the means; bounds widened where needed to hold the probability.
+        Of several folds the means; bounds widened where needed to contain the probability.
     """
     factors = None if fitted.shift is None else fitted.shift.factors
     return put_together(

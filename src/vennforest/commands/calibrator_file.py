@@ -187,7 +187,7 @@ def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
     Raises
     ------
     InputError
-        If it holds none.
+        If it contains none.
     """
     if not path.is_file():
         raise InputError(f"there is no calibrator {path}")
@@ -199,7 +199,7 @@ def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
         document = json.loads(text)
     except (ValueError, RecursionError):
         raise InputError(
-            f"{path} holds no calibrator, which vennforest calibrate writes as JSON"
+            f"{path} contains no calibrator, which vennforest calibrate writes as JSON"
         ) from None
     try:
         return Calibrator.from_json(text), document
@@ -219,7 +219,7 @@ def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
     Raises
     ------
     InputError
-        If it holds none, or other columns are named than it takes.
+        If it contains none, or other columns are named than it takes.
     """
     calibrator, document = read_document(path)
     k = len(calibrator.classes_)

@@ -207,7 +207,7 @@ def calibration_error_interval(
     -----
     With T the error, q the quantiles of the resampled errors and b their mean: [2 T − q₁₋ₐ,
     T + b − qₐ], cut to [0, 1]. The errors of samples are biased upwards and those of resamples
-    once more, so that plain quantiles may miss the truth altogether. The lower end takes the
+    once more, so plain quantiles may miss the truth altogether. The lower end takes the
     resamples' bias off twice, as the basic bootstrap does, the upper end once, to be on the safe
     side; and the lower end is 0 where labels drawn with the estimates as their probabilities give
     an error as large as T in a share of a or more (the data do not contradict calibration).

@@ -44,7 +44,7 @@ class CalibrationLine:
         Number of positive rows over the sum of the probabilities; 1 if calibrated, above 1 where
         probabilities are too low.
     intercept : IntervalEstimate
-        What has to be added to the log-odds so that they are right on average (calibration in the
+        What has to be added to the log-odds so they are right on average (calibration in the
         large); 0 if calibrated, above 0 where probabilities are too low.
     slope : IntervalEstimate
         What the log-odds have to be multiplied by, in a logistic regression with an intercept of
@@ -127,7 +127,7 @@ def _fit(
     if outcome.all() or not outcome.any() or (k > 1 and np.ptp(design[:, -1]) == 0):
         return NONE
     scale = np.ones(k)
-    if k > 1:  # columns of like size, so that the system is well conditioned
+    if k > 1:  # columns of like size, so the system is well conditioned
         scale[-1] = np.abs(design[:, -1]).max() or 1.0
     scaled = design / scale
     beta = np.zeros(k)
@@ -250,7 +250,7 @@ def kuiper_test(
     C_k = Σ (y_i − p_i) over the k smallest estimates, σ² = Σ p_i (1 − p_i) (Arrieta-Ibarra et al.
     2022, arXiv:2205.09680; Tygert 2022, arXiv:2202.00100). In large samples of independent,
     calibrated observations C/σ is a Brownian motion on [0, 1], whose range has Feller's (1951)
-    law. Sums are taken only where the estimate changes, so that the order of equal estimates does
+    law. Sums are taken only where the estimate changes, so the order of equal estimates does
     not count; few distinct estimates, or few observations, make the p-value too large, never (in
     the limit) too small. No variance: as ``spiegelhalter_test``.
     """

@@ -85,7 +85,7 @@ def weighted_auc(
     Returns
     -------
     float
-        In [0, 1]; NaN where ``y`` holds one class only, since no pair can be ranked.
+        In [0, 1]; NaN where ``y`` contains one class only, since no pair can be ranked.
     """
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     total, area = 0.0, 0.0
@@ -267,7 +267,7 @@ def ranking_curves(
     """
     outcome, estimate, weight = positive_problem(y, p, sample_weight, classes, pos_label)
     if outcome.all() or not outcome.any():
-        raise ValueError("y must hold the positive class and another one, got one of them only")
+        raise ValueError("y must contain the positive class and another one, got one of them only")
     fpr, tpr, _ = roc_curve(outcome, estimate, sample_weight=weight, drop_intermediate=False)
     precision, recall, _ = precision_recall_curve(outcome, estimate, sample_weight=weight)
     share = float(weight @ outcome / weight.sum())
@@ -390,7 +390,7 @@ class DecisionCurve:
     net_benefit : ndarray
         Of flagging where the probability is at least the threshold, in (-inf, share].
     everyone : ndarray
-        Of flagging every row; flagging nobody has net benefit 0.
+        Of flagging every row; flagging no one has net benefit 0.
     at_lower, at_upper : ndarray or None
         Of flagging where the lower bound is at least the threshold, and where the upper one is.
     """

@@ -209,7 +209,7 @@ def estimate_performance(
     >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
     >>> found = estimate_performance(model, X[400:])
     >>> [round(value, 2) for value in found["accuracy"]]
-    [0.94, 0.9, 0.97]
+    [0.94, 0.89, 0.97]
     >>> round(model.score(X[400:], y[400:]), 2)
     0.96
     """
@@ -317,7 +317,7 @@ def _check_overlap(old: FloatArray, new: FloatArray, n_examples: float) -> None:
     beyond = float((new > np.quantile(old, 0.99)).mean())
     if n_examples < FEWEST or beyond > NO_OVERLAP:
         raise InputError(
-            "X must hold rows of kinds that are among the examples for shift='covariate', got "
+            "X must contain rows of kinds that are among the examples for shift='covariate', got "
             f"{beyond:.0%} of kinds that hardly any of {len(old)} examples is of: label some of "
             "the new rows"
         )

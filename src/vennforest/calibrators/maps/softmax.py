@@ -110,7 +110,7 @@ class TemperatureScaling(Calibrator):
         interior = None
         if self.on == "probabilities" or (self.on == "auto" and are_probabilities(scores)):
             p = check_probabilities(scores, MUST_BE_PROBABILITIES)
-            # Two classes are clipped by the second's share, so that one column and two agree.
+            # Two classes are clipped by the second's share, so one column and two agree.
             interior = Interior.of(p[:, 1] if p.shape[1] == 2 else p.ravel())
         half = _half_logits(scores, interior)
         largest = float(-half.min())
@@ -288,7 +288,7 @@ class MatrixScaling(Calibrator):
         over examples, it weighs the less the more there are.
     shrinkage : float, default=0.01
         Non-negative. Scores are drawn to the shares pi of the classes first,
-        ``(s + c pi) / (1 + c)`` with this c, so that zeros, which forests give, have logarithms;
+        ``(s + c pi) / (1 + c)`` with this c, so zeros, which forests give, have logarithms;
         with 0 they are put halfway to the smallest calibration score instead (within 2.2e-16 and
         0.01).
     on : {"auto", "probabilities", "logits"}, default="auto"
@@ -303,7 +303,7 @@ class MatrixScaling(Calibrator):
     where labels are separable or a class is missing: such a class keeps a small probability. Two
     classes are fitted to counts at distinct scores, from 16,384 examples on to groups of
     near-equal ones. As in beta calibration, the difference of their two logits has slopes that are
-    not below zero, so that a higher score never gets a lower probability.
+    not below zero, so a higher score never gets a lower probability.
 
     References
     ----------
