@@ -217,4 +217,5 @@ if __name__ == "__main__":
     args = parser.parse_args()
     if not args.only_kept:
         run(args.collection, args.families, args.data_dir, args.minutes)
-    print(table([one for one in kept() if one["collection"] == args.collection]))
+    if results := [one for one in kept() if one["collection"] == args.collection]:
+        print(table(results))

@@ -614,7 +614,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         array([0.432, 0.568])
         >>> screening = model.with_prior({0: 0.01})
         >>> model.predict_proba(X[406:407]).round(2), screening.predict_proba(X[406:407]).round(2)
-        (array([[0.57, 0.43]]), array([[0.02, 0.98]]))
+        (array([[0.43, 0.57]]), array([[0.01, 0.99]]))
         """
         fitted = self._state
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
