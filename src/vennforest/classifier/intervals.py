@@ -128,8 +128,7 @@ def interval_tables(fitted: FittedClassifier, level: float) -> list[IntervalTabl
 
     One a class, or that of the second of two classes; not yet widened to contain the probability.
     """
-    folds = fitted.folds
-    return tables_of(_examples(fitted, folds, "likelihood-ratio"), level)
+    return tables_of(_examples(fitted, fitted.folds, sharp=True), level)
 
 
 def _check_exact(folds: Sequence[Fold]) -> None:

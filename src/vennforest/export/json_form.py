@@ -107,8 +107,8 @@ def _read(document: dict[str, Any]) -> Calibrator:
     # What other programs read must be what this one answers.
     assert isinstance(calibrator, Calibrator)
     given = document["reading"]
-    own = _reading(calibrator, isinstance(given, dict) and "low95" in given)
-    require(_alike(own, given), "reading must follow from calibrator")
+    read = _reading(calibrator, isinstance(given, dict) and "low95" in given)
+    require(_alike(read, given), "reading must follow from calibrator")
     return calibrator
 
 

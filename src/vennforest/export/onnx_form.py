@@ -206,8 +206,8 @@ def _answers(
         if point is not None:
             found["p"] = answers(point)["p"]
         if tables is not None:
-            columns = tuple(Score(j) for j in range(len(tables)))
-            found |= intervals(tables, columns, found["p"])
+            scores = tuple(Score(j) for j in range(len(tables)))
+            found |= intervals(tables, scores, found["p"])
     except InputError:
         raise
     except ValueError as error:
