@@ -498,6 +498,7 @@ def test_exports_of_other_systems(tmp_path, capsys, name, scores):
     out = read_csv(tmp_path / "out.csv")
     p = out[[column for column in out if column.startswith("p(")]].to_numpy()
     assert p.sum(axis=1) == pytest.approx(1)
+    exports(tmp_path, seed=10)
     later = pd.read_csv(data)
     later[scores] = later[scores].sample(frac=1, random_state=0).to_numpy()  # say nothing now
     later.to_csv(tmp_path / "later.csv", index=False)
@@ -525,7 +526,7 @@ def test_a_report_of_scores_finds_their_direction_and_writes_the_calibrator(tmp_
     given = ["report", str(tmp_path / "t.csv"), "-t", "y", "--probability", "points", "-o", page]
     assert main([*given, "--write-calibrator", str(file), "--by", "day"]) == 0
     said = capsys.readouterr().err
-    assert "--higher-is safer" in said
+    assert "high scores are taken to mean that it is less likely" in said
     read = Calibrator.from_json(file.read_text(encoding="utf-8"))
     wanted = VennAbers().fit(table["points"], table["y"], higher_is="safer")
     new = np.arange(300, 851.0)

@@ -36,10 +36,16 @@ from vennforest.calibrators.core.interface import (
     leaves_out_groups,
     merged,
 )
-from vennforest.calibrators.group_correction import correction
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.settings import Settings
-from vennforest.groups import CalibratedGroups, Grouping, SubModel, calibrate_groups, fold_of_cell
+from vennforest.groups import (
+    CalibratedGroups,
+    Grouping,
+    SubModel,
+    calibrate_groups,
+    correction,
+    fold_of_cell,
+)
 from vennforest.joined import Joined, predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import ShiftedPrior, class_shares, shift_bounds, shift_probabilities

@@ -126,16 +126,10 @@ def _kept(about: dict[str, Any], name: str, k: int) -> tuple[FloatArray, NDArray
     except (TypeError, KeyError, ValueError):
         return None
     n = len(np.atleast_1d(scores))
-    wanted = ((n,), (n, 2)) if name == "counts" else ((n, k), (n,))
-    sound = (scores.shape, what.shape) == wanted and np.isfinite(scores).all()
-    if (
-        not sound
-        or not np.isfinite(what).all()
-        or (what < 0).any()
-        or (name == "codes" and (what >= k).any())
-    ):
+    wanted, most = (((n,), (n, 2)), np.inf) if name == "counts" else (((n, k), (n,)), k)
+    if (scores.shape, what.shape) != wanted or not np.isfinite(scores).all():
         return None
-    return scores, what
+    return (scores, what) if ((what >= 0) & (what < most)).all() else None
 
 
 def kept_examples(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, Any]:
