@@ -56,7 +56,8 @@ class _Columns(HasProbabilityCol, HasLabelCol, HasWeightCol):
         kind = frame.schema[name].dataType
         if not isinstance(kind, VectorUDT):
             raise InputError(f"column {name!r} must contain MLlib's vectors, got {kind.typeName()}")
-        return vector_to_array(frame[quoted(name, "`")])
+        column = frame[quoted(name, "`")]
+        return sql.when(column.isNotNull(), vector_to_array(column))  # which takes no missing one
 
     def _names(self, k: int) -> list[str]:
         return [f"{self.getOrDefault('probabilityCol')}[{j}]" for j in range(k)]
