@@ -199,7 +199,7 @@ def test_the_page_and_its_code_use_the_types(folder, tmp_path, capsys):
     import re
     from html import unescape
 
-    code = unescape(re.search(r"(from sklearn.*?predict_proba\(X_new\))", page, re.DOTALL)[1])
+    code = unescape(re.search(r"<code>(from .*?predict_proba\(X_new\))", page, re.DOTALL)[1])
     X = ugly()
     scope = {"X": X.drop(columns=["seen", "name", "y"]), "y": X["y"], "X_new": X[:3]}
     exec(compile(re.sub(r"<[^>]*>", "", code), "recipe", "exec"), scope)
