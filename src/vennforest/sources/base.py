@@ -20,6 +20,7 @@ from vennforest._state import stored
 from vennforest._validation import (
     CodeArray,
     FloatArray,
+    InputError,
     IntArray,
     array,
     check_array,
@@ -302,6 +303,17 @@ class TrainingData:
             return None
         groups = column_or_1d(given)
         check_consistent_length(self.codes, groups)
+        if groups.dtype.kind in "fcmMO" and (missing := groups != groups).any():
+            raise InputError(
+                f"groups must name a group for every row, got {int(missing.sum())} that are "
+                "missing: give these rows a group each"
+            )
+        if groups.dtype.kind == "O":
+            if any(one is None for one in groups.tolist()):
+                raise InputError(
+                    "groups must name a group for every row, got None: give these rows a group each"
+                )
+            groups = groups.astype(str)
         numbers: IntArray = np.unique(groups, return_inverse=True)[1]
         return numbers
 
@@ -416,8 +428,19 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         raise TypeError(
             f"estimator must have predict_proba or decision_function, got {type(model).__name__}"
         )
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if scores.shape != (rows, len(known)):
+        raise InputError(
+            f"estimator must give scores of shape ({rows}, {len(known)}), a column for each of "
+            f"classes_, got {scores.shape}"
+        )
     if not np.array_equal(known, classes):
         column = {label: j for j, label in enumerate(known.tolist())}
+        if strange := [label for label in known.tolist() if label not in classes.tolist()]:
+            raise InputError(
+                f"estimator must keep the labels of y in classes_, got {strange[0]!r}, which is "
+                "none: return scores of the labels given to fit"
+            )
         scores = np.column_stack(
             [scores[:, column[c]] if c in column else missing for c in classes.tolist()]
         )

@@ -21,7 +21,7 @@ from sklearn.model_selection import (
 
 from vennforest._messages import warn
 from vennforest._state import stored
-from vennforest._validation import IntArray, number
+from vennforest._validation import InputError, IntArray, number
 from vennforest.sources.base import Fold, ModelScorer, TrainingData, last_step, model_scores
 from vennforest.sources.hazards import check_folds
 
@@ -267,14 +267,24 @@ def _fold_parts(
     check_folds(pairs, ensemble)
     tested = np.concatenate([test for _, test in pairs]) if pairs else np.empty(0, np.intp)
     if not len(tested):
-        raise ValueError("cv must leave examples out, got no test indices")
+        raise InputError(
+            "cv must leave examples out, got no test indices: a generator gives its splits once, "
+            "so use a list or a splitter"
+        )
     if not ensemble and len(np.unique(tested)) < len(tested):
         raise ValueError(
             "cv must leave each example out at most once with ensemble=False, "
             "got a splitter that repeats some: use ensemble=True"
         )
     trained_on = [train for train, _ in pairs]
+    known = np.zeros(len(data), bool)
+    known[np.concatenate([tested, *trained_on])] = True
     everyone = _counting(np.arange(len(data)), data)
+    if not known[everyone].all():
+        warn(
+            f"cv leaves {int((~known[everyone]).sum())} of {len(everyone)} rows out of every fold: "
+            "they neither train nor calibrate. Use the splits of these rows, or a splitter"
+        )
     if not ensemble:
         trained_on.append(everyone)
     elif (fewest := min(map(len, trained_on))) < FEWEST * len(everyone):
@@ -321,6 +331,12 @@ def _counting(index: Any, data: TrainingData) -> IntArray:
     """Return which of the indexed examples have a weight above zero."""
     given = np.asarray(index)
     rows = np.flatnonzero(given) if given.dtype == bool else given.astype(np.intp)
+    if len(rows) and (rows.min() < 0 or rows.max() >= len(data)):
+        wrong = rows.min() if rows.min() < 0 else rows.max()
+        raise InputError(
+            f"cv must give row numbers from 0 to {len(data) - 1}, got {wrong}: give a splitter, "
+            "or the splits of these rows"
+        )
     return rows if data.weight is None else rows[data.weight[rows] > 0]
 
 
