@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, TypedDict, Unpack
 
 import attrs
 import numpy as np
@@ -168,6 +168,14 @@ class CalibrationExamples:
         )
 
 
+class Drawn(TypedDict):
+    """What `Source.folds` takes by name."""
+
+    seed: int
+    random_state: np.random.RandomState
+    n_jobs: int | None
+
+
 class Source(Protocol):
     """Where calibration scores come from: data in, fitted models with calibration scores out.
 
@@ -201,15 +209,7 @@ class Source(Protocol):
     284
     """
 
-    def folds(
-        self,
-        estimator: Any,
-        data: TrainingData,
-        *,
-        seed: int,
-        random_state: np.random.RandomState,
-        n_jobs: int | None,
-    ) -> Sequence[Fold]:
+    def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> Sequence[Fold]:
         """Fit models and score calibration examples.
 
         Parameters

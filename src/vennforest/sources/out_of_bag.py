@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import attrs
 import numpy as np
@@ -50,6 +50,7 @@ from vennforest.forest.kinds import read_bags
 from vennforest.forest.packed import Answers, Votes
 from vennforest.sources.base import (
     ROWS_CHECKED,
+    Drawn,
     Fold,
     SampledScores,
     TrainingData,
@@ -242,15 +243,7 @@ class OutOfBag:
         if self.n_draws != "all":
             check_count(self.n_draws, "n_draws")
 
-    def folds(
-        self,
-        estimator: Any,
-        data: TrainingData,
-        *,
-        seed: int,
-        random_state: np.random.RandomState,
-        n_jobs: int | None,
-    ) -> list[Fold]:
+    def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
         """Return one fold; ``seed`` is that of the hash that draws examples.
 
         Raises
@@ -269,7 +262,7 @@ class OutOfBag:
         else:
             model = estimator
             transformer, ensemble, seen = _take_apart(ready, data)
-        members = Members(ensemble, self.votes, n_jobs)
+        members = Members(ensemble, self.votes, given["n_jobs"])
         answers = members.answers
         rows = answers.check(seen)
         try:
@@ -291,7 +284,9 @@ class OutOfBag:
         chosen = data if everyone else data.rows(kept)
         if own is not None:
             n_draws = 1 if self.n_draws == "all" else self.n_draws
-            its = own.make(transformer, members, data, rows, membership, kept, n_draws, seed)
+            its = own.make(
+                transformer, members, data, rows, membership, kept, n_draws, given["seed"]
+            )
             scores = its.calibration_scores()
             numbers, by = chosen.numbers, chosen.by
             return [Fold(model, scores, chosen.codes, chosen.weight, its, None, numbers, by)]
@@ -305,7 +300,7 @@ class OutOfBag:
             None if everyone else kept,
             self.subforest,
             self.n_draws,
-            seed,
+            given["seed"],
         )
         groups, numbers, by = chosen.groups, chosen.numbers, chosen.by
         share = member_variance(answers, seen, membership, kept, scores)
