@@ -22,8 +22,10 @@ from sklearn.linear_model import LogisticRegression
 
 from oracles import prior as oracle
 from support.cases import draw_scores
-from vennforest import CalibratedClassifier, Venn, VennAbers, load, save
+from vennforest import CalibratedClassifier, IsotonicCalibration, Venn, VennAbers, load, save
 from vennforest import prior as prior_module
+from vennforest._messages import InputError
+from vennforest.calibrators import METHODS, Calibrator
 from vennforest.classifier.fitted import predict, predict_once, predict_together
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import (
@@ -528,3 +530,86 @@ def test_honest_predictions_of_the_training_rows_move_too(method):
         before = model.oob_multiprobability_
         odds = before.lower[:, 1] / (1 - before.lower[:, 1]) * (1 - old) / old
         assert_allclose(bounds.lower[:, 1], odds / (1 + odds), rtol=1e-9)
+
+
+# --- calibrators -----------------------------------------------------------------------------
+
+
+def test_a_calibrator_with_prior_is_the_fit_to_weighted_examples():
+    rng = np.random.default_rng(20261123)
+    for _ in range(1000):
+        n = int(rng.integers(2, 15))
+        scores, y = draw_scores(rng, n, 2), rng.integers(0, 2, n)
+        if len(set(y)) < 2:
+            continue
+        new, share = np.append(draw_scores(rng, 2, 2), scores[0]), float(rng.uniform(0.01, 0.99))
+        moved = VennAbers("log").fit(scores, y).with_prior({1: share})
+        found, p = moved.predict_multiprobability(new), moved.predict_proba(new)[:, 1]
+        positive = Fraction(int(y.sum()), n)
+        factors = [Fraction(1 - share) / (1 - positive), Fraction(share) / positive]
+        for i, s in enumerate(new):
+            p0, p1 = oracle.weighted_venn_abers(scores, y, s, factors)
+            assert found.p0[i] == pytest.approx(float(p0), rel=1e-9, abs=1e-15)
+            assert found.p1[i] == pytest.approx(float(p1), rel=1e-9, abs=1e-15)
+            assert found.p0[i] - 1e-12 <= p[i] <= found.p1[i] + 1e-12
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_a_calibrator_with_prior_answers_as_its_classifier(method, k):
+    X, y, new = problem(k, 400)
+    forest = RandomForestClassifier(15, random_state=0).fit(X[:100], y[:100])
+    frozen = FrozenEstimator(forest)
+    model = CalibratedClassifier(frozen, method=method)
+    model.fit(X[100:], y[100:])
+    shares = {0: 0.1, 1: 0.9} if k == 2 else {0: 0.05, 1: 0.35, 2: 0.6}
+    scores = forest.predict_proba(new)
+    scores = scores[:, 1] if k == 2 else scores
+    counted = np.bincount(y[100:]) / len(y[100:])
+    known = dict(enumerate(counted.tolist()))
+    plain = model.calibrator_
+    moved = plain.with_prior(shares, instead_of=None if method == "venn-abers" else known)
+    factors = np.array(list(shares.values())) / counted
+    p = shift_probabilities(plain.predict_proba(scores), factors)
+    assert moved.predict_proba(scores) == pytest.approx(p, abs=1e-12)
+    if model.prior_ == pytest.approx(counted) and method in ("platt", "isotonic", "venn"):
+        assert model.with_prior(shares).predict_proba(new) == pytest.approx(p, abs=1e-12)
+    if hasattr(plain, "predict_multiprobability"):
+        wanted = shift_bounds(plain.predict_multiprobability(scores), factors)
+        found = moved.predict_multiprobability(scores)
+        assert found.lower == pytest.approx(wanted.lower, abs=1e-12)
+        assert found.upper == pytest.approx(wanted.upper, abs=1e-12)
+    # Shifted twice is shifted once, and shifted back is the calibrator again.
+    back = moved.with_prior(dict(enumerate([1 / k] * k))).with_prior(known)
+    assert back.predict_proba(scores) == pytest.approx(plain.predict_proba(scores), abs=1e-12)
+    try:
+        written = moved.to_json()
+    except ValueError:
+        return
+    read = Calibrator.from_json(written)
+    assert np.array_equal(read.predict_proba(scores), moved.predict_proba(scores))
+
+
+def test_a_calibrator_that_keeps_no_shares_asks_for_them():
+    s, y = np.tile([0.1, 0.4, 0.6, 0.9], 10), np.tile([0, 1, 0, 1], 10)
+    calibrator = IsotonicCalibration().fit(s, y)
+    with pytest.raises(InputError, match="instead_of must be given"):
+        calibrator.with_prior({1: 0.1})
+    moved = calibrator.with_prior({1: 0.1}, instead_of={1: 0.5})
+    again = moved.with_prior({1: 0.5})  # the shares are known by then
+    assert again.predict_proba(s) == pytest.approx(calibrator.predict_proba(s), abs=1e-12)
+
+
+def test_intervals_of_a_calibrator_with_prior_are_shifted():
+    rng = np.random.default_rng(6)
+    s = rng.random(400)
+    y = (rng.random(400) < s).astype(int)
+    plain, new = VennAbers().fit(s, y), np.linspace(0, 1, 30)
+    moved = plain.with_prior({1: 0.1})
+    factors = np.array([0.9, 0.1]) / [1 - y.mean(), y.mean()]
+    before, found = plain.predict_confidence(new), moved.predict_confidence(new)
+    lower = before.lower[:, 1] * factors[1]
+    lower /= lower + factors[0] * (1 - before.lower[:, 1])
+    assert found.lower[:, 1] == pytest.approx(lower, abs=1e-12)
+    p = moved.predict_proba(new)
+    assert (found.lower <= p).all() and (p <= found.upper).all()

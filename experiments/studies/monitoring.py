@@ -21,6 +21,7 @@ from typing import Any
 import numba
 import numpy as np
 from experiments.studies.drifts import PROCESSES, Process, drawn, stream
+from experiments.studies.jumpers import conformal_p_values, log_capital
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import clone
@@ -29,13 +30,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from vennforest import CalibratedClassifier
-from vennforest.monitoring import (
-    CompositeJumper,
-    Monitor,
-    ProtectedClassifier,
-    conformal_p_values,
-    simple_jumper,
-)
+from vennforest.monitoring import Monitor, ProtectedClassifier
 
 SEED = 7_340_195_221
 REFERENCE = 1000
@@ -78,11 +73,10 @@ def capital(scores: NDArray[Any], y: NDArray[Any], seed: int) -> dict[str, NDArr
     monitor = Monitor(random_state=seed % 2**32).fit_scores(scores[:REFERENCE], y[:REFERENCE])
     found = {"monitor": np.log(monitor.update_scores(scores[REFERENCE:], y[REFERENCE:]))}
     strange = np.where(y, 1 - scores, scores)
-    p = conformal_p_values(
-        strange[REFERENCE:], strange[:REFERENCE], random_state=seed % (2**32 - 1)
-    )
-    found["composite jumper"] = CompositeJumper().update(p)
-    found["MAPIE jumper"] = simple_jumper(0.01).update(p)
+    ties = int(np.random.RandomState(seed % (2**32 - 1)).randint(2**31 - 1))
+    p = conformal_p_values(strange[REFERENCE:], strange[:REFERENCE], ties)
+    found["composite jumper"] = log_capital(p)
+    found["MAPIE jumper"] = log_capital(p, [0.01])
     found["MAPIE plug-in"] = np.empty(len(p))
     plug_in(p, 100, found["MAPIE plug-in"])
     return found
@@ -235,7 +229,7 @@ def check_mapie() -> None:
             own.pvalue_history.append(value)
         ours = np.empty(len(p))
         if name == "jumper":
-            ours = simple_jumper(0.01).update(p)
+            ours = log_capital(p, [0.01])
         else:
             plug_in(p, 100, ours)
         gap = np.abs(np.log(theirs) - ours).max()

@@ -1,5 +1,6 @@
 """Several labels: one training, a calibrator for each, the same answers as label by label."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.svm import LinearSVC
 
 import vennforest
 from oracles.multilabel import out_of_bag_scores
+from support.forging import save_spoilt
 from vennforest import CalibratedClassifier, PooledCalibration, VennAbers
 from vennforest.batch import BatchPredictor
 from vennforest.decisions import prediction_sets, threshold_for
@@ -214,6 +216,62 @@ def test_saved_and_loaded(data, tmp_path, estimator, given):
     np.testing.assert_array_equal(one.lower, other.lower)
     np.testing.assert_array_equal(one.upper, other.upper)
     np.testing.assert_array_equal(again.oob_probability_, model.oob_probability_)
+
+
+def spoilt(fitted, change):
+    """Return labels' fitted values that no training leaves, past the checks of their classes."""
+    first, *others = fitted.labels
+    made = copy.copy(fitted)
+    labels = {
+        "one label alone": (first,),
+        "no classifier": (first, VennAbers()),
+        "other classes": (spoilt_one(first, classes=np.array([1, 2])), *others),
+        "another number of rows": (spoilt_one(first, n_rows=first.n_rows + 1), *others),
+        "another source": (spoilt_one(first, calibrate_on="cv"), *others),
+    }[change]
+    object.__setattr__(made, "labels", labels)
+    return made
+
+
+def spoilt_one(one, **changes):
+    made = copy.copy(one)
+    for name, value in changes.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "one label alone",
+        "no classifier",
+        "other classes",
+        "another number of rows",
+        "another source",
+    ],
+)
+def test_a_forged_file_is_refused(data, model, tmp_path, change):
+    pytest.importorskip("skops")
+    made = copy.copy(model)
+    made._fitted = spoilt(model._fitted, change)
+    save_spoilt(made, tmp_path / "model.skops")
+    with pytest.raises(ValueError):  # noqa: PT011: which check refuses first is not the point
+        vennforest.load(tmp_path / "model.skops")
+
+
+def test_a_forged_view_of_a_label_is_refused(data, tmp_path):
+    pytest.importorskip("skops")
+    X, Y = data
+    model = CalibratedClassifier(OneVsRestClassifier(LogisticRegression()), cv=2).fit(X, Y)
+    view = model._fitted.labels[0].folds[0].estimator
+    assert type(view).__name__ == "OneLabel"
+    for name, value in (("label", 3), ("label", -1), ("n_labels", 1)):
+        before = getattr(view, name)
+        object.__setattr__(view, name, value)
+        save_spoilt(model, tmp_path / "model.skops")
+        object.__setattr__(view, name, before)
+        with pytest.raises(ValueError):
+            vennforest.load(tmp_path / "model.skops")
 
 
 def test_tables_booleans_and_lists(data, model):

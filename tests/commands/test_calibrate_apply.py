@@ -428,3 +428,105 @@ def test_report_on_a_calibrator_is_that_of_its_answers(tmp_path, method, way, ca
     strange.to_csv(tmp_path / "later.csv", index=False)
     capsys.readouterr()
     assert main([*command, "--score", "now"]) == 2
+
+
+def test_apply_for_other_shares_of_the_classes(table, capsys):
+    frame, folder = table
+    share = float((frame["y"] == "yes").mean())
+    for method in ("venn-abers", "isotonic"):  # the shares are in the calibrator, or in its file
+        calibrate(folder, "--method", method)
+        out = folder / "out.csv"
+        command = ["apply", str(folder / "c.json"), str(folder / "scores.csv"), "-o", str(out)]
+        assert main(command) == 0
+        before = read_csv(out)["p(yes)"]
+        assert main([*command, "--prior", "yes=0.1"]) == 0
+        own, other = before * 0.1 / share, (1 - before) * 0.9 / (1 - share)
+        np.testing.assert_allclose(read_csv(out)["p(yes)"], own / (own + other), atol=1e-12)
+        capsys.readouterr()
+        for wrong in ("maybe=0.1", "yes", "yes=often", "yes=1.5"):
+            assert main([*command, "--prior", wrong]) == 2
+            assert "0.1" in (said := capsys.readouterr().err) or "got" in said
+    moved = VennAbers().fit(frame["s"], frame["y"]).with_prior({"yes": 0.1})
+    (folder / "moved.json").write_text(moved.to_json(), encoding="utf-8")
+    assert main(["show", str(folder / "moved.json"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["prior"] == {"no": 0.9, "yes": 0.1}
+    watched = ["watch", str(folder / "moved.json"), str(folder / "scores.csv"), "-s", "s"]
+    assert main([*watched, "-o", str(folder / "watch.html")]) == 2
+    assert "with_prior" in capsys.readouterr().err
+
+
+def exports(folder, n=600, seed=9):
+    """Write tables as other systems export them: scores 300-850, percentages, class columns."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    y = rng.random(n) < 1 / (1 + np.exp(1 - 1.3 * x))
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.sort(rng.integers(0, 330, n)), unit="D")
+    points = np.round(575 - 95 * x).clip(300, 850).astype(int)
+    percent = [f"{100 / (1 + np.exp(1 - 2.4 * one)):.1f}%" for one in x]
+    z = np.exp(2 * rng.normal(size=(n, 3)))
+    p = z / z.sum(axis=1, keepdims=True)
+    names = np.array(["cat", "dog", "owl"])
+    drawn = names[(rng.random(n)[:, None] > p.cumsum(axis=1)[:, :2]).sum(axis=1)]
+    tables = {
+        "points": {
+            "day": day.strftime("%d/%m/%Y"),
+            "points": points,
+            "y": np.where(y, "bad", "ok"),
+        },
+        "percent": {"day": day.strftime("%Y-%m-%d %H:%M"), "percent": percent, "y": y.astype(int)},
+        "classes": {"day": day, **dict(zip(names, p.round(4).T, strict=True)), "y": drawn},
+    }
+    for name, columns in tables.items():
+        pd.DataFrame(columns).to_csv(folder / f"{name}.csv", index=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "scores"),
+    [("points", ["points"]), ("percent", ["percent"]), ("classes", ["cat", "dog", "owl"])],
+)
+def test_exports_of_other_systems(tmp_path, capsys, name, scores):
+    exports(tmp_path)
+    data, file = str(tmp_path / f"{name}.csv"), str(tmp_path / "c.json")
+    named = [part for one in scores for part in ("-s", one)]
+    assert main(["calibrate", data, "-t", "y", "-o", file, *named]) == 0
+    assert main(["show", file]) == 0
+    assert main(["apply", file, data, "-o", str(tmp_path / "out.csv")]) == 0
+    out = read_csv(tmp_path / "out.csv")
+    p = out[[column for column in out if column.startswith("p(")]].to_numpy()
+    assert p.sum(axis=1) == pytest.approx(1)
+    later = pd.read_csv(data)
+    later[scores] = later[scores].sample(frac=1, random_state=0).to_numpy()  # say nothing now
+    later.to_csv(tmp_path / "later.csv", index=False)
+    watch = ["watch", file, str(tmp_path / "later.csv"), "--time", "day", "--json"]
+    capsys.readouterr()
+    assert main([*watch, "-o", str(tmp_path / "w.html")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["expected"]["accuracy"][0] > 0.6
+    assert len(found["over_time"]) > 5
+    assert not found["alarm"]  # scores alone are as before
+    assert main([*watch, "-o", str(tmp_path / "w.html"), "-t", "y"]) == 0
+    assert json.loads(capsys.readouterr().out)["alarm"]
+    report = ["report", data, "-t", "y", "--model", file, "--time", "day", "--json"]
+    assert main([*report, "-o", str(tmp_path / "r.html")]) == 0
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Observed and expected by" in page
+
+
+def test_a_report_of_scores_finds_their_direction_and_writes_the_calibrator(tmp_path, capsys):
+    exports(tmp_path)
+    table = pd.read_csv(tmp_path / "points.csv")
+    table["y"] = np.where(table["y"] == "bad", "x bad", "ok")  # the second label
+    table.to_csv(tmp_path / "t.csv", index=False)
+    file, page = tmp_path / "c.json", str(tmp_path / "r.html")
+    given = ["report", str(tmp_path / "t.csv"), "-t", "y", "--probability", "points", "-o", page]
+    assert main([*given, "--write-calibrator", str(file), "--by", "day"]) == 0
+    said = capsys.readouterr().err
+    assert "--higher-is safer" in said
+    read = Calibrator.from_json(file.read_text(encoding="utf-8"))
+    wanted = VennAbers().fit(table["points"], table["y"], higher_is="safer")
+    new = np.arange(300, 851.0)
+    np.testing.assert_allclose(read.predict_proba(new), wanted.predict_proba(new), atol=1e-12)
+    assert "Observed and expected by" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    model = ["report", str(tmp_path / "t.csv"), "-t", "y", "--model", str(file), "-o", page]
+    assert main([*model, "--write-calibrator", str(tmp_path / "d.json")]) == 2
+    assert "name --probability" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from support.exported import ask, draw, of_logits, of_probabilities, tables
 from vennforest import ScoreCounts, ScoreGrid, VennAbers
 from vennforest._validation import InputError
-from vennforest.calibrators import BetaCalibration, PlattScaling, Venn
+from vennforest.calibrators import BetaCalibration, IsotonicCalibration, PlattScaling, Venn
 
 REFUSED = [np.nan, np.inf, -np.inf, None]
 
@@ -158,3 +158,19 @@ def test_dialects():
         three.to_sql()
     with pytest.raises(ValueError, match="a formula must be of a calibrator that has one"):
         Venn(np.rint).fit(scores, y).to_sql()
+
+
+def test_the_query_of_a_calibrator_with_prior():
+    scores, y = draw()
+    for plain in (VennAbers("log"), IsotonicCalibration(), PlattScaling()):
+        moved = plain.fit(scores, y).with_prior({1: 0.1}, instead_of={1: float(y.mean())})
+        new = ask(moved, 300)
+        found = run_in_duckdb(moved.to_sql(), new.tolist())
+        p = moved.predict_proba(new)[:, 1]
+        assert found["p"].to_numpy() == pytest.approx(p, abs=1e-12)
+        if "p0" in found:
+            bounds = moved.predict_multiprobability(new)
+            assert found["p0"].to_numpy() == pytest.approx(bounds.p0, abs=1e-12)
+            assert found["p1"].to_numpy() == pytest.approx(bounds.p1, abs=1e-12)
+        with pytest.raises(ValueError, match="constant between scores"):
+            moved.to_table()

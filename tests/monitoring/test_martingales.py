@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from oracles import monitoring as oracle
 from vennforest._state import from_state, state_of
-from vennforest._validation import InputError
-from vennforest.monitoring import CompositeJumper, Monitor, conformal_p_values, simple_jumper
+from vennforest.monitoring import Monitor
 from vennforest.monitoring.bets import (
     Bets,
     bets_on_labels,
@@ -21,93 +20,9 @@ from vennforest.monitoring.bets import (
     bets_on_share,
     thought_shares,
 )
-from vennforest.monitoring.channel import JUMPS, WAIT, Channel
-from vennforest.monitoring.jumpers import FORMS
+from vennforest.monitoring.evidence import FORMS, JUMPS, WAIT, Channel
 
 SEEDS = 2**31 - 1
-
-
-def seed_of(random_state):
-    return int(np.random.RandomState(random_state).randint(SEEDS))
-
-
-def draw_stream(rng, n):
-    """Scores with ties, constants, neighbours one ulp apart and sizes of all orders."""
-    kind = rng.integers(5)
-    if kind == 0:
-        return np.full(n, rng.normal())
-    if kind == 1:
-        return rng.integers(0, 4, n).astype(float)
-    if kind == 2:
-        return np.nextafter(1.0, rng.choice([-np.inf, np.inf], n)) * rng.choice([1, 1.0], n)
-    if kind == 3:
-        return rng.choice([-1e300, 1e-300, 0.0, -0.0, 1e300, 5e-324], n)
-    return rng.normal(size=n)
-
-
-def test_p_values_are_the_formulas():
-    rng = np.random.default_rng(0)
-    for case in range(2000):
-        reference = draw_stream(rng, rng.integers(0, 12))
-        scores = draw_stream(rng, rng.integers(0, 12))
-        found = conformal_p_values(scores, reference, random_state=case)
-        expected = oracle.p_values(scores.tolist(), reference.tolist(), seed_of(case))
-        assert_array_equal(found, expected)
-
-
-def test_p_values_are_uniform_and_independent():
-    rng = np.random.default_rng(1)
-    pairs = []
-    for case in range(1500):
-        scores = rng.integers(0, 3, 6) + (rng.random() < 0.5)  # exchangeable, not independent
-        pairs.append(conformal_p_values(scores[4:], scores[:4], random_state=case))
-    cells = np.histogram2d(*np.transpose(pairs), bins=4, range=[[0, 1], [0, 1]])[0]
-    expected = 1500 / 16
-    assert ((cells - expected) ** 2 / expected).sum() < 37.7  # 0.999 quantile, 15 degrees
-
-
-def test_fixed_reference_would_not_do():
-    """Against a reference that does not grow, successive p-values are not independent."""
-    rng = np.random.default_rng(2)
-    both = []
-    for case in range(1500):
-        scores = rng.normal(size=4)
-        first = conformal_p_values(scores[2:3], scores[:2], random_state=case)[0]
-        second = conformal_p_values(scores[3:], scores[:2], random_state=case + 10**6)[0]
-        both.append((first, second))
-    assert np.corrcoef(np.transpose(both))[0, 1] > 0.2
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_jumpers_are_the_formulas(form):
-    rng = np.random.default_rng(3)
-    for _ in range(300):
-        jumps = rng.choice([0.0, 1e-4, 0.01, 0.3, 1.0], rng.integers(1, 4)).tolist()
-        p = rng.random(rng.integers(1, 25)) ** rng.choice([0.3, 1, 3])
-        if rng.random() < 0.2:
-            p = rng.choice([0.0, 1.0], len(p))
-        found = CompositeJumper(jumps, form=form).update(p)
-        assert_allclose(np.exp(found), oracle.jumper(p.tolist(), jumps, form), rtol=1e-10)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_jumper_goes_on_where_it_was(form):
-    p = np.random.default_rng(4).random(60) ** 2
-    whole, parts = simple_jumper(0.1, form=form), simple_jumper(0.1, form=form)
-    expected = whole.update(p)
-    found = np.concatenate([parts.update(p[:1]), parts.update(p[1:40]), parts.update(p[40:])])
-    assert_array_equal(found, expected)
-    assert parts.log_capital == expected[-1]
-
-
-def test_jumper_refuses():
-    with pytest.raises(InputError, match=r"jumps must be one or more numbers in \[0, 1\]"):
-        CompositeJumper((0.1, 1.5))
-    with pytest.raises(InputError, match="form must be one of"):
-        simple_jumper(form="sum")
-    for wrong in ([0.2, np.nan], [1.1], [[0.1]]):
-        with pytest.raises(InputError, match=r"p must be numbers in \[0, 1\]"):
-            simple_jumper().update(wrong)
 
 
 def draw_bets(rng, of_labels, n_bins, n_bets):

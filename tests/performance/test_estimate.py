@@ -5,6 +5,7 @@ from sklearn.linear_model import LogisticRegression
 
 from vennforest import CalibratedClassifier, PlattScaling, VennAbers, estimate_performance
 from vennforest._messages import InputError
+from vennforest.performance import estimate
 
 
 def problem(n, seed, k=2):
@@ -216,3 +217,32 @@ def test_rows_of_kinds_that_were_never_seen_are_refused_or_warned_of(model):
     some = np.where(rng.random(800)[:, None] < 0.6, X, X + 2.5)
     with pytest.warns(UserWarning, match="of the new rows"):
         estimate_performance(model, some, shift="covariate", reference=X)
+
+
+def test_examples_that_trained_the_models_leave_more_open(model, monkeypatch):
+    X, _ = problem(3000, 13)
+    wide = estimate_performance(model, X)
+    monkeypatch.setattr(estimate, "SAME_ROWS", 1.0)
+    narrow = estimate_performance(model, X)
+    assert np.array_equal(wide.estimate, narrow.estimate)
+    assert ((wide.upper - wide.lower) > 1.05 * (narrow.upper - narrow.lower)).all()
+    apart = CalibratedClassifier(LogisticRegression(), calibrate_on="holdout", random_state=0)
+    apart.fit(*problem(800, 0))
+    before = estimate_performance(apart, X)
+    monkeypatch.undo()
+    assert np.array_equal(estimate_performance(apart, X).lower, before.lower)
+
+
+def test_a_calibrator_with_prior_is_judged_for_its_population():
+    rng = np.random.default_rng(14)
+
+    def draw(n, share):
+        y = (rng.random(n) < share).astype(int)
+        return rng.normal(1.5 * y, size=n), y
+
+    moved = VennAbers().fit(*draw(2000, 0.5)).with_prior({1: 0.1})
+    scores, y = draw(5000, 0.1)
+    found = estimate_performance(moved, scores, level=0.999)
+    p = moved.predict_proba(scores)[:, 1]
+    assert found["accuracy"][1] <= ((p > 0.5) == y).mean() <= found["accuracy"][2]
+    assert found["brier"][1] <= ((p - y) ** 2).mean() <= found["brier"][2]

@@ -209,7 +209,7 @@ def test_large_labels_are_read_to_the_last_digit_beside_empty_cells(tmp_path, ki
     columns = ScoreColumns(TableFile(path), ["x"], "y", None, 7)
     classes, missing = columns.labels()
     assert missing == gap and list(map(str, classes)) == [str(v) for v in sorted(set(kept))]
-    codes = np.concatenate([codes for _, codes, _ in columns._parts()])
+    codes = np.concatenate([codes for _, codes, _ in columns.parts()])
     assert [str(classes[code]) for code in codes] == list(map(str, found.y))
 
 

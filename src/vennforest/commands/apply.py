@@ -77,6 +77,7 @@ def apply_file(
     *,
     scores: Sequence[str] = (),
     carried: Sequence[str] = (),
+    prior: Sequence[str] = (),
     columns: str | None = None,
     level: float = 0.95,
     sheet: str | None = None,
@@ -101,6 +102,7 @@ def apply_file(
     if output != STREAM:
         check_output(output, {"calibrator": path, "table of scores": data})
     read = read_calibrator(path, scores)
+    read = read.with_prior(prior) if prior else read
     calibrator, named = read.calibrator, read.scores
     table = TableFile(data, sheet)
     check_names(table, named)

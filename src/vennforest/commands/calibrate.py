@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from vennforest._files import check_output, one_line, written_whole
 from vennforest._remote import local_copy, sent_whole
@@ -15,7 +17,7 @@ from vennforest._validation import InputError, check_option
 from vennforest.calibrators import Venn, VennAbers
 from vennforest.calibrators.core.interface import Calibrator, OneVsRestCalibrator, check_method
 from vennforest.calibrators.core.scores import HigherIs, ranking
-from vennforest.commands.calibrator_file import kept_examples
+from vennforest.commands.calibrator_file import kept_examples, kept_rows
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.counts import ScoreCounts, ScoreGrid
@@ -24,11 +26,14 @@ from vennforest.multiprobability import Merge
 from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
 from vennforest.tables.stream import TableFile
 
+if TYPE_CHECKING:
+    from vennforest.report import Evaluation
+
 ROWS_AT_ONCE = 200_000
 """Rows that are read together; the calibrator does not depend on it."""
 
 MANY = 2_000_000
-"""Rows from which reading takes so long that it is worth saying what is faster."""
+"""Rows from which reading takes so long that it is done once, and said what is faster."""
 
 GridOf = Literal["auto", "none", "score", "logit"]
 """On what grid scores are put."""
@@ -148,12 +153,16 @@ def calibrate_file(
     if calibrator._fitted.reversed_at is not None:
         note(f"High scores mean that {str(classes[1])!r} is less likely: they are reversed.")
     positive = str(classes[1]) if len(classes) == 2 else None
+    some: dict[str, Any] = {}
+    if len(classes) > 2 and weight is None and found.n_rows <= MANY:
+        rows = ScoreColumns(table, found.scores, target, None, rows_at_once)
+        some = kept_rows(rows, found.n_rows)
     about = {
         "scores": found.scores,
         "target": target,
         "rows": found.n_rows,
         "data": data.name,
-        **kept_examples(counts, calibrator),
+        **(kept_examples(counts, calibrator) if len(classes) == 2 else some),
     }
     # A million scores are written once, and not read and written again.
     document = calibrator.to_json().removesuffix("}")
@@ -170,6 +179,21 @@ def calibrate_file(
         counts.error,
         time.perf_counter() - start,
     )
+
+
+def write_calibrator(path: Path, evaluation: Evaluation) -> None:
+    """Calibrate the column that a report was of, as the command that it prints would."""
+    files, typed = evaluation.settings["files"], evaluation.settings["score_options"][""]
+    calibrate_file(
+        Path(files["data"]),
+        path,
+        scores=[name for option, name in pairwise(typed) if option == "-s"],
+        target=files["target"],
+        higher_is="safer" if "--higher-is" in typed else "likelier",
+        note=lambda sentence: say(f"Note: {sentence}"),
+    )
+    command = shlex.join(["vennforest", "apply", str(path)])
+    say(f"Wrote the calibrator {path}. For new scores: {command} NEW.csv")
 
 
 @dataclass(frozen=True)

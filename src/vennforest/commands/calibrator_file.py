@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from vennforest.calibrators import Calibrator, VennAbers
 from vennforest.calibrators.core.interface import METHODS
 from vennforest.counts import ScoreCounts
 from vennforest.monitoring.stream import score_columns
+from vennforest.tables.scores import ScoreColumns
 
 MOST_EXAMPLES = 4_096
 """Distinct scores that a file keeps counts of, for calibrators that keep none themselves."""
@@ -60,6 +61,10 @@ class CalibratorFile:
 
     def examples(self) -> tuple[FloatArray, NDArray[Any]] | None:
         """Return scores and labels of the calibration examples, None where none are kept."""
+        k = len(self.calibrator.classes_)
+        if k > 2:
+            kept = _kept(self.about, "codes", k)
+            return None if kept is None else (kept[0], self.calibrator.classes_[kept[1]])
         counted = self._counted()
         if counted is None:
             return None
@@ -78,20 +83,59 @@ class CalibratorFile:
             at = made._fitted.reversed_at
             scores = scores if at is None else at - scores
         else:
-            kept = self.about.get("examples")
-            try:
-                scores = np.asarray(kept["scores"], np.float64)  # type: ignore[index]
-                counts = np.asarray(kept["counts"], np.float64)  # type: ignore[index]
-            except (TypeError, KeyError, ValueError):
+            found = _kept(self.about, "counts", 2)
+            if found is None:
                 return None
-            sound = counts.shape == (len(scores), 2) and np.isfinite(scores).all()
-            if not sound or not np.isfinite(counts).all() or (counts < 0).any():
-                return None
+            scores, counts = found
         return scores, counts
+
+    def with_prior(self, given: Sequence[str]) -> CalibratorFile:
+        """Return this for other shares of the classes, each typed as LABEL=SHARE.
+
+        Raises
+        ------
+        InputError
+            If one is not written so, or as from `Calibrator.with_prior`.
+        """
+        known = {written_label(label): label for label in self.calibrator.classes_.tolist()}
+        shares = {}
+        for one in given:
+            label, _, share = one.rpartition("=")
+            try:
+                shares[known[label]] = float(share)
+            except (KeyError, ValueError):
+                raise InputError(
+                    f"--prior must be LABEL=SHARE with a label of {', '.join(known)}, got {one!r}"
+                ) from None
+        made, counts, instead_of = self.calibrator, self.class_counts(), None
+        if counts is not None and made._fitted.shift is None:
+            instead_of = dict(zip(known.values(), (counts / counts.sum()).tolist(), strict=True))
+        return replace(self, calibrator=made.with_prior(shares, instead_of=instead_of))
 
     def oriented(self, scores: FloatArray) -> FloatArray:
         """Return scores (n,) or (n, k) of which high ones speak for the class."""
         return score_columns(self.calibrator._check_new(scores), len(self.calibrator.classes_))
+
+
+def _kept(about: dict[str, Any], name: str, k: int) -> tuple[FloatArray, NDArray[Any]] | None:
+    """Return the scores of a file's examples, and their counts or codes; None: there are none."""
+    try:
+        kept = about["examples"]
+        scores = np.asarray(kept["scores"], np.float64)
+        what = np.asarray(kept[name], np.float64 if name == "counts" else np.intp)
+    except (TypeError, KeyError, ValueError):
+        return None
+    n = len(np.atleast_1d(scores))
+    wanted = ((n,), (n, 2)) if name == "counts" else ((n, k), (n,))
+    sound = (scores.shape, what.shape) == wanted and np.isfinite(scores).all()
+    if (
+        not sound
+        or not np.isfinite(what).all()
+        or (what < 0).any()
+        or (name == "codes" and (what >= k).any())
+    ):
+        return None
+    return scores, what
 
 
 def kept_examples(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, Any]:
@@ -100,6 +144,18 @@ def kept_examples(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, Any]
         return {}
     table = (counts if len(counts) <= MOST_EXAMPLES else counts.compress(MOST_EXAMPLES)).tables[0]
     return {"examples": {"scores": table.scores.tolist(), "counts": table.counts.tolist()}}
+
+
+def kept_rows(rows: ScoreColumns, n_rows: int) -> dict[str, Any]:
+    """Return what a file keeps of examples of more than two classes: rows at equal distances."""
+    step, at, codes = -(-n_rows // MOST_EXAMPLES), 0, list[int]()
+    scores: list[list[float]] = []
+    rows.labels()
+    for some, own, _ in rows.parts():
+        scores += some[-at % step :: step].tolist()
+        codes += own[-at % step :: step].tolist()
+        at += len(own)
+    return {"examples": {"scores": scores, "codes": codes}}
 
 
 def is_calibrator_file(path: Path) -> bool:

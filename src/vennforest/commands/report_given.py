@@ -14,6 +14,7 @@ from vennforest._files import one_line
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import has_bounds
+from vennforest.calibrators.core.scores import ranking
 from vennforest.commands.calibrator_file import (
     is_calibrator_file,
     read_calibrator,
@@ -28,12 +29,14 @@ from vennforest.commands.report_table import (
     common_options,
 )
 from vennforest.commands.terminal import names_in
+from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import CostMatrix, Evaluation, report, report_model, report_scores
 from vennforest.report.evaluate import calibration_gain, class_of_name
 from vennforest.tables.cells import Column
 from vennforest.tables.columns import TableColumns
 from vennforest.tables.read import find_column
+from vennforest.tables.scores import score_numbers
 from vennforest.tables.stream import TableFile
 
 if TYPE_CHECKING:
@@ -68,7 +71,8 @@ def report_on_columns(
     shared = {"positive": options["positive"], "random_state": options["seed"], "X": table.named(X)}
     outside = [name for name, v in read.items() if v.min() < -1e-9 or v.max() > 1 + 1e-9]
     of_classes = _by_class(names, labels)
-    typed = _score_options(names, of_classes, labels, options)
+    falling = set() if of_classes else _falling(read, y, labels, options, notes, bool(outside))
+    typed = _score_options(names, of_classes, labels, options, falling if outside else set())
     if outside:
         if len(names) > 1 and of_classes is None:
             raise InputError(
@@ -77,6 +81,7 @@ def report_on_columns(
             )
         methods = options["methods"]
         scores = _matrix(read, of_classes) if of_classes else _of_second(read, labels, options)
+        scores = -scores if falling else scores
         notes.append(_no_probabilities(outside[0], read[outside[0]]))
         found = report_scores(
             y,
@@ -129,26 +134,63 @@ def report_on_columns(
     return found
 
 
+def _falling(
+    read: dict[str, FloatArray],
+    y: Any,
+    labels: Any,
+    options: dict[str, Any],
+    notes: list[str],
+    scores: bool,
+) -> set[str]:
+    """Return the columns that surely fall where the class they are taken for is frequent."""
+    found = set()
+    for name, values in read.items():
+        if len(labels) != 2:
+            continue
+        at = _column_of(name, labels, options)
+        area, sure = ranking(ScoreCounts.from_scores(values, y == labels[at]))
+        if not sure or area > 0.5:
+            continue
+        found.add(name)
+        own, other = str(labels[at]), str(labels[1 - at])
+        start = f"{name!r} is lower where {own!r} was observed (AUC {area:.3f})"
+        if scores:
+            notes.append(f"{start}: high scores are taken to mean that it is less likely.")
+        else:
+            notes.append(f"{start}: if it is of {other!r}, give --positive {shlex.quote(other)}.")
+    return found
+
+
 def _score_options(
-    names: Sequence[str], of_classes: dict[int, str] | None, labels: Any, options: dict[str, Any]
+    names: Sequence[str],
+    of_classes: dict[int, str] | None,
+    labels: Any,
+    options: dict[str, Any],
+    falling: set[str],
 ) -> dict[str, list[str]]:
     """Return how ``calibrate`` is told of each lone column, or under "" of all columns."""
     if of_classes:
         ordered = [of_classes[j] for j in range(len(labels))]
         return {"": score_options(ordered if len(labels) > 2 else ordered[1:])}
     typed = {
-        name: score_options([name], higher_is_safer=_column_of(name, labels, options) == 0)
+        name: score_options(
+            [name],
+            higher_is_safer=(_column_of(name, labels, options) == 0) != (name in falling),
+        )
         for name in names
     }
     return {"": typed[names[0]], **typed}
 
 
 def _numbers(cells: pd.Series[Any], name: str) -> FloatArray:
-    column = Column(cells, name)
-    kind, _ = column.learn()
-    if kind not in ("number", "boolean"):
-        raise InputError(f"the column {name!r} must hold numbers, got {kind}")
-    values: FloatArray = column.read(kind).to_numpy(dtype=np.float64)
+    """Return a column as numbers, NaN where a cell is empty."""
+    values, given = score_numbers(cells, name)
+    wrong = np.flatnonzero(np.isnan(values) & Column(cells, name).there)
+    if len(wrong):
+        raise InputError(
+            f"the column {name!r} must hold numbers, got {str(given(int(wrong[0])))!r}: leave "
+            "cells without one empty"
+        )
     return values
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,9 @@ def run(
     costs: str | None,
     guessed: Path | None,
     rows: bool,
+    calibrator: Path | None,
     **options: Any,
-) -> None:
+) -> Evaluation:
     """Evaluate, write the page, and say what it says.
 
     Parameters are options of ``vennforest report``.
@@ -63,7 +65,15 @@ def run(
     )
     if guessed is not None:
         check_output(guessed, {"table": data, "page": output})
+    if calibrator is not None:
+        if not judged.probability:
+            raise InputError("--write-calibrator is for given predictions: name --probability")
+        check_output(calibrator, {"table": data, "page": output})
     _check(test, columns, judged, guessed, options)
+    over_time = None
+    if columns.time is not None and (judged.probability or judged.model is not None):
+        over_time = columns.time  # nothing is trained: rows are looked at over time
+        columns = replace(columns, by=list(dict.fromkeys([*columns.by, over_time])), time=None)
     table = read_report_table(data, target, example, test, columns, judged)
     matrix = None if costs is None else CostMatrix.read(costs, np.unique(table.labelled.y))
     for note in table.labelled.notes:
@@ -76,6 +86,8 @@ def run(
         evaluation = report_on_model(table, data, columns, judged, matrix, options)
     else:
         evaluation = _trained(table, columns, matrix, options)
+    if over_time is not None:
+        evaluation.settings["time"] = over_time
     files = {"target": table.labelled.target, "groups": columns.groups or ""}
     read = {"--sheet": columns.sheet, "--missing": ",".join(columns.missing)}
     read["--types"] = str(columns.types or "")
@@ -104,6 +116,7 @@ def run(
         say(f"  {line}")
     if sys.stderr.isatty():
         say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
+    return evaluation
 
 
 def _check(
@@ -125,8 +138,6 @@ def _check(
     ready = next((name for name in ("--probability", "--model") if given[name]), None)
     if ready and test is not None:
         raise InputError(f"with {ready} nothing is trained: give the table to test on as DATA")
-    if ready and columns.time is not None:
-        raise InputError(f"with {ready} nothing is trained, and --time has no meaning")
     if ready and guessed is not None:
         raise InputError(f"with {ready} no types are guessed, and --write-types has no meaning")
     if judged.scores and judged.model is None:

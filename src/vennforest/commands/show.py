@@ -70,7 +70,7 @@ def about_calibrator(path: Path) -> dict[str, Any]:
     counts, classes = read.class_counts(), [str(label) for label in calibrator.classes_]
     fitted = None if counts is None else dict(zip(classes, counts.tolist(), strict=True))
     rows = about.text("rows")
-    grid = calibrator._fitted.grid
+    grid, shift = calibrator._fitted.grid, calibrator._fitted.shift
     return {
         "format": document["format"],
         "version": document["version"],
@@ -84,6 +84,7 @@ def about_calibrator(path: Path) -> dict[str, Any]:
         "rows": int(rows) if rows.isdecimal() else None,
         "classes": classes,
         "class_counts": fitted,
+        "prior": None if shift is None else dict(zip(classes, shift.shares.tolist(), strict=True)),
         "higher_is": None if len(classes) > 2 else "safer" if read.reversed else "likelier",
         "grid": None if grid is None else {"on": grid.on, "cells": grid.cells},
         "distinct_scores": _distinct(calibrator),
@@ -116,6 +117,8 @@ def calibrator_lines(header: Mapping[str, Any], name: str, size: int) -> Iterato
     yield "", cells and f"scores are put on {_number(cells)} cells of {of}, new ones too"
     yield "Target", about.text("target")
     yield "Classes", _classes(about)
+    prior = header["prior"] or {}
+    yield "Shares set", ", ".join(f"{label!r} {share:.2%}" for label, share in prior.items())
     yield "Scores", ", ".join(map(repr, about.list("scores")))
     second, way = repr(header["classes"][1]), header["higher_is"]
     if way is None:

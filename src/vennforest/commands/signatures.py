@@ -224,13 +224,18 @@ def report(
     groups: Groups = None,
     time: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Train on the past: predict each row from earlier."),
+        typer.Option(
+            metavar="COLUMN",
+            help="Train on the past: predict each row from earlier. With --probability or --model: "
+            "show calibration over time.",
+        ),
     ] = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Report on the rows of each value separately; may be given several times.",
+            help="Report on the rows of each value separately, of dates by week, month or quarter; "
+            "may be given several times.",
         ),
     ] = None,
     positive: Annotated[
@@ -257,6 +262,15 @@ def report(
             metavar="FILE|JSON",
             help="What decisions cost: "
             '\'{"observed class": {"decision": cost, …}, …}\', or a file of it, or of CSV.',
+        ),
+    ] = None,
+    calibrator: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-calibrator",
+            metavar="FILE",
+            help="With --probability, calibrate the column on DATA and write the calibrator, as "
+            "calibrate does.",
         ),
     ] = None,
     tolerance: Annotated[
@@ -293,7 +307,7 @@ def report(
     from vennforest.commands.report_table import Columns, Judged
     from vennforest.commands.terminal import names_in
 
-    run(
+    evaluation = run(
         data,
         target,
         output,
@@ -307,6 +321,7 @@ def report(
         costs=costs,
         guessed=guessed,
         rows=rows,
+        calibrator=calibrator,
         tolerance=None if tolerance is None else tolerance / 100,
         estimator=estimator,
         positive=positive,
@@ -318,6 +333,10 @@ def report(
         seed=seed,
         jobs=jobs,
     )
+    if calibrator is not None:
+        from vennforest.commands.calibrate import write_calibrator
+
+        write_calibrator(calibrator, evaluation)
 
 
 @app.command(cls=HelpWithNames)
@@ -399,6 +418,15 @@ def apply(
             metavar="COLUMN",
             help="Copy this column of SCORES to the output; may be given several times.",
             show_default="all",
+        ),
+    ] = None,
+    prior: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL=SHARE",
+            help="The share of a class where SCORES is from, such as fraud=0.01; may be given "
+            "several times.",
+            show_default="as calibrated",
         ),
     ] = None,
     columns: Columns = None,

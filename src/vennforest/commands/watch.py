@@ -143,13 +143,20 @@ def _monitor_of_scores(
     examples = read.examples()
     if examples is None:
         raise InputError(
-            f"{path} keeps no scores to compare with: calibrate scores of two classes again with "
-            "this version, or watch them in Python (vennforest.Monitor.fit_scores)"
+            f"{path} keeps no scores to compare with: calibrate again with this version, "
+            "without --weight, or watch them in Python (vennforest.Monitor.fit_scores)"
+        )
+    if read.calibrator._fitted.shift is not None:
+        raise InputError(
+            f"{path} is for other shares of the classes than its examples have (with_prior): watch "
+            "the calibrator that it was made from"
         )
     watch: Any = "objects" if target is None else "labels"
     monitor = Monitor(watch=watch, random_state=seed, **options)
     classes = read.calibrator.classes_
-    return monitor.fit_scores(read.oriented(examples[0])[:, 0], examples[1], classes=classes)
+    scores = read.oriented(examples[0])
+    scores = scores[:, 0] if len(classes) == 2 else scores
+    return monitor.fit_scores(scores, examples[1], classes=classes)
 
 
 def _stream(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vennforest._validation import FloatArray
-from vennforest.calibrators.core.formula import LOWEST, Column, Score, Terms, on_grid
+from vennforest.calibrators.core.formula import LOWEST, Column, Score, Terms, on_grid, summed
 from vennforest.calibrators.core.interface import CalibrationTable, Calibrator
 from vennforest.calibrators.core.scores import SUM_TOLERANCE
 
@@ -56,7 +56,24 @@ def answers(calibrator: Calibrator) -> dict[str, Terms]:
     scores: Terms = tuple(columns if grid is None else [on_grid(one, grid) for one in columns])
     if (at := calibrator._fitted.reversed_at) is not None:
         scores = (at - scores[0],)
-    return calibrator._formulas(scores)
+    found = calibrator._formulas(scores)
+    shift = calibrator._fitted.shift
+    if shift is None:
+        return found
+    if k > 2 and "p0" in found:
+        raise ValueError(
+            f"a formula must be of two classes where with_prior has set shares, got {calibrator}"
+        )
+    return {name: _shifted(p, shift.factors) for name, p in found.items()}
+
+
+def _shifted(p: Terms, factors: FloatArray) -> Terms:
+    """Return the formulas of `shift_probabilities`."""
+    if len(p) == 1:
+        own = p[0] * float(factors[1])
+        return (own / (own + (1.0 - p[0]) * float(factors[0])),)
+    moved = [one * float(factor) for one, factor in zip(p, factors, strict=True)]
+    return tuple(one / summed(moved) for one in moved)
 
 
 def table_of(calibrator: Calibrator) -> CalibrationTable:

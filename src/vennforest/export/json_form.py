@@ -227,6 +227,8 @@ def _encode(value: Any) -> Any:
             "grid": value.grid,
             "reversed_at": value.reversed_at,
         }
+        if value.shift is not None:
+            state["shift"] = value.shift
     return {"kind": kind, **{key: _encode(one) for key, one in state.items()}}
 
 
@@ -255,7 +257,8 @@ def _decode(value: Any, classes: NDArray[Any], depth: int = 0) -> Any:
     inner = np.arange(len(classes)) if issubclass(own, Calibrator) and depth else classes
     parts = {key: _decode(one, inner, depth + 1) for key, one in rest.items()}
     if own is Fitted:
-        require(parts.keys() == {"learnt", "grid", "reversed_at"}, f"a {kind} has other parts")
+        own_parts = {"learnt", "grid", "reversed_at"}
+        require(parts.keys() - {"shift"} == own_parts, f"a {kind} has other parts")
         return Fitted(inner, **parts)
     return from_state(own, parts)
 
@@ -263,7 +266,7 @@ def _decode(value: Any, classes: NDArray[Any], depth: int = 0) -> Any:
 def _is_part(kind: type) -> bool:
     """Tell whether calibrators may consist of a type: one of theirs, or of another package."""
     package, _, rest = kind.__module__.partition(".")
-    return package != "vennforest" or rest.split(".")[0] in ("calibrators", "counts")
+    return package != "vennforest" or rest.split(".")[0] in ("calibrators", "counts", "prior")
 
 
 LARGEST = float(np.finfo(np.float64).max)

@@ -4,9 +4,6 @@ import numpy as np
 
 from vennforest._jit import kernel
 
-SLACK = 1e-12
-"""Of the logarithm of capital: rounding alone makes it no less than it began with."""
-
 
 @kernel
 def draw(seed, at):
@@ -16,76 +13,6 @@ def draw(seed, at):
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
     return np.float64(z >> np.uint64(11)) * 2.0**-53
-
-
-@kernel
-def p_values(places, n_places, n_reference, seed, out):
-    """Smoothed p-values of an example among all up to and with it.
-
-    ``places`` are the ranks of the distinct scores, 0 the smallest, of the reference first. A
-    Fenwick tree counts, in O(log n), how many scores seen so far are larger.
-    """
-    tree = np.zeros(n_places + 1, np.int64)
-    equal = np.zeros(n_places, np.int64)
-    for t in range(len(places)):
-        here = places[t]
-        at = here + 1
-        while at <= n_places:
-            tree[at] += 1
-            at += at & -at
-        equal[here] += 1
-        if t < n_reference:
-            continue
-        up_to = 0
-        at = here + 1
-        while at > 0:
-            up_to += tree[at]
-            at -= at & -at
-        i = t - n_reference
-        out[i] = (t + 1 - up_to + draw(seed, i) * equal[here]) / (t + 1)
-
-
-@kernel
-def jump(p, epsilons, jumps, form, weights, scales, out):
-    """Bet on p-values with 1 + epsilon (p - 1/2), a share of the capital jumping at each step.
-
-    ``weights`` (n_jumps, n_epsilons) and ``scales`` (n_jumps,) are the state: the capital on each
-    epsilon is weights * exp(scale). ``form`` 0: a martingale; 1: Shiryaev–Roberts, where one unit
-    is added before every bet; 2: CUSUM, which begins anew whenever it is below one. ``out`` is the
-    logarithm of the mean capital over the rates of jumping.
-    """
-    n = weights.shape[1]
-    for t in range(len(p)):
-        for s in range(len(jumps)):
-            begin(weights[s], scales, s, form)
-            total = 0.0
-            for k in range(n):
-                total += weights[s, k]
-            new = 0.0
-            for k in range(n):
-                stay = (1 - jumps[s]) * weights[s, k] + jumps[s] / n * total
-                weights[s, k] = stay * (1 + epsilons[k] * (p[t] - 0.5))
-                new += weights[s, k]
-            for k in range(n):
-                weights[s, k] /= new
-            scales[s] += np.log(new)
-        out[t] = log_mean(scales)
-
-
-@kernel
-def begin(weights, scales, s, form):
-    """Put new money in before a bet, as the form asks: weights sum to 1 before and after."""
-    n = len(weights)
-    if form == 1:
-        top = max(scales[s], 0.0)
-        old, one = np.exp(scales[s] - top), np.exp(-top)
-        for k in range(n):
-            weights[k] = (old * weights[k] + one / n) / (old + one)
-        scales[s] = top + np.log(old + one)
-    elif form == 2 and scales[s] < -SLACK:  # the first bet leaves 1 exactly, but for rounding
-        for k in range(n):
-            weights[k] = 1.0 / n
-        scales[s] = 0.0
 
 
 @kernel

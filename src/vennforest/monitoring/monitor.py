@@ -25,14 +25,13 @@ from vennforest._validation import (
 )
 from vennforest.monitoring.evidence import (
     Change,
+    Form,
     Watch,
     capital_of,
     changes_of,
     channels_of,
 )
-from vennforest.monitoring.jumpers import Form
-from vennforest.monitoring.progress import SEEDS, Progress
-from vennforest.monitoring.repeats import RecentRows
+from vennforest.monitoring.progress import SEEDS, Progress, RecentRows
 from vennforest.monitoring.scoring import (
     Scored,
     calibration_examples,

@@ -110,8 +110,8 @@ def label_codes(
     if not known.any():
         return codes, known
     there = labels if known.all() else labels[known]
-    if len(there) < n and there.dtype.kind in "fO" and classes.dtype.kind in "biu":
-        there = _exactly(there, classes)  # a missing label made floats of them
+    if there.dtype.kind in "fO" and classes.dtype.kind in "biu":
+        there = _exactly(there, classes)  # a missing label made floats or objects of them
     if there.dtype.kind == classes.dtype.kind != "O":
         found = np.searchsorted(classes, there).clip(max=len(classes) - 1)
         if (classes[found] == there).all():

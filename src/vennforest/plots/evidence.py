@@ -84,10 +84,11 @@ class EvidenceDisplay(Display):
         if self.threshold is not None:
             self.ax_.axhline(np.log10(self.threshold), color=GREY, linestyle="--", linewidth=1)
             self.ax_.text(
-                0.01,
+                0.99,
                 np.log10(self.threshold),
                 f"alarm at {self.threshold:,.4g}",
                 color=GREY,
+                ha="right",
                 va="bottom",
                 transform=self.ax_.get_yaxis_transform(),
             )

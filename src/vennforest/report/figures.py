@@ -281,3 +281,31 @@ def hidden(found: GroupingLoss) -> str:
         paint,
         "Observed frequency in two halves of the rows of each probability, told apart by columns",
     )
+
+
+def over_time(evaluation: Evaluation, table: dict[str, Any]) -> str:
+    """Draw what was observed beside what was expected, in each period of a table of `subgroups`."""
+    rows = [row for row in table["rows"] if row["name"] != "missing"]
+    observed, expected, least, most = (
+        np.array([row[key] for row in rows]) for key in ("observed", "expected", "least", "most")
+    )
+
+    def paint(ax: Any) -> None:
+        at = np.arange(len(rows))
+        ends = [observed - least, most - observed]
+        ax.errorbar(at, observed, ends, fmt="o", capsize=3, color="#0072b2", label="observed")
+        ax.plot(at, expected, color="#d55e00", marker="_", label="mean probability")
+        step = max(1, len(rows) // 10)
+        ax.set_xticks(at[::step], [row["name"] for row in rows[::step]], rotation=30, ha="right")
+        two = evaluation.positive is not None
+        ax.set_ylabel(f"Share of “{evaluation.label}”" if two else "Share predicted right")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False)
+
+    by = f"by {table['period']}" if table["period"] else "over time"
+    return draw(
+        f"time-{list(evaluation.by).index(table['name'])}",
+        (9.0, 3.4),
+        paint,
+        f"Observed and expected {by}",
+    )

@@ -455,5 +455,6 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         most_classes=figures.MOST_CLASSES,
         ranking_curves=figures.ranking(evaluation) if two else [],
         net_benefit=figures.net_benefit(evaluation, method) if two else None,
+        over_time=lambda table: figures.over_time(evaluation, table),
     )
     return harmless(page)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._validation import FloatArray, IntArray, is_frame
+from vennforest._validation import FloatArray, InputError, IntArray, is_frame
 from vennforest.metrics import auc_interval, kuiper_test, spiegelhalter_test
 from vennforest.report.event import confidence_of, event_of, share_interval
+from vennforest.report.expected import periods
+from vennforest.report.folds import moments
 from vennforest.report.measures import squared_losses
 
 if TYPE_CHECKING:
@@ -30,15 +32,42 @@ FEWEST = 20
 
 def subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return for each column that was asked for the rows of its table, and what they say."""
-    tables: list[dict[str, Any]] = [
-        {"name": name, "rows": _rows(evaluation, values)} for name, values in evaluation.by.items()
-    ]
+    tables = [_table(evaluation, name, values) for name, values in evaluation.by.items()]
     tested = [row for table in tables for row in table["rows"] if row["pvalue"] is not None]
     for row, adjusted in zip(tested, holm([row["pvalue"] for row in tested]), strict=True):
         row["adjusted"] = adjusted
     for table in tables:
         table["sentence"] = _sentence(table, len(tested))
     return tables
+
+
+def _table(evaluation: Evaluation, name: str, values: NDArray[Any]) -> dict[str, Any]:
+    """Return a column's table: over time by the shortest period with enough rows in each."""
+    dates = _dates(values, name)
+    if dates is None:
+        part, period = parted(values), ""
+        order = list(dict.fromkeys(sorted(part, key=_order)))
+    else:
+        part, there = (
+            np.full(len(values), "missing", dtype=object),
+            np.flatnonzero(~np.isnat(dates)),
+        )
+        period, found = periods(dates[there])
+        for one in found:
+            part[there[one.rows]] = one.name
+        order = [one.name for one in found] + ["missing"] * (len(there) < len(values))
+    rows = [_row(evaluation, one, np.flatnonzero(part == one)) for one in order]
+    over_time = bool(period) or name == evaluation.settings.get("time")
+    return {"name": name, "period": period, "over_time": over_time, "rows": rows}
+
+
+def _dates(values: NDArray[Any], name: str) -> NDArray[Any] | None:
+    """Return the values as dates, NaT where missing; None if they are something else."""
+    try:
+        read = moments(values, name)
+    except InputError:
+        return None
+    return read if read.dtype.kind == "M" and not np.isnat(read).all() else None
 
 
 def holm(pvalues: list[float]) -> list[float]:
@@ -95,12 +124,6 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64] | None:
     except (TypeError, ValueError):
         return None
     return numbers if len(numbers) and np.isfinite(numbers).all() else None
-
-
-def _rows(evaluation: Evaluation, values: NDArray[Any]) -> list[dict[str, Any]]:
-    part = parted(values)
-    order = list(dict.fromkeys(sorted(part, key=_order)))
-    return [_row(evaluation, name, np.flatnonzero(part == name)) for name in order]
 
 
 def _order(name: str) -> tuple[int, float, str]:

@@ -173,9 +173,14 @@ class Watched:
             sentences.append(f"Columns that moved then: {names}{more}.")
         elif self.columns:
             sentences.append("No single column moved then by more than chance would.")
+        elif self.began is not None and self.began < FEWEST:
+            sentences.append(
+                "The change is as old as this table, which has no earlier rows to compare columns "
+                "with."
+            )
         else:
             sentences.append(
-                f"Fewer than {FEWEST} rows are on one side of that row: columns are not compared."
+                f"Fewer than {FEWEST} rows have come since: columns are not compared yet."
             )
         sentences += [*self._price(), *self._expected(), f"What to do: {self.advice()}"]
         return sentences
@@ -252,6 +257,11 @@ class Watched:
             return [
                 f"Observed before and after: accuracy {before.accuracy:.3f} and "
                 f"{after.accuracy:.3f}, log loss {before.log_loss:.3f} and {after.log_loss:.3f}."
+            ]
+        if self.losses is not None and self.losses[1].n >= FEWEST:
+            since = self.losses[1]
+            return [
+                f"Observed since: accuracy {since.accuracy:.3f}, log loss {since.log_loss:.3f}."
             ]
         if self.sides is not None:
             was, now = (one.found for one in self.sides)
@@ -532,6 +542,7 @@ def _performance_picture(found: Watched) -> str:
         step = max(1, len(parts) // 12)
         ax.set_xticks(at[::step], [one.name for one in parts[::step]], rotation=30, ha="right")
         ax.set_ylabel("Expected accuracy")
+        ax.spines[["top", "right"]].set_visible(False)
 
     return draw(
         "performance",

@@ -54,7 +54,7 @@ def read_scores(
         If one is missing, no number, infinite, or outside the grid; the message names the row of
         the table.
     """
-    values, given = _numbers(cells, name)
+    values, given = score_numbers(cells, name)
     wrong = ~np.isfinite(values)
     if grid is not None:
         wrong |= (values < grid.low) | (values > grid.high)
@@ -72,7 +72,7 @@ def read_weights(cells: pd.Series[Any], name: str, place: Callable[[int], str]) 
     InputError
         As of `read_scores`.
     """
-    values, given = _numbers(cells, name)
+    values, given = score_numbers(cells, name)
     wrong = ~np.isfinite(values) | (values < 0)
     if wrong.any():
         at = int(wrong.argmax())
@@ -80,7 +80,15 @@ def read_weights(cells: pd.Series[Any], name: str, place: Callable[[int], str]) 
     return values
 
 
-def _numbers(cells: pd.Series[Any], name: str) -> tuple[FloatArray, Callable[[int], Any]]:
+def _score(cell: Any) -> float | None:
+    """Return a cell as a number, "12.5%" as 0.125, None where it is none."""
+    if isinstance(cell, str) and cell.rstrip().endswith("%"):
+        percent = number(cell.rstrip()[:-1])
+        return None if percent is None else percent / 100
+    return number(cell)
+
+
+def score_numbers(cells: pd.Series[Any], name: str) -> tuple[FloatArray, Callable[[int], Any]]:
     """Return numbers, NaN where a cell is none, and what gives the cell at a place."""
     column = Column(cells, name)
     values = np.full(len(cells), np.nan)
@@ -91,7 +99,7 @@ def _numbers(cells: pd.Series[Any], name: str) -> tuple[FloatArray, Callable[[in
         else:
             found = numbers(present.tolist())
             if found is None:
-                every = [number(cell) for cell in present.tolist()]
+                every = [_score(cell) for cell in present.tolist()]
                 found = np.array([np.nan if one is None else one for one in every])
         values[column.there] = found
     return values, lambda at: column.cells.iloc[at] if column.there[at] else None
@@ -172,12 +180,12 @@ class ScoreColumns:
             a weight is negative; the message names the row.
         """
         counter, n_rows = Counter(classes, grid, vectors, most), 0
-        for scores, codes, weight in self._parts(grid):
+        for scores, codes, weight in self.parts(grid):
             counter.add(scores, codes, weight)
             n_rows += len(codes)
         return counter.total(), n_rows
 
-    def _parts(
+    def parts(
         self, grid: ScoreGrid | None = None
     ) -> Iterator[tuple[FloatArray, NDArray[np.int64], FloatArray | None]]:
         """Yield scores (n,) or (n, k), numbers of labels (n,), and weights of rows with a label."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module
@@ -42,6 +43,7 @@ from vennforest.calibrators.core.scores import (
 )
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
+from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 
 Dialect = Literal["duckdb", "spark", "postgres"]
 """Whose SQL."""
@@ -120,6 +122,8 @@ class Fitted:
     reversed_at : float or None
         New scores s, on the grid if there is one, are replaced by ``reversed_at - s``, where high
         ones mean that the second class is less likely.
+    shift : ShiftedPrior or None
+        Class frequencies in the place of those calibrated on.
     """
 
     classes: NDArray[Any] = attrs.field(validator=labels)
@@ -133,12 +137,20 @@ class Fitted:
     reversed_at: float | None = attrs.field(
         default=None, validator=attrs.validators.optional(number())
     )
+    shift: ShiftedPrior | None = attrs.field(
+        default=None,
+        validator=attrs.validators.optional(attrs.validators.instance_of(ShiftedPrior)),
+    )
 
     def __attrs_post_init__(self) -> None:
         """Refuse parts of other classes or of other examples."""
         require(
             self.reversed_at is None or len(self.classes) == 2,
             "reversed_at must be None with more than two classes",
+        )
+        require(
+            self.shift is None or len(self.shift.shares) == len(self.classes),
+            "shift must be of the same classes",
         )
         self.learnt.check_classes(len(self.classes))
         n, known, row_of = self.n_given, self.learnt.n_examples, self.row_of
@@ -388,7 +400,66 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             If scores are NaN or infinite, no probabilities where those of ``fit`` were, or have
             another number of columns.
         """
-        return self._predict_proba(self._check_new(scores))
+        p, shift = self._predict_proba(self._check_new(scores)), self._fitted.shift
+        return p if shift is None else shift_probabilities(p, shift.factors)
+
+    def _class_shares(self) -> FloatArray | None:
+        """Return the share of each class among the examples, (k,), None where it is not kept."""
+        return None
+
+    def with_prior(
+        self, shares: Mapping[Any, float], *, instead_of: Mapping[Any, float] | None = None
+    ) -> Self:
+        """Return this calibrator for a population with other shares of the classes.
+
+        As `CalibratedClassifier.with_prior`: objects of each class stay as they are, and the odds
+        of every probability and bound are multiplied. This calibrator stays as it is.
+
+        Parameters
+        ----------
+        shares : mapping of label to float
+            The share of each class there, in (0, 1), with sum 1; classes that are not named share
+            the rest in their present proportions.
+        instead_of : mapping of label to float, optional
+            The shares of the population that calibration examples were drawn from; by default
+            those of the examples, which only `VennAbers` keeps.
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        ValueError
+            If a label is unknown, a share is not between 0 and 1, they do not sum to 1, or the
+            present shares are not known.
+
+        Examples
+        --------
+        >>> from vennforest.calibrators import VennAbers
+        >>> calibrator = VennAbers().fit([0.1, 0.4, 0.4, 0.8] * 20, [0, 0, 1, 1] * 20)
+        >>> calibrator.predict_proba([0.4]).round(2)
+        array([[0.5, 0.5]])
+        >>> calibrator.with_prior({1: 0.1}).predict_proba([0.4]).round(2)
+        array([[0.9, 0.1]])
+        """
+        check_is_fitted(self, "classes_")
+        if has_bounds(self) and not isinstance(self, VennPredictor):
+            raise InputError(
+                f"with_prior is for calibrators of vennforest, got {type(self).__name__}, whose "
+                "bounds would not be shifted"
+            )
+        fitted = self._fitted
+        known = self._class_shares() if fitted.shift is None else fitted.shift.shares
+        if known is None and instead_of is None:
+            raise InputError(
+                f"instead_of must be given with a {type(self).__name__}, which has not kept the "
+                "shares of the classes that it was calibrated on"
+            )
+        if known is None:
+            known = np.full(len(fitted.classes), 1 / len(fitted.classes))
+        shift = ShiftedPrior.of(shares, instead_of, known, fitted.shift, fitted.classes)
+        made = copy.copy(self)
+        made._fitted = attrs.evolve(fitted, shift=shift)
+        return made
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """Return the most probable label of each new score, shape (n,), the first of equals."""
@@ -969,7 +1040,8 @@ class VennPredictor(BoundedCalibrator):
         new = self._check_new(scores)
         bounds: Multiprobability
         bounds = self._multiprobability(new, self._left_out(left_out, groups, len(new)))
-        return bounds
+        shift = self._fitted.shift
+        return bounds if shift is None else shift_bounds(bounds, shift.factors)
 
     def predict_smooth(self, scores: ArrayLike) -> FloatArray:
         """Return the Platt estimates (m, k) that ``merge="smooth"`` clips into the bounds.
@@ -1053,6 +1125,8 @@ def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> Flo
     if not isinstance(calibrator, BoundedCalibrator):
         p = np.clip(calibrator.predict_proba(scores), bounds.lower, bounds.upper)
         return scale_into_bounds(p, bounds.lower, bounds.upper)
+    if calibrator._fitted.shift is not None:
+        return calibrator.predict_proba(scores)
     smooth = calibrator.predict_smooth(scores) if calibrator.merge == "smooth" else None
     return bounds.merge(calibrator.merge, smooth)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -39,6 +39,7 @@ from vennforest.calibrators.venn_abers import kernels, left_out_kernels
 from vennforest.counts import ScoreCounts
 from vennforest.counts.score_counts import CountArray
 from vennforest.multiprobability import Merge, Multiprobability
+from vennforest.prior import shift_intervals, shift_probabilities
 
 Int32Array = NDArray[np.int32]
 
@@ -786,7 +787,21 @@ class VennAbers(VennPredictor):
         per_class = [ClassExamples(table.x, *table.sums.counts()) for table in self.tables_]
         columns = new[:, None] if new.ndim == 1 else new
         found = intervals_of(per_class, columns, self.classes_, level, method, simultaneous)
-        return found.widen(self._predict_proba(new))
+        p, shift = self._predict_proba(new), self._fitted.shift
+        if shift is not None:
+            lower, upper = shift_intervals(found.lower, found.upper, shift.factors)
+            found = replace(found, lower=lower, upper=upper)
+            p = shift_probabilities(p, shift.factors)
+        return found.widen(p)
+
+    def _class_shares(self) -> FloatArray:
+        counts = [table.sums.counts() for table in self.tables_]
+        if len(counts) == 1:
+            total, positive = (float(one.sum()) for one in counts[0])
+            return np.array([total - positive, positive]) / total
+        totals = np.array([positive.sum() for _, positive in counts])
+        shares: FloatArray = totals / totals.sum()
+        return shares
 
     def _smooth(self, scores: FloatArray) -> FloatArray:
         if self.smooth_ is None:
