@@ -619,14 +619,16 @@ DRAWN = [
         "columns in another order",
         "other columns at predict than at fit",
         {
-            f"{ask}, {name}": lambda rng, ask=ask, change=change: at_predict(rng, change, ask)
-            for ask in ("predict_proba", "predict_multiprobability", "predict_confidence")
-            for name, change in {
-                "order": lambda X: X[FRAME[::-1]],
-                "more": lambda X: X.assign(f=1.0),
-                "fewer": lambda X: X[FRAME[:4]],
-                "infinite": lambda X: X.assign(a=np.inf),
-            }.items()
+            "order": lambda rng: at_predict(rng, lambda X: X[FRAME[::-1]]),
+            "order, bounds": lambda rng: at_predict(
+                rng, lambda X: X[FRAME[::-1]], "predict_multiprobability"
+            ),
+            "order, interval": lambda rng: at_predict(
+                rng, lambda X: X[FRAME[::-1]], "predict_confidence"
+            ),
+            "more": lambda rng: at_predict(rng, lambda X: X.assign(f=1.0)),
+            "fewer": lambda rng: at_predict(rng, lambda X: X[FRAME[:4]]),
+            "infinite": lambda rng: at_predict(rng, lambda X: X.assign(a=np.inf)),
         },
         Verdict("refused", "feature names|infinity|features"),
         lambda rng: at_predict(rng, lambda X: X),
