@@ -340,19 +340,19 @@ GROUPS = np.arange(200) // 4
 DRAWN = [
     Hazard(
         "copies by other ways",
-        "every row twice, through other entry points",
+        "every row twice, by other ways in",
         entries(doubled, *ENTRIES),
         Verdict("warned", "copy|copies|repeat|duplicate|equal"),
     ),
     Hazard(
         "spellings by other ways",
-        'labels "yes" and "Yes ", through other entry points',
+        'labels "yes" and "Yes ", by other ways in',
         entries(spelled, *ENTRIES),
         Verdict("warned", "case or spaces"),
     ),
     Hazard(
         "one class by other ways",
-        "labels of one class, through other entry points",
+        "labels of one class, by other ways in",
         entries(one_class, *ENTRIES)
         | {"duckdb": lambda rng: duckdb(rng, rng.random(50), np.zeros(50))},
         Verdict("refused", "class|fits failed"),
@@ -641,14 +641,14 @@ DRAWN = [
     ),
     Hazard(
         "frozen models of other tables",
-        "a frozen model and its own training rows, without measured columns or probabilities",
+        "a frozen model and its own training rows, of categories, counts or with gaps",
         {kind: remembered(kind, model, True) for kind, model in MEMORIES.items()},
         Verdict("warned", "trained on the rows"),
         remembered("counts", MEMORIES["counts"], False),
     ),
     Hazard(
         "members of other forests",
-        "a frozen forest with members that saw all rows, or with warm start on other rows",
+        "a frozen forest with members that saw other or all rows",
         {
             "others": lambda rng: edited(rng, "others"),
             "warm start": lambda rng: edited(rng, "warm start"),
