@@ -303,16 +303,14 @@ class TrainingData:
             return None
         groups = column_or_1d(given)
         check_consistent_length(self.codes, groups)
-        if groups.dtype.kind in "fcmMO" and (missing := groups != groups).any():
-            raise InputError(
-                f"groups must name a group for every row, got {int(missing.sum())} that are "
-                "missing: give these rows a group each"
-            )
-        if groups.dtype.kind == "O":
-            if any(one is None for one in groups.tolist()):
+        if groups.dtype.kind in "fmMO":
+            missing = sum(one is None or one != one for one in groups.astype(object).tolist())
+            if missing:
                 raise InputError(
-                    "groups must name a group for every row, got None: give these rows a group each"
+                    f"groups must name a group for every row, got {missing} that are missing: give "
+                    "these rows a group each"
                 )
+        if groups.dtype.kind == "O":
             groups = groups.astype(str)
         numbers: IntArray = np.unique(groups, return_inverse=True)[1]
         return numbers

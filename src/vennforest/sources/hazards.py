@@ -402,7 +402,7 @@ def check_groups(data: TrainingData) -> None:
     if given is None:
         return
     names = np.asarray(given)
-    twice = _spelled_twice(np.unique(names)) if names.dtype.kind in "OUST" else ""
+    twice = _spelled_twice(np.unique(names.astype(str))) if names.dtype.kind in "OUST" else ""
     if twice:
         warn(
             f"groups differ only in case or spaces: {twice}. They count as different groups, whose "
@@ -540,14 +540,15 @@ def check_frozen_parts(estimator: Any) -> None:
     InputError
         Naming the part: its training rows may be among those that are to calibrate.
     """
-    if isinstance(estimator, FrozenEstimator):
-        return
     for part in parts_of(estimator):
         if isinstance(part, TransformerMixin) and getattr(part, "copy", True) is False:
             raise InputError(
                 "estimator must leave X as it is, because X is read more than once, got "
                 f"{type(part).__name__}(copy=False): use copy=True"
             )
+    if isinstance(estimator, FrozenEstimator):
+        return
+    for part in parts_of(estimator):
         inner = part.estimator if isinstance(part, FrozenEstimator) else None
         if inner is not None and _supervised(inner):
             found = f"a frozen {type(inner).__name__} in {type(estimator).__name__}"

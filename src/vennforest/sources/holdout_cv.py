@@ -245,13 +245,12 @@ def _fold_parts(
             "got a splitter that repeats some: use ensemble=True"
         )
     trained_on = [train for train, _ in pairs]
-    known = np.zeros(len(data), bool)
-    known[np.concatenate([tested, *trained_on])] = True
     everyone = _counting(np.arange(len(data)), data)
-    if not known[everyone].all():
+    last = max(rows.max(initial=-1) for rows in (tested, *trained_on))
+    if beyond := int((everyone > last).sum()):
         warn(
-            f"cv leaves {int((~known[everyone]).sum())} of {len(everyone)} rows out of every fold: "
-            "they neither train nor calibrate. Use the splits of these rows, or a splitter"
+            f"cv leaves the last {beyond} of {len(everyone)} rows out of every fold: they neither "
+            "train nor calibrate. Use the splits of these rows, or a splitter"
         )
     if not ensemble:
         trained_on.append(everyone)
