@@ -233,6 +233,10 @@ class Source(Protocol):
         ...
 
 
+NONE = ("None", "nan", "NaT", "<NA>")
+"""What Python prints of cells that are missing."""
+
+
 @attrs.frozen(eq=False)
 class TrainingData:
     """What ``fit`` was given, checked.
@@ -304,7 +308,8 @@ class TrainingData:
         groups = column_or_1d(given)
         check_consistent_length(self.codes, groups)
         if groups.dtype.kind in "fmMO":
-            missing = sum(one is None or one != one for one in groups.astype(object).tolist())
+            cells = groups.astype(object).tolist()
+            missing = sum(not isinstance(one, str) and str(one) in NONE for one in cells)
             if missing:
                 raise InputError(
                     f"groups must name a group for every row, got {missing} that are missing: give "
