@@ -17,7 +17,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
-from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
@@ -39,7 +38,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
@@ -237,12 +236,13 @@ def encoded(rng: Rng, step: Any, calibrate_on: str = "auto") -> bool:
     return bool(model.calibrate_on_ == "cv")
 
 
-def fitting_steps(rng: Rng, step: Any, calibrate_on: str = "auto") -> bool:
-    """Return whether steps that fit the rows which they are given are calibrated on folds."""
-    X = rng.normal(size=(600, 900))
-    X[:, :3] *= 2
-    y = (X[:, 0] + rng.normal(size=600) > 0).astype(int)
-    model = fit(make_pipeline(step, forest()), X, y, {"calibrate_on": calibrate_on})
+def fitting_steps(rng: Rng, calibrate_on: str = "auto") -> bool:
+    """Return whether codes of nearly unique texts are calibrated on folds."""
+    amount = np.exp(10 + rng.normal(size=600))
+    y = (np.log(amount) + rng.normal(size=600) > 10).astype(int)
+    texts = pd.DataFrame({"amount": [f"${one:012,.2f}" for one in amount]})
+    step = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    model = fit(make_pipeline(step, forest()), texts, y, {"calibrate_on": calibrate_on})
     return bool(model.calibrate_on_ == "cv")
 
 
@@ -702,13 +702,14 @@ DRAWN = [
     ),
     Hazard(
         "steps that fit their rows",
-        "components of more columns than rows before a forest",
-        {
-            "auto": lambda rng: fitting_steps(rng, PCA(20, random_state=0)),
-            "oob": lambda rng: fitting_steps(rng, PCA(20, random_state=0), "oob"),
-        },
+        "codes of nearly unique texts, such as amounts, before a forest",
+        {name: lambda rng, name=name: fitting_steps(rng, name) for name in ("auto", "oob")},
         Verdict("right"),
-        lambda rng: fit(make_pipeline(PCA(3), forest()), *coin(rng)),
+        lambda rng: fit(
+            make_pipeline(OneHotEncoder(handle_unknown="ignore"), forest()),
+            (m := coin(rng))[0].round(),
+            m[1],
+        ),
         {"oob": Verdict("refused", "fit the rows that they are given")},
     ),
     Hazard(

@@ -589,6 +589,8 @@ def _fitted_behind(step: FunctionTransformer) -> Any:
             todo.append(one.__self__)
         elif isinstance(one, FunctionType):
             todo += [cell.cell_contents for cell in one.__closure__ or () if _filled(cell)]
+            around = [one.__globals__.get(name) for name in one.__code__.co_names]
+            todo += [value for value in around if isinstance(value, BaseEstimator)]
     return None
 
 
