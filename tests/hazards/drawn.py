@@ -173,7 +173,7 @@ MEMORIES = {
     "categories": make_pipeline(
         OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(random_state=0)
     ),
-    "gaps": HistGradientBoostingClassifier(min_samples_leaf=2, max_iter=60, random_state=0),
+    "gaps": DecisionTreeClassifier(min_samples_leaf=2, random_state=0),
     "decisions": SVC(C=100),
 }
 
