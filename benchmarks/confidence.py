@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import betainccinv, betaincinv
 from sklearn.isotonic import IsotonicRegression
 
-from vennforest.calibrators.confidence import ScoreConfidence
+from vennforest.calibrators.confidence import ClassExamples, ScoreConfidence
 
 CURVES = {
     "flat .3": lambda s: np.full_like(s, 0.3),
@@ -34,11 +34,11 @@ RESAMPLES = 100
 
 
 def ours(scores, y, rng):
-    return ScoreConfidence.from_examples(scores, y).pointwise(GRID, LEVEL)
+    return ScoreConfidence.from_counts(*ClassExamples.of(scores, y)).pointwise(GRID, LEVEL)
 
 
 def ours_simultaneous(scores, y, rng):
-    return ScoreConfidence.from_examples(scores, y).simultaneous(GRID, LEVEL)
+    return ScoreConfidence.from_counts(*ClassExamples.of(scores, y)).simultaneous(GRID, LEVEL)
 
 
 def bins(scores, y, rng):

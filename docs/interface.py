@@ -1,6 +1,6 @@
 """Which names are public, and the pages of the site that document them.
 
-Everything is read and nothing imported, so that a page cannot depend on which optional packages are
+Everything is read and nothing imported, so a page cannot depend on which optional packages are
 installed.
 """
 

@@ -74,7 +74,7 @@ def page():
         "# Every source with every calibrator",
         "",
         "Each cell was run and checked: probabilities of the right shape whose rows sum to 1, and "
-        "bounds that hold them where the method has bounds. The numbers are mean log losses on "
+        "bounds that contain them where the method has bounds. The numbers are mean log losses on "
         "held-out rows of two small data sets, with forests of 50 trees: they show that a cell "
         "works, not which is best. A dash: transductive prediction is for Venn predictors alone. "
         "It was run with naive Bayes on 20 rows, the others on 40% of the rows.",

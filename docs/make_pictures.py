@@ -1,6 +1,6 @@
 """Draw the pictures of the site that no example draws: ``make pictures``.
 
-The examples draw theirs (``examples/*.py PICTURE``). All are kept under version control, so that
+The examples draw theirs (``examples/*.py PICTURE``). All are kept under version control, so
 the site builds without running a model.
 """
 
@@ -117,7 +117,7 @@ def deviations():
     settings = {
         "Venn–Abers, one draw": "one draw",
         "Venn–Abers, all trees": "all trees",
-        "Venn–Abers, default": "the default: all trees, widened to hold the point",
+        "Venn–Abers, default": "the default: all trees, widened to contain the point",
     }
     cells = rows_of(
         "results/validity.md",

@@ -1,6 +1,6 @@
 """Draw the pictures whose figures stand in the tables of their page: ``make pictures``.
 
-They are read from the page, so that picture and table cannot disagree.
+They are read from the page, so picture and table cannot disagree.
 """
 
 from __future__ import annotations

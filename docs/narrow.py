@@ -1,6 +1,6 @@
 """Make a page's tables and code readable on a narrow screen, and its file names links.
 
-Everything here works on the finished HTML of a page, so that the Markdown stays plain.
+Everything here works on the finished HTML of a page, so the Markdown stays plain.
 """
 
 from __future__ import annotations

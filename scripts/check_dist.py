@@ -31,7 +31,7 @@ def tracked():
 
 def version():
     """Return the version, from its one place."""
-    text = (ROOT / "src/vennforest/_version.py").read_text("utf-8")
+    text = (ROOT / "src/vennforest/_program.py").read_text("utf-8")
     return re.search(r'__version__ = "([^"]+)"', text)[1]
 
 

@@ -225,7 +225,7 @@ def test_columns_at_the_door():
         BatchPredictor(model, short)
     with pytest.raises(InputError, match=r"no column 'x1' in the table: did you mean 'x11'"):
         BatchPredictor(model, short.append(pa.field("x11", pa.float64())))
-    with pytest.raises(InputError, match="column 'x1' must hold numbers, got string"):
+    with pytest.raises(InputError, match="column 'x1' must contain numbers, got string"):
         BatchPredictor(model, short.append(pa.field("x1", pa.string())))
     with pytest.raises(InputError, match=r"carried must name columns apart .* got 'label'"):
         BatchPredictor(model, schema, carried=["label"])

@@ -21,7 +21,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 import vennforest.tables
 from vennforest import CalibratedClassifier, MatrixScaling, Venn, VennAbers
-from vennforest.calibrators.group_correction import RIDGES, GroupCorrection, choose_ridge
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.fitted import (
     calibration_probabilities,
@@ -30,7 +29,7 @@ from vennforest.classifier.fitted import (
 )
 from vennforest.classifier.settings import Settings
 from vennforest.decisions import prediction_sets
-from vennforest.groups import Grouping, Groups, assign
+from vennforest.groups import RIDGES, GroupCorrection, Grouping, Groups, assign, choose_ridge
 from vennforest.joined import HonestForest
 from vennforest.sources import Fold, ModelScorer, model_scores
 

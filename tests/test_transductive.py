@@ -379,7 +379,7 @@ def test_columns_are_found_by_the_models_own_classes(k):
         ({"merge": "smooth"}, "merge must be one of"),
         ({"method": Venn(merge="smooth")}, "merge of method must be one of"),
         ({"method": Venn("labels")}, "taxonomy must be one of"),
-        ({"estimator": FrozenEstimator(GaussianNB())}, "trained anew, got a FrozenEstimator"),
+        ({"estimator": FrozenEstimator(GaussianNB())}, "trained again, got a FrozenEstimator"),
     ],
 )
 def test_wrong_parameters_are_refused_at_fit(parameters, message):
@@ -393,7 +393,7 @@ def test_wrong_data_are_refused():
     with pytest.raises(TypeError, match="must have predict_proba or decision_function"):
         TransductiveClassifier(OnlyPredicts()).fit(X, y)
     model = TransductiveClassifier(GaussianNB())
-    with pytest.raises(ValueError, match="y must hold at least two classes, got one class: 1"):
+    with pytest.raises(ValueError, match="y must contain at least two classes, got one class: 1"):
         model.fit(X, np.ones(len(X), int))
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.where(X > 0, X, np.nan), y)

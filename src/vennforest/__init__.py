@@ -1,6 +1,6 @@
 """Calibrated class probabilities with lower and upper bounds, from any scikit-learn classifier.
 
-What stands here is imported when it is first asked for, so that ``import vennforest`` takes no
+What stands here is imported when it is first asked for, so ``import vennforest`` takes no
 time, nor does the help of the command line.
 """
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from vennforest.multiprobability import Multiprobability
     from vennforest.performance import estimate_performance
     from vennforest.persistence.model_file import load, save
+    from vennforest.search import OutOfBagSearch
     from vennforest.sources import register_source
     from vennforest.transductive import TransductiveClassifier
 
@@ -46,6 +47,7 @@ __all__ = [
     "MixedForestClassifier",
     "Monitor",
     "Multiprobability",
+    "OutOfBagSearch",
     "PlattScaling",
     "PooledCalibration",
     "ProtectedClassifier",
@@ -74,6 +76,7 @@ _ELSEWHERE = {
     "MixedForestClassifier": "forest",
     "Monitor": "monitoring",
     "Multiprobability": "multiprobability",
+    "OutOfBagSearch": "search",
     "ProtectedClassifier": "monitoring",
     "ScoreCounts": "counts",
     "ScoreGrid": "counts",

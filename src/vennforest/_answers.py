@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,6 +134,16 @@ def no_confidence(model: Any) -> str | None:
         f"a {type(model).__name__} has no confidence intervals (a CalibratedClassifier and a "
         "VennAbers calibrator have)"
     )
+
+
+def answers_for(
+    model: Any, kinds: str | None, level: float, note: Callable[[str], None]
+) -> Answers:
+    """Return what a command writes of a model, and note why there are no confidence intervals."""
+    unknown = no_confidence(model)
+    if kinds is None and unknown is not None:
+        note(f"No columns of confidence intervals: {unknown}.")
+    return Answers(model, kinds, "--columns", level)
 
 
 def label_column(classes: NDArray[Any]) -> tuple[NDArray[Any], pa.DataType]:

@@ -14,7 +14,7 @@ def scale_rows(p, lower, upper, out):
 
     The sum of a clipped row does not decrease in c and bends only where an entry meets a bound.
     Newton's step is exact where it stays within a piece of that line. Where it leaves the interval
-    that must hold c the next bend is tried, so that no piece is looked at for ever.
+    that must contain c the next bend is tried, so no piece is looked at for ever.
     """
     n, k = p.shape
     q, low_bend, up_bend = np.empty(k), np.empty(k), np.empty(k)
@@ -33,7 +33,7 @@ def scale_rows(p, lower, upper, out):
         for j in range(k):
             low_bend[j], up_bend[j] = low[j] / q[j], up[j] / q[j]
         c, least, most = 1 / total, -1.0, np.inf
-        while True:  # every step narrows what holds c
+        while True:  # every step narrows what contains c
             here = 0.0
             for j in range(k):
                 here += min(max(c * q[j], low[j]), up[j])

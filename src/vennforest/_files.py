@@ -155,7 +155,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write text in UTF-8, whole or not at all; what is no letter becomes an escape."""
     with written_whole(path) as part:
-        # A table may hold the name of a file, which need be no text.
+        # A table may contain the name of a file, which need be no text.
         part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
 
 
@@ -178,7 +178,7 @@ def _beside(target: Path) -> Path:
 
 
 def _flush(path: Path) -> None:
-    """Have the disk take what was written, so that its refusal is heard before the renaming."""
+    """Have the disk take what was written, so its refusal is heard before the renaming."""
     with path.open("r+b") as file:
         os.fsync(file.fileno())
 

@@ -7,13 +7,13 @@ from typing import Any
 import numba
 
 CACHE = os.environ.get("VENNFOREST_CACHE", "1") != "0"
-"""Whether compiled kernels are kept on disk (set ``VENNFOREST_CACHE=0`` to compile anew)."""
+"""Whether compiled kernels are kept on disk (set ``VENNFOREST_CACHE=0`` to compile again)."""
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` at its first call; it runs without Python's global lock.
 
-    IEEE arithmetic is kept (no fastmath), so that results are the same on every machine and for
+    IEEE arithmetic is kept (no fastmath), so results are the same on every machine and for
     any number of threads.
     """
     try:

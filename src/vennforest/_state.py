@@ -11,28 +11,15 @@ every index with what it indexes, and every number that becomes a probability wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
 Type = TypeVar("Type", bound=type)
 
 
-class HasState(Protocol):
-    """An object that is not frozen, such as an estimator, and says what it is made from."""
-
-    def to_state(self) -> Mapping[str, Any]:
-        """Return the arguments of ``from_state``."""
-        ...
-
-    @classmethod
-    def from_state(cls, **state: Any) -> Self:
-        """Return the object; raise a ValueError unless it is one that ``fit`` could have left."""
-        ...
-
-
 STORED: dict[str, type] = {}
-"""The types that model files may hold, by the names they are stored under."""
+"""The types that model files may contain, by the names they are stored under."""
 
 _NAMES: dict[type, str] = {}
 
@@ -40,8 +27,9 @@ _NAMES: dict[type, str] = {}
 def stored(name: str) -> Callable[[Type], Type]:
     """Register a class under the short name by which files refer to it.
 
-    The class is an attrs class, stored as its fields and made from them, or has ``to_state`` and
-    ``from_state`` (`HasState`).
+    The class is an attrs class, stored as its fields and made from them, or has ``to_state``, which
+    returns the arguments of its ``from_state``; that raises a ValueError for what ``fit`` could not
+    have left.
 
     Raises
     ------

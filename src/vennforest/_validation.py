@@ -31,7 +31,7 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
     Parameters
     ----------
     scores : array-like of shape (n,) or (n, k)
-        Any real numbers. float32 is widened, so that calibration and new scores compare alike.
+        Any real numbers. float32 is widened, so calibration and new scores compare alike.
     name : str
         What the error message calls the argument.
     """
@@ -97,7 +97,7 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntAr
         codes, unknown = np.zeros(len(y), np.intp), ~np.isin(y.astype(object), named.tolist())
     if unknown.any():
         wrong = y[unknown].tolist()[0]
-        raise ValueError(f"y must hold labels of classes {named.tolist()}, got {wrong!r}")
+        raise ValueError(f"y must contain labels of classes {named.tolist()}, got {wrong!r}")
     return codes.astype(np.intp), named
 
 
@@ -115,7 +115,7 @@ def _sorted_labels(labels: NDArray[Any], name: str) -> NDArray[Any]:
     except TypeError:
         kinds = sorted({type(label).__name__ for label in labels.tolist()})
         raise ValueError(
-            f"{name} must hold labels that can be sorted, got {' and '.join(kinds)}: leave out "
+            f"{name} must contain labels that can be sorted, got {' and '.join(kinds)}: leave out "
             "the rows without a label, or turn all labels into text"
         ) from None
 
@@ -141,7 +141,7 @@ def check_weights(
         wrong = weight[~np.isfinite(weight) | (weight < 0)][0]
         raise ValueError(f"{name} must be finite and not negative, got {wrong}")
     if n and not weight.any():
-        raise ValueError(f"{name} must hold a weight above zero, got all zeros")
+        raise ValueError(f"{name} must contain a weight above zero, got all zeros")
     with np.errstate(over="ignore"):
         if not np.isfinite(weight.sum()):
             raise ValueError(f"{name} must have a finite sum, got inf")
@@ -161,7 +161,7 @@ def is_frame(X: object) -> bool:
 
 
 def text_columns(X: Any) -> list[str]:
-    """Return the names of a data frame's columns that hold something else than numbers."""
+    """Return the names of a data frame's columns that contain something else than numbers."""
     if not is_frame(X):
         return []
     return [str(name) for name in X.columns if not _is_numeric(np.asarray(X[name]))]
@@ -191,7 +191,7 @@ def refuse_text(X: Any, estimator: Any, error: Exception) -> None:
     if len(own) > LONGEST_RECIPE:
         own = f"{type(estimator).__name__}(...)"
     raise InputError(
-        f"X must hold numbers for {type(estimator).__name__}, got text or dates in "
+        f"X must contain numbers for {type(estimator).__name__}, got text or dates in "
         f"{', '.join(map(repr, columns[:3]))}{more}: use "
         f"CalibratedClassifier(table_pipeline({own})), with "
         "from vennforest.tables import table_pipeline"
@@ -280,7 +280,7 @@ def check_labels(classes: Any, name: str = "classes_") -> None:
 
 
 def same_labels(one: Any, other: Any) -> bool:
-    """Return whether two arrays hold the same labels in the same order."""
+    """Return whether two arrays contain the same labels in the same order."""
     return (
         type(one) is np.ndarray
         and type(other) is np.ndarray

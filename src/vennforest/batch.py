@@ -30,7 +30,7 @@ class BatchPredictor:
     """A fitted model that takes Arrow record batches of features, or of scores.
 
     What comes out are record batches of as many rows in the same order, with the columns that
-    ``schema`` tells: those carried along, ``label`` (the most probable one), and for each class c
+    ``schema`` names: those copied, ``label`` (the most probable one), and for each class c
     ``p(c)``, where the model has bounds ``lower(c)`` and ``upper(c)``, and where it has confidence
     intervals their ends ``low95(c)`` and ``high95(c)``. They are what
     ``predict_proba``, ``predict_multiprobability`` and ``predict_confidence`` return, however the
@@ -71,7 +71,7 @@ class BatchPredictor:
     Raises
     ------
     InputError
-        If a column is missing or holds no numbers where the model takes numbers, or two columns
+        If a column is missing or contains no numbers where the model takes numbers, or two columns
         of the output would have one name.
     ImportError
         If pyarrow is not installed.
@@ -297,7 +297,7 @@ def check_number(name: str, kind: pa.DataType, where: str = "the table") -> None
 
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     if not (number or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
-        raise InputError(f"column {name!r} must hold numbers, got {kind} in {where}")
+        raise InputError(f"column {name!r} must contain numbers, got {kind} in {where}")
 
 
 def matrix_of(read: dict[str, pa.Array]) -> NDArray[Any]:

@@ -64,7 +64,7 @@ def _spare_the_home() -> None:
     """Have what is imported later make its folders elsewhere, for this process only.
 
     skrub makes one for data sets, of which commands fetch none. matplotlib keeps a list of fonts
-    and works without one, so that its folders are used where they are, and else not made.
+    and works without one, so its folders are used where they are, and else not made.
     """
     os.environ.setdefault("SKB_DATA_DIRECTORY", tempfile.gettempdir())
     if "matplotlib" in sys.modules or "MPLCONFIGDIR" in os.environ:

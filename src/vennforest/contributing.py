@@ -1,7 +1,7 @@
 """What a calibrator, a source or a kind of forest of another package is made of.
 
 `register_calibrator`, `register_source` and `register_forest` make one known by name to the
-classifier, the command line, reports and model files. A type that model files are to hold gets a
+classifier, the command line, reports and model files. A type that model files are to contain gets a
 short name with `stored`; what ``fit`` has learnt is a `Learnt`, an ``attrs.frozen`` class whose
 fields have the validators of this module, which `fit` and loading pass alike.
 """

@@ -42,7 +42,7 @@ def cross_val_multiprobability(
     y : array-like of shape (n,)
         Labels of any dtype.
     groups : array-like of shape (n,), optional
-        For the splitter, and for the model's ``fit``, so that its calibration too keeps groups
+        For the splitter, and for the model's ``fit``, so its calibration too keeps groups
         together.
     cv : int, splitter or iterable, default=5
         As everywhere in scikit-learn, where an integer means stratified folds; with ``groups`` an

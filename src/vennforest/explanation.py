@@ -78,7 +78,7 @@ def explain(
     `shap.TreeExplainer` divides the score of all trees, less the base score, among the features:
     ``s = base + sum_j phi_j``. Calibration turns scores into log-odds by a curve g. The base value
     is g(base), and each feature has the part ``phi_j (g(s) - g(base)) / (s - base)``: what the
-    curve adds is shared in proportion to the attributions, so that signs and ranking within a row
+    curve adds is shared in proportion to the attributions, so signs and ranking within a row
     are TreeExplainer's where g rises, and the values with the base value sum to the log-odds of
     ``predict_proba``. Within 0.001 of the base score, where the ratio is not stable, the slope
     there is taken and what remains is shared in proportion to the sizes. Probabilities within 1e-6
@@ -92,7 +92,7 @@ def explain(
     >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
     >>> found = explain(model, X[406:408])
     >>> (1 / (1 + np.exp(-found.base_values - found.values.sum(axis=1)))).round(2)
-    array([0.43, 0.98])
+    array([0.57, 0.97])
     """
     try:
         import shap

@@ -1,4 +1,4 @@
-"""What each group of objects is calibrated on, and predictions group by group."""
+"""Groups of objects that are calibrated each by itself: their labels, cells and predictions."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ from vennforest._validation import (
     same_labels,
 )
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core.interface import has_bounds
-from vennforest.calibrators.group_correction import GroupCorrection, choose_ridge
+from vennforest.calibrators.core.formula import Terms
+from vennforest.calibrators.core.interface import Learnt, has_bounds
+from vennforest.calibrators.maps.softmax import MatrixScaling
 from vennforest.joined import Joined, JoinedBlock
 from vennforest.multiprobability import Multiprobability
 from vennforest.sources import CalibrationExamples, Fold, SampledScores, whole_scores
@@ -55,8 +56,8 @@ class Groups:
         ``predict`` get them and returns a label for each, whatever the other rows are.
     smallest : int, default=0
         Groups of fewer calibration examples than this are calibrated together, and so are groups
-        that were not seen. That gives up the statement about each of them by itself; it holds for
-        all of them together. 0: each by itself, however few.
+        that were not seen. That gives up the statement about each of them by itself; it is valid
+        for all of them together. 0: each by itself, however few.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class Groups:
 
     @classmethod
     def from_state(cls, by: Any, smallest: Any) -> Self:
-        """Return what a file holds, in which there are no functions."""
+        """Return what a file contains, in which there are no functions."""
         require(not callable(by), "by must be a column")
         groups = cls(by, smallest)
         groups.check()
@@ -169,7 +170,7 @@ class Grouping:
         codes = np.full(len(labels), len(self.values) if self.missing else -1, np.intp)
         there = labels[~absent]
         if there.dtype.kind == "U" and self.values.dtype.kind == "f":
-            there = _numbers(there)  # files of text hold numbers as they are written
+            there = _numbers(there)  # files of text contain numbers as they are written
         if len(there) and len(self.values) and (there.dtype.kind != self.values.dtype.kind):
             now, then = ("text" if a.dtype.kind == "U" else "numbers" for a in (there, self.values))
             raise InputError(f"by must give {then}, as at fit, got {now}")
@@ -578,3 +579,98 @@ class _JoinedWithin:
         kept = place >= 0
         offsets = np.append(0, np.cumsum(kept))[block.offsets].astype(np.int64)
         return JoinedBlock(block.scores, offsets, place[kept].astype(np.int32), block.changed[kept])
+
+
+RIDGES = (3.0, 10.0, 30.0, 100.0, 1000.0)
+"""How strongly a group's map may be shrunk towards the overall one, in examples."""
+
+FOLDS = 4
+"""A ridge is judged on so many folds; from `MANY` examples on, on the first alone."""
+
+MANY = 10_000
+
+
+def correction(ridge: float) -> MatrixScaling:
+    """Return the unfitted map from the overall map's probabilities to a group's."""
+    return MatrixScaling("shared", ridge=ridge, shrinkage=0, on="probabilities")
+
+
+def choose_ridge(
+    p: FloatArray, codes: IntArray, weight: FloatArray, groups: Sequence[IntArray]
+) -> float:
+    """Return the ridge under which corrections of held-out examples have the least log loss.
+
+    Of probabilities (n, k), class numbers and weights (n,), and the numbers of each group's
+    examples, whose order makes the folds.
+    """
+    k = p.shape[1]
+    losses = np.zeros(len(RIDGES))
+    folds = 1 if len(p) >= MANY else FOLDS
+    for rows in groups:
+        fold = np.arange(len(rows)) % FOLDS
+        for held in range(folds):
+            own, rest = rows[fold == held], rows[fold != held]
+            if not len(own) or not len(rest):
+                continue
+            for r, ridge in enumerate(RIDGES):
+                model = correction(ridge).fit(
+                    p[rest], codes[rest], sample_weight=weight[rest], classes=range(k)
+                )
+                said = model.predict_proba(p[own])[np.arange(len(own)), codes[own]]
+                losses[r] -= weight[own] @ np.log(np.maximum(said, np.finfo(float).tiny))
+    best = np.flatnonzero(losses <= losses.min() + 1e-9)
+    return RIDGES[int(best[-1])]
+
+
+@stored("corrected-map")
+@attrs.frozen(eq=False)
+class CorrectedMap(Learnt):
+    """What a group's labels add to the overall map."""
+
+    correction: MatrixScaling = attrs.field(validator=attrs.validators.instance_of(MatrixScaling))
+
+    def check_classes(self, k: int) -> None:
+        """Refuse a correction of other classes."""
+        require(len(self.correction.classes_) == k, f"correction must be of {k} classes")
+
+
+@stored("group-correction")
+class GroupCorrection(Calibrator):
+    """The overall map, corrected by a slope and intercepts that one group's labels ask for.
+
+    The correction is `MatrixScaling` with a shared slope on the logarithms of what the overall map
+    says, with a ridge that keeps it near 1 and 0: a group of few examples has the map of all, one
+    of many has its own.
+
+    Parameters
+    ----------
+    base : Calibrator
+        Fitted to all groups together; not fitted again.
+    ridge : float
+        Above 0; see `choose_ridge`.
+    """
+
+    _learns = CorrectedMap
+
+    def __init__(self, base: Calibrator, ridge: float = 10.0) -> None:
+        self.base = base
+        self.ridge = ridge
+
+    def _fit(
+        self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
+    ) -> CorrectedMap:
+        p = self.base.predict_proba(scores)
+        fitted = correction(self.ridge).fit(p, codes, sample_weight=weight, classes=range(k))
+        return CorrectedMap(fitted)
+
+    def _formula(self, scores: Terms) -> Terms:
+        fitted: CorrectedMap = self._learnt
+        return fitted.correction._formula(self.base._formula(scores))
+
+    def _predict_proba(self, scores: FloatArray) -> FloatArray:
+        fitted: CorrectedMap = self._learnt
+        return fitted.correction.predict_proba(self.base.predict_proba(scores))
+
+    def _check_parameters(self) -> None:
+        require(isinstance(self.base, Calibrator), "base must be a calibrator")
+        require(len(self.base.classes_) == len(self.classes_), "base must be of the same classes")

@@ -31,7 +31,7 @@ class Multiprobability:
     classes : ndarray of shape (k,)
         The label of each column.
     widened : ndarray of shape (n,), bool, optional
-        Where bounds were moved apart to hold the probability that goes with them; None: nowhere.
+        Where bounds were moved apart to contain the probability that goes with them; None: nowhere.
     distributions : bool
         Whether the bounds are those of k distributions, one for each label y that the object
         might have, each the lower bounds with that of y raised to its upper one: ``p_y = lower +
@@ -112,7 +112,7 @@ class Multiprobability:
         return bounds_html(self.lower, self.upper, self.classes)
 
     def widen(self, p: FloatArray) -> Multiprobability:
-        """Return bounds moved apart where needed to hold probabilities p (n, k).
+        """Return bounds moved apart where needed to contain probabilities p (n, k).
 
         Wider bounds keep "unbiased on average" (the mean of the lower bounds is at most, that of
         the upper ones at least, the share of the class); they are no Venn prediction any more.

@@ -120,7 +120,7 @@ def shift_bounds(bounds: Multiprobability, factors: FloatArray) -> Multiprobabil
     - l_y)`` these are ``f_j l_j / max over y != j of D_y`` and ``f_j u_j / D_j``.
 
     *Intervals of each class against the rest*: what the rest consists of at such a score is not
-    known, so that the lower bound takes the largest factor of the other classes and the upper one
+    known, so the lower bound takes the largest factor of the other classes and the upper one
     the smallest: ``f_j l / (f_j l + f_max (1 - l))`` and ``f_j u / (f_j u + f_min (1 - u))``. They
     are as wide as that makes them; where the other classes keep their proportions nothing is lost.
     """
@@ -208,7 +208,7 @@ class ShiftedPrior:
             raise InputError(
                 f"shares must be of classes with calibration examples, got none of "
                 f"{classes[known == 0].tolist()}: name the shares they were drawn with "
-                "(instead_of), or hold more examples out"
+                "(instead_of), or contain more examples out"
             )
         wanted = read_shares(shares, classes, known)
         factors = wanted / known
@@ -289,7 +289,7 @@ def estimate_shares(
     expectation-maximisation climbs it, and Newton's method with a barrier, used here, reaches the
     same place in fewer steps.
 
-    The interval of a share holds the values t with ``2 (max L - max L given q_j = t) <= c r_j``,
+    The interval of a share contains the values t with ``2 (max L - max L given q_j = t) <= c r_j``,
     c the quantile of chi-square with one degree of freedom. For r_j = 1 that is the profile
     likelihood, which takes the probabilities for true; r_j is by how much the variance of the
     estimate is larger since they are learnt from n examples: with ``g = (p / prior) / (q . p /
@@ -299,7 +299,7 @@ def estimate_shares(
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, both excluded, got {level!r}")
     if not len(p):
-        raise InputError("X must hold at least one row, got none")
+        raise InputError("X must contain at least one row, got none")
     ratio = np.asfortranarray(p / prior)
     q = mixture_shares(ratio, prior)
     m, k = ratio.shape
@@ -310,7 +310,7 @@ def estimate_shares(
     identified = bool(values[0] > 1e-9 * max(1.0, values[-1]))
     if not identified:
         warn(
-            "the scores of X do not tell all classes apart, so that their shares are not known "
+            "the scores of X do not tell all classes apart, so their shares are not known "
             "from them: see the intervals"
         )
     inflation, spread = np.ones(k), np.full(k, np.inf)
@@ -376,7 +376,7 @@ class _Fall:
         else:
             shares = self._others
         likelihood = mixed @ shares
-        # The shares of the others are the best ones, so that moving them with t changes nothing.
+        # The shares of the others are the best ones, so moving them with t changes nothing.
         moved = self._own[:, 0] - self._rest @ shares
         with np.errstate(over="ignore"):
             slope = float((moved / np.maximum(likelihood, np.finfo(float).tiny)).sum())
@@ -451,7 +451,7 @@ def mixture_shares(
             np.divide(columns, mixed, out=g)
             slope = g.mean(axis=1) - 1 + barrier * start / q
             curve = g @ g.T / m + np.diag(barrier * start / q**2)
-            # In units of q, so that shares near 0 cost no digits.
+            # In units of q, so shares near 0 cost no digits.
             step = q * np.linalg.solve(q[:, None] * curve * q, q * slope)
             gain = float(slope @ step)
             if gain < 1e-13:

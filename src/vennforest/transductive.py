@@ -1,4 +1,4 @@
-"""Transductive prediction: the estimator is trained anew for every object and tentative label."""
+"""Transductive prediction: the estimator is trained again for every object and tentative label."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     ----------
     estimator : classifier, default=None
         With ``predict_proba`` or ``decision_function``. None: logistic regression on standardised
-        features (of sparse data scaled only, so that they stay sparse). The theorem asks for an
+        features (of sparse data scaled only, so they stay sparse). The theorem asks for an
         estimator that treats its training examples alike, whatever their order: logistic
         regression does so without any randomness.
     method : {"venn-abers", "venn"} or Venn, default="venn-abers"
@@ -174,20 +174,8 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     n_jobs : int, default=None
         How many objects are worked on at a time, as in scikit-learn.
     random_state : int, RandomState instance or None, default=None
-        Fixes every ``random_state`` of the estimator that is None, once for all trainings, so that
+        Fixes every ``random_state`` of the estimator that is None, once for all trainings, so
         models differ by the tentative label alone.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (k,)
-        The labels, sorted.
-    estimator_ : classifier
-        Trained on the training set alone, which checks the data at ``fit``; predictions come from
-        other trainings.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where the training data had some.
 
     Notes
     -----
@@ -196,13 +184,13 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     *Venn-Abers, two classes.* The isotonic fit to all n + 1 scores and labels, read at x, is p_v;
     the lower bound of the second class is the smaller of p_0 and p_1 and the upper one the larger.
-    (As a rule p_0 < p_1; the two come from different models, so that the order can turn.)
+    (As a rule p_0 < p_1; the two come from different models, so the order can turn.)
 
     *More classes.* The k models of an object serve all classes: the model trained with (x, v) gives
     for each class j the isotonic fit of the indicator of j to score column j, with x labelled
     ``v == j``, read at x. The largest of the k values is the upper bound of j against the
     rest (as a rule that with v = j), the smallest is the lower one; the one under the true label
-    is calibrated for j. `normalised_bounds` makes bounds of them that also hold after
+    is calibrated for j. `normalised_bounds` makes bounds of them that also contain after
     normalisation.
 
     *Venn.* P^v(j) is the share of label j in the category of x, x counted with label v; bounds are
@@ -248,10 +236,6 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             Non-negative; a weight of 2 is the observation twice, of 0 its absence. Every step of
             a pipeline that takes weights receives them. A new object weighs 1.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -272,7 +256,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             classes = classes[present]
         if len(classes) < 2:
             raise ValueError(
-                f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}"
+                f"y must contain at least two classes, got one class: {classes.tolist()[0]!r}"
             )
         template = self._seeded(issparse(X))
         estimator = _train(clone(template), X, classes[codes], weight)
@@ -299,7 +283,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     @property
     def estimator_(self) -> Any:
-        """Trained on the training set alone."""
+        """Trained on the training set alone, to check it at ``fit``; others predict."""
         return self._state.estimator
 
     def to_state(self) -> dict[str, Any]:
@@ -356,7 +340,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """Return an untrained estimator that is trained the same way every time."""
         if isinstance(self.estimator, FrozenEstimator):
             raise ValueError(
-                "estimator must be one that can be trained anew, got a FrozenEstimator: "
+                "estimator must be one that can be trained again, got a FrozenEstimator: "
                 "use CalibratedClassifier"
             )
         return with_seed(self._given(sparse), check_random_state(self.random_state))
@@ -456,7 +440,7 @@ def _values_of_object(
 ) -> FloatArray:
     """Return (k, k): for each tentative label of the last row of X, a probability of each class.
 
-    ``first`` holds for each row of X the first row that is equal to it.
+    ``first`` has for each row of X the first row that is equal to it.
     """
     k = len(classes)
     all_weights = np.ones(len(first)) if weight is None else np.append(weight, 1.0)

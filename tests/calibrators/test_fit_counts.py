@@ -24,7 +24,7 @@ from vennforest.calibrators import (
 from vennforest.joined import predict_joined
 
 TWO = [
-    *(method.calibrator() for method in METHODS.values()),
+    *(method.make() for method in METHODS.values()),
     PlattScaling("hard"),
     PlattScaling(on="logit"),
     BetaCalibration("ab", "hard"),
@@ -90,7 +90,7 @@ def test_two_classes(calibrator):
 
 @pytest.mark.parametrize(
     "calibrator",
-    [method.calibrator() for name, method in METHODS.items() if name not in ("none", "bostrom")],
+    [method.make() for name, method in METHODS.items() if name not in ("none", "bostrom")],
     ids=str,
 )
 def test_where_scores_are_put_together_rows_and_counts_agree(calibrator):
@@ -119,7 +119,7 @@ def test_score_vectors_serve_every_calibrator(name):
     rng = np.random.default_rng(93)
     p = rng.multinomial(8, [0.5, 0.3, 0.2], 150) / 8
     y = np.array(["a", "b", "c"])[[rng.choice(3, p=(row + 0.1) / 1.3) for row in p]]
-    calibrator = METHODS[name].calibrator()
+    calibrator = METHODS[name].make()
     rows = calibrator.fit(p, y).predict_proba(p)
     counts = counted(p, y, vectors=True)
     assert len(counts) < 50
@@ -192,7 +192,7 @@ def test_no_examples_are_known():
             predict_joined(one, [[0.2, 0.3]], [0, 1, 2], [0, 1], [0.2, 0.8])
     with pytest.raises(InputError, match=r"counts must be ScoreCounts .*, got list"):
         VennAbers().fit_counts([0.2])
-    with pytest.raises(ValueError, match="counts must hold at least one example, got none"):
+    with pytest.raises(ValueError, match="counts must contain at least one example, got none"):
         VennAbers().fit_counts(ScoreCounts.from_scores([], [], classes=[0, 1]))
 
 

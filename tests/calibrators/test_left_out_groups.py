@@ -199,7 +199,7 @@ def test_an_absent_example_takes_the_rest_of_its_group_along(make):
         ([0], [1], r"groups must have shape \(2,\), one for each calibration example, got \(1,\)"),
         ([0], [[1], [2]], r"groups must have shape \(2,\), .*, got \(2, 1\)"),
         ([0], [1.0, np.nan], r"groups must name a group for every example, got NaN"),
-        ([0], np.array([1, "a"], object), r"groups must hold labels that can be sorted"),
+        ([0], np.array([1, "a"], object), r"groups must contain labels that can be sorted"),
         ([2], [1, 2], r"left_out must lie between -1 \(none\) and 1 .*, got 2"),
     ],
 )

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from tests.oracles import confidence as oracle
 
-from vennforest.calibrators.confidence import confidence_intervals
+from vennforest.calibrators.confidence import ClassExamples, confidence_intervals
 from vennforest.calibrators.likelihood_ratio import (
     QUANTILES,
     LikelihoodRatio,
@@ -48,7 +48,7 @@ def test_intervals_and_ratios_are_the_definition(seed):
         new = asked(rng, scores)
         quantile = rng.choice([0.1, 1.602, 2.269, 8.0])
         weight = np.ones(len(scores))
-        table = LikelihoodRatio.from_examples(scores, y == 1)
+        table = LikelihoodRatio.from_counts(*ClassExamples.of(scores, y == 1))
         low, up = table.ends(new, quantile)
         expected = [oracle.interval(scores, y, weight, x, quantile) for x in new]
         assert_allclose(np.column_stack([low, up]), expected, rtol=0, atol=1e-9)
@@ -65,11 +65,15 @@ def test_weights_are_repeated_observations(seed):
         scores, y = drawn(rng)
         weight = rng.integers(1, 5, len(scores))
         new = asked(rng, scores)
-        one = LikelihoodRatio.from_examples(scores, y == 1, weight.astype(float))
-        many = LikelihoodRatio.from_examples(np.repeat(scores, weight), np.repeat(y, weight) == 1)
+        one = LikelihoodRatio.from_counts(*ClassExamples.of(scores, y == 1, weight.astype(float)))
+        many = LikelihoodRatio.from_counts(
+            *ClassExamples.of(np.repeat(scores, weight), np.repeat(y, weight) == 1)
+        )
         assert_allclose(one.ends(new, 2.269), many.ends(new, 2.269), rtol=0, atol=1e-9)
         real = weight * rng.random(len(scores)) + 0.01
-        low, up = LikelihoodRatio.from_examples(scores, y == 1, real).ends(new, 2.269)
+        low, up = LikelihoodRatio.from_counts(*ClassExamples.of(scores, y == 1, real)).ends(
+            new, 2.269
+        )
         expected = [oracle.interval(scores, y, real, x, 2.269) for x in new]
         assert_allclose(np.column_stack([low, up]), expected, rtol=0, atol=1e-8)
 
@@ -79,8 +83,8 @@ def test_reversed_scores_with_exchanged_labels_give_the_mirrored_interval():
     scores = np.round(rng.random(500), 2)
     y = rng.random(500) < scores
     new = rng.random(50)
-    low, up = LikelihoodRatio.from_examples(scores, y).ends(new, 2.269)
-    mirrored = LikelihoodRatio.from_examples(-scores, ~y).ends(-new, 2.269)
+    low, up = LikelihoodRatio.from_counts(*ClassExamples.of(scores, y)).ends(new, 2.269)
+    mirrored = LikelihoodRatio.from_counts(*ClassExamples.of(-scores, ~y)).ends(-new, 2.269)
     assert_allclose(mirrored, [1 - up, 1 - low], rtol=0, atol=1e-10)
 
 
@@ -88,7 +92,7 @@ def test_reversed_scores_with_exchanged_labels_give_the_mirrored_interval():
 def test_tables_rise_and_contain_the_limit_interval_at_their_scores(n):
     rng = np.random.default_rng([274, n])
     scores = rng.random(n)
-    ratio = LikelihoodRatio.from_examples(scores, rng.random(n) < scores)
+    ratio = LikelihoodRatio.from_counts(*ClassExamples.of(scores, rng.random(n) < scores))
     table = ratio.table(0.9)
     assert (np.diff(table.x) > 0).all()
     low, up = ratio.ends(table.x, limit_quantile(0.9))
@@ -101,7 +105,9 @@ def test_tables_rise_and_contain_the_limit_interval_at_their_scores(n):
     assert (up[new > scores.max()] == 1).all()
     # the same examples in another order, asked one at a time
     order = rng.permutation(n)
-    again = LikelihoodRatio.from_examples(scores[order], ratio_labels(ratio, scores)[order])
+    again = LikelihoodRatio.from_counts(
+        *ClassExamples.of(scores[order], ratio_labels(ratio, scores)[order])
+    )
     assert_allclose(again.table(0.9).upper, table.upper, rtol=0, atol=0)
 
 
@@ -156,6 +162,6 @@ def test_expected_scores_of_normal_noise_are_shrunk_linearly():
 
 def test_no_positive_example_means_three_in_n():
     scores = np.linspace(0, 1, 100)
-    table = LikelihoodRatio.from_examples(scores, np.zeros(100, bool)).table(0.95)
+    table = LikelihoodRatio.from_counts(*ClassExamples.of(scores, np.zeros(100, bool))).table(0.95)
     assert table.upper[0] >= 1 - 0.05 ** (1 / 100) - 1e-9
     assert (table.lower == 0).all()

@@ -6,9 +6,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
 from oracles import formulas as oracle
+from vennforest.calibrators.core.interface import make_calibrator
 from vennforest.calibrators.core.logistic import fit_logistic
 from vennforest.calibrators.core.scores import Standard
 from vennforest.calibrators.maps.log_odds import PlattScaling, fit_platt
+from vennforest.counts import ScoreCounts
 
 
 def drawn(rng, n=None):
@@ -159,6 +161,25 @@ def test_parameters_are_those_of_the_original_scores():
     assert model.A_.shape == model.B_.shape == (3,)
     each = 1 / (1 + np.exp(model.A_ * many + model.B_))
     assert_allclose(model.predict_proba(many), each / each.sum(1, keepdims=True), rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_auto_takes_log_odds_where_every_score_is_a_probability(seed):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 5))
+    n = int(rng.integers(8, 40))
+    y = rng.permutation(np.arange(n) % k)
+    scores = rng.dirichlet(np.full(k, 0.3), n)
+    if decides := rng.random() < 0.5:
+        scores[rng.integers(n), rng.integers(1, k)] = rng.choice([-0.1, 1.5])
+    scores = scores[:, 1] if k == 2 else scores
+    expected = PlattScaling(on="score" if decides else "logit").fit(scores, y)
+    for calibrator in (PlattScaling(on="auto"), make_calibrator("platt")):
+        found = calibrator.fit(scores, y)
+        assert_array_equal(found.predict_proba(scores), expected.predict_proba(scores))
+    if k == 2:
+        counted = PlattScaling(on="auto").fit_counts(ScoreCounts.from_scores(scores, y))
+        assert_allclose(counted.predict_proba(scores), expected.predict_proba(scores), rtol=1e-9)
 
 
 @pytest.mark.parametrize("wrong", [1.0000001, -1e-300, 7])

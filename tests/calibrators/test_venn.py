@@ -191,7 +191,7 @@ def test_nested_parameters_can_be_set():
     ("left_out", "message"),
     [
         ([0], r"left_out must have shape \(2,\), got \(1,\)"),
-        ([0.0, 1.0], "left_out must hold integers, got float64"),
+        ([0.0, 1.0], "left_out must contain integers, got float64"),
         ([0, 3], "left_out must lie between -1 .* and 2 .*, got 3"),
         ([-2, 0], "left_out must lie between -1 .* and 2 .*, got -2"),
     ],

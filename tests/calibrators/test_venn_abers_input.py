@@ -139,7 +139,7 @@ def test_what_is_wrong_is_named_with_the_rule_and_the_value():
     for wrong, message in (
         ([2], r"left_out must lie between -1 \(none\) and 1 .*, got 2"),
         ([-2], r"left_out must lie between -1 .*, got -2"),
-        ([0.0], r"left_out must hold integers, got float64"),
+        ([0.0], r"left_out must contain integers, got float64"),
         ([0, 1], r"left_out must have shape \(1,\), got \(2,\)"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -106,7 +106,7 @@ class CentroidClassifier(ClassifierMixin, BaseEstimator):
         # A class without any weight is no class, as if its examples were not there.
         self.classes_ = np.unique(y[weight > 0])
         if len(self.classes_) < 2:
-            raise ValueError("y must hold at least two classes, got one class with weight")
+            raise ValueError("y must contain at least two classes, got one class with weight")
         present = np.isin(y, self.classes_)
         X, y, weight = X[present], y[present], weight[present]
         self.centroids_ = np.array(

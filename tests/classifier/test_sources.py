@@ -28,11 +28,10 @@ from oracles import formulas as oracle
 from vennforest import (
     CalibratedClassifier,
     IsotonicCalibration,
-    PlattScaling,
-    Venn,
     VennAbers,
 )
 from vennforest.calibrators.confidence import confidence_intervals
+from vennforest.calibrators.core.interface import make_calibrator
 from vennforest.calibrators.likelihood_ratio import expected_scores
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.fitted import predict_once, predict_together
@@ -145,8 +144,6 @@ def test_training_calibrates_on_what_it_was_trained_on():
 def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
     X, y, new = data(k)
     model = CalibratedClassifier(GaussianNB(), method=method, merge=merge, cv=4).fit(X, y)
-    calibrator_of = {"venn-abers": VennAbers, "venn": Venn, "platt": PlattScaling}
-    calibrator_of["isotonic"] = IsotonicCalibration
     singles, lower, upper = [], [], []
     bounded = method in ("venn-abers", "venn")
     folds = KFold(4, shuffle=True, random_state=np.random.RandomState(0))
@@ -155,7 +152,7 @@ def test_an_ensemble_of_folds_is_merged_by_the_formulas(method, k, merge):
         if method == "none":
             singles.append(base.predict_proba(new))
             continue
-        calibrator = calibrator_of[method]().fit(score(base, X[test]), y[test], classes=range(k))
+        calibrator = make_calibrator(method).fit(score(base, X[test]), y[test], classes=range(k))
         if bounded:
             m = calibrator.predict_multiprobability(score(base, new))
             singles.append(m.merge(merge))
@@ -244,7 +241,7 @@ def test_a_number_of_folds_is_drawn_at_random_also_from_sorted_rows():
     assert_allclose(np.var(counts, axis=0), variance, rtol=0.5)
 
 
-@pytest.mark.filterwarnings("ignore:y holds 2 examples beside")
+@pytest.mark.filterwarnings("ignore:y contains 2 examples beside")
 @pytest.mark.parametrize("source", [Holdout(0.5), Folds(2)])
 def test_a_split_never_trains_on_one_class_alone_where_there_are_two(source):
     X, y, new = data(n=8)
@@ -372,7 +369,7 @@ def test_labels_that_cannot_be_sorted_are_refused():
     X, y, _ = data()
     for labels, kinds in (([None, "a"], "NoneType and str"), ([1, "a"], "int and str")):
         mixed = np.array(labels, object)[y]
-        with pytest.raises(ValueError, match=f"y must hold labels .* got {kinds}: leave out"):
+        with pytest.raises(ValueError, match=f"y must contain labels .* got {kinds}: leave out"):
             CalibratedClassifier(GaussianNB()).fit(X, mixed)
 
 
@@ -380,11 +377,15 @@ def test_labels_unknown_to_a_fitted_model_are_refused():
     X, y, _ = data()
     numbers, texts = GaussianNB().fit(X, y), GaussianNB().fit(X, np.array(["a", "b"])[y])
     for base, labels, message in (
-        (numbers, y + 1, r"y must hold labels of classes \[0, 1\], got 2"),
-        (numbers, np.array(["a", "b"])[y], r"y must hold labels of classes \[0, 1\], got '[ab]'"),
+        (numbers, y + 1, r"y must contain labels of classes \[0, 1\], got 2"),
+        (
+            numbers,
+            np.array(["a", "b"])[y],
+            r"y must contain labels of classes \[0, 1\], got '[ab]'",
+        ),
         (numbers, np.array(["a", "b"], object)[y], r"labels of classes \[0, 1\], got '[ab]'"),
-        (texts, np.array(["a", "c"])[y], r"y must hold labels of classes \['a', 'b'\], got 'c'"),
-        (texts, y, r"y must hold labels of classes \['a', 'b'\], got [01]"),
+        (texts, np.array(["a", "c"])[y], r"y must contain labels of classes \['a', 'b'\], got 'c'"),
+        (texts, y, r"y must contain labels of classes \['a', 'b'\], got [01]"),
     ):
         with pytest.raises(ValueError, match=message):
             CalibratedClassifier(FrozenEstimator(base)).fit(X, labels)

@@ -102,7 +102,7 @@ def test_every_method(table, method, capsys):
     again = [str(folder / name) for name in ("c.json", "scores.csv")]
     wanted = 2 if unknown else 0
     assert main(["apply", *again, "-o", str(folder / "o.csv"), *explicit]) == wanted
-    fitted = METHODS[method].calibrator().fit(frame["s"], frame["y"])
+    fitted = METHODS[method].make().fit(frame["s"], frame["y"])
     np.testing.assert_allclose(p, fitted.predict_proba(frame["s"])[:, 1], rtol=0, atol=1e-12)
 
 
@@ -119,7 +119,7 @@ def test_more_than_two_classes(tmp_path, method):
         main(["apply", str(tmp_path / "c.json"), str(tmp_path / "scores.csv"), "-o", str(out)]) == 0
     )
     found = read_csv(out)
-    fitted = METHODS[method].calibrator().fit(p, frame["y"])
+    fitted = METHODS[method].make().fit(p, frame["y"])
     expected = fitted.predict_proba(p)
     names = [f"p({label})" for label in "xyz"]
     np.testing.assert_allclose(found[names], expected, rtol=0, atol=1e-12)
@@ -209,11 +209,15 @@ def test_memory_is_bounded(tmp_path):
 
 
 ERRORS = [
-    ("s,y\n0.1,a\n,b\n", [], "column 's' must hold finite scores, got NaN or nothing in row 2"),
-    ("s,y\n0.1,a\nnan,b\n", [], "column 's' must hold finite scores, got NaN or nothing in row 2"),
-    ("s,y\n0.1,a\n0.2,b\ninf,b\n", [], "must hold finite scores, got inf in row 3"),
-    ("s,y\n0.1,a\n0.2,b\nhigh,b\n", [], "must hold finite scores, got 'high' in row 3"),
-    ("s,y\n0.1,a\n0.2,a\n", [], "the target 'y' holds only one class, 'a'"),
+    ("s,y\n0.1,a\n,b\n", [], "column 's' must contain finite scores, got NaN or nothing in row 2"),
+    (
+        "s,y\n0.1,a\nnan,b\n",
+        [],
+        "column 's' must contain finite scores, got NaN or nothing in row 2",
+    ),
+    ("s,y\n0.1,a\n0.2,b\ninf,b\n", [], "must contain finite scores, got inf in row 3"),
+    ("s,y\n0.1,a\n0.2,b\nhigh,b\n", [], "must contain finite scores, got 'high' in row 3"),
+    ("s,y\n0.1,a\n0.2,a\n", [], "the target 'y' has only one class, 'a'"),
     ("s,y\n0.1,\n0.2,\n", [], "the target 'y' is missing in every row"),
     ("s,y\n0.1,a\n1.2,b\n", ["--method", "beta"], "scores must be in [0, 1]"),
     ("s,y\n0.1,a\n1.2,b\n", ["--grid", "score"], "the range of the grid, got 1.2"),
@@ -261,7 +265,7 @@ def test_errors_of_apply(table, capsys):
         assert not (folder / "out.csv").exists()
 
     fails("scores must be in [0, 1]", "s\n0.1\n0.5\n1.5\n0.2\n")
-    fails("must hold finite scores, got NaN or nothing in row 2", "s,t\n0.1,1\n,1\n")
+    fails("must contain finite scores, got NaN or nothing in row 2", "s,t\n0.1,1\n,1\n")
     fails("there is no column 's' in", "t\n0.1\n")
     fails("has a column 'p(yes)' already", "s,p(yes)\n0.1,1\n")
     fails("has a column 'label' already, which the output adds", "s,label\n0.1,1\n")
@@ -494,6 +498,7 @@ def test_exports_of_other_systems(tmp_path, capsys, name, scores):
     out = read_csv(tmp_path / "out.csv")
     p = out[[column for column in out if column.startswith("p(")]].to_numpy()
     assert p.sum(axis=1) == pytest.approx(1)
+    exports(tmp_path, seed=10)
     later = pd.read_csv(data)
     later[scores] = later[scores].sample(frac=1, random_state=0).to_numpy()  # say nothing now
     later.to_csv(tmp_path / "later.csv", index=False)
@@ -521,7 +526,7 @@ def test_a_report_of_scores_finds_their_direction_and_writes_the_calibrator(tmp_
     given = ["report", str(tmp_path / "t.csv"), "-t", "y", "--probability", "points", "-o", page]
     assert main([*given, "--write-calibrator", str(file), "--by", "day"]) == 0
     said = capsys.readouterr().err
-    assert "--higher-is safer" in said
+    assert "high scores are taken to mean that it is less likely" in said
     read = Calibrator.from_json(file.read_text(encoding="utf-8"))
     wanted = VennAbers().fit(table["points"], table["y"], higher_is="safer")
     new = np.arange(300, 851.0)

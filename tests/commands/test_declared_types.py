@@ -132,8 +132,8 @@ def test_a_new_cell_that_does_not_fit_is_named(folder, tmp_path, capsys):
     frame.to_csv(tmp_path / "new.csv", index=False)
     command = ("predict", folder / "m.skops", tmp_path / "new.csv", "-o", tmp_path / "p.csv")
     assert (
-        "column 'income' held numbers written like 1,234.5 € in training and now holds '12 $' in "
-        "row 18" in refused(capsys, *command, "--rows-at-once", 5)
+        "column 'income' held numbers written like 1,234.5 € in training and now contains '12 $' "
+        "in row 18" in refused(capsys, *command, "--rows-at-once", 5)
     )
     assert not (tmp_path / "p.csv").exists()
 
@@ -148,7 +148,9 @@ def test_types_that_are_wrong_are_refused(folder, tmp_path, capsys, command):
     assert "no declared column 'lob': did you mean 'lab'?" in said({"lob": "number"})
     message = "column 'ward' is declared as date and its cells share no format ("
     assert message in said({"ward": "date"})
-    message = "column 'name' is declared as number and holds 'Smith 0' in row 1: correct such cells"
+    message = (
+        "column 'name' is declared as number and contains 'Smith 0' in row 1: correct such cells"
+    )
     assert message in said({"name": "number"})
     assert "the target 'y' must not be among the types" in said({"y": "text"})
     assert "the type of column 'lab' must be number, date" in said({"lab": "numeric"})
@@ -197,7 +199,7 @@ def test_the_page_and_its_code_use_the_types(folder, tmp_path, capsys):
     import re
     from html import unescape
 
-    code = unescape(re.search(r"(from sklearn.*?predict_proba\(X_new\))", page, re.DOTALL)[1])
+    code = unescape(re.search(r"<code>(from .*?predict_proba\(X_new\))", page, re.DOTALL)[1])
     X = ugly()
     scope = {"X": X.drop(columns=["seen", "name", "y"]), "y": X["y"], "X_new": X[:3]}
     exec(compile(re.sub(r"<[^>]*>", "", code), "recipe", "exec"), scope)

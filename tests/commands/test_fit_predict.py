@@ -225,7 +225,7 @@ def test_all_columns_are_carried_along(folder, tmp_path, capsys):
     frame.assign(lower="1").to_csv(tmp_path / "n.csv", index=False)
     command = ("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output, "--keep")
     message = refused(capsys, *command)
-    assert message.startswith("the column 'lower' cannot be carried along, since the output has")
+    assert message.startswith("the column 'lower' cannot be copied, since the output has")
     assert run(*command, "--positive", "lower") == 0  # then no column is called so
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("Wrote ") and err.count("\n") == 1
@@ -293,7 +293,7 @@ def test_standard_input_and_output(folder, tmp_path, capsys):
     assert done.stderr.startswith(b"Error: the table lacks the columns")
     assert not (tmp_path / "p.csv").exists()
     command = ("predict", folder / "m.skops", folder / "new.csv", "-o", "-", "--json")
-    assert refused(capsys, *command).startswith("--json prints where the predictions would go")
+    assert refused(capsys, *command).startswith("--json prints where the output would go")
 
 
 def test_a_model_says_what_it_is(folder, tmp_path, capsys):
@@ -305,7 +305,7 @@ def test_a_model_says_what_it_is(folder, tmp_path, capsys):
     assert said["Target"] == TARGET
     assert "'no way' " in said["Classes"] and "%" in said["Classes"]
     assert said["Columns"].startswith("11: 3 number, 4 text, 2 date, 1 boolean, 1 empty")
-    assert "'âge' (number)" in out and "RandomForestClassifier(n_estimators=25" in out
+    assert "'âge' (number)" in out and "MixedForestClassifier(n_estimators=25" in out
     assert said["Calibrated"].startswith("by venn-abers, out of bag, with 400 examples")
     assert said["Measured"].startswith("Out of sample: accuracy ")
     assert f"pandas {pd.__version__}" not in said["Here"]  # nothing differs here
@@ -440,20 +440,20 @@ def test_columns_missing_or_retyped_are_named(folder, tmp_path, capsys):
         wrong.loc[117, column] = cell
         said = message(wrong)
         assert said.startswith(f"column {column!r} held {held}")
-        assert said.endswith(f"and now holds {cell!r} in row 118")
+        assert said.endswith(f"and now contains {cell!r} in row 118")
     wrong = frame.copy()
     wrong.loc[3, "lower"] = "1e400"
-    assert "'lower' must hold numbers up to 3.4e+38, got an infinite number in row 4" in message(
+    assert "'lower' must contain numbers up to 3.4e+38, got an infinite number in row 4" in message(
         wrong
     )
     wrong = frame.assign(company=7)
     assert (
         message(wrong, "bad.parquet")
-        == "column 'company' held text in training and now holds 7 in row 1"
+        == "column 'company' held text in training and now contains 7 in row 1"
     )
     wrong = frame.assign(**{"âge": pd.Timestamp("2020-01-01")})
     assert message(wrong, "bad.parquet").startswith(
-        "column 'âge' held numbers in training and now holds 2020"
+        "column 'âge' held numbers in training and now contains 2020"
     )
 
 
@@ -506,7 +506,7 @@ def test_a_name_that_the_output_has_is_refused(folder, tmp_path, capsys):
     output = tmp_path / "o.csv"
     for name in ("label", "lower"):
         command = ("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output, "--id", name)
-        assert f"{name!r} cannot be carried along" in refused(capsys, *command)
+        assert f"{name!r} cannot be copied" in refused(capsys, *command)
 
 
 def test_a_late_error_leaves_the_old_output(folder, tmp_path, capsys):
@@ -600,7 +600,7 @@ def test_a_model_with_a_foreign_type_needs_trust(tmp_path, capsys):
     command = ("predict", model, table, "-o", output)
     name = f"{Foreign.__module__}.Foreign"
     said = refused(capsys, *command)
-    assert f"holds {name}, which" in said and "vennforest predict with --trust" in said
+    assert f"contains {name}, which" in said and "vennforest predict with --trust" in said
     assert name in refused(capsys, *command, "--trust", "somebody.Else")
     assert run(*command, "--trust", name) == 0
     second = pd.read_parquet(output)[f"p({fitted.classes_[1]})"]

@@ -190,13 +190,13 @@ def test_what_only_the_ordinary_reader_understands(tmp_path, monkeypatch):
 
 
 ERRORS = [
-    ({"s": np.nan}, [], "column 's' must hold finite scores, got NaN or nothing in row 51 of"),
-    ({"s": np.inf}, [], "column 's' must hold finite scores, got inf in row 51 of"),
+    ({"s": np.nan}, [], "column 's' must contain finite scores, got NaN or nothing in row 51 of"),
+    ({"s": np.inf}, [], "column 's' must contain finite scores, got inf in row 51 of"),
     ({"s": 1.5}, ["--grid", "score"], "the range of the grid, got 1.5 in row 51 of"),
     (
         {"v": None},
         ["--weight", "v"],
-        "column 'v' must hold finite weights that are not negative, got NaN",
+        "column 'v' must contain finite weights that are not negative, got NaN",
     ),
     ({"v": -2.0}, ["--weight", "v"], "not negative, got -2 in row 51 of"),
 ]
@@ -288,7 +288,7 @@ def test_files_of_a_table_that_do_not_fit_together(tmp_path, capsys):
     assert run("calibrate", data, folder=tmp_path) == 0
     frame.loc[200, "s"] = np.nan
     frame.to_parquet(data / "part1.parquet")
-    fails("column 's' must hold finite scores, got NaN or nothing in row 201 of", "apply")
+    fails("column 's' must contain finite scores, got NaN or nothing in row 201 of", "apply")
     frame[:0].to_parquet(tmp_path / "none.parquet")
     fails("the target 'y' is missing in every row", given=tmp_path / "none.parquet")
 
@@ -347,12 +347,12 @@ def test_many_labels_are_refused_before_they_are_counted(tmp_path, capsys):
     n = 20_000
     frame = pd.DataFrame({"s": np.linspace(0, 1, n), "y": [f"name {i}" for i in range(n)]})
     assert run("calibrate", written(tmp_path / "data", frame), folder=tmp_path) == 2
-    assert "holds more than 1,000 distinct values" in capsys.readouterr().err
+    assert "contains more than 1,000 distinct values" in capsys.readouterr().err
     frame["y"] = frame["y"].str[:7]  # 1,100 of them, which an estimate need not tell
     frame["y"] = [f"name {i % 1100}" for i in range(n)]
     shutil.rmtree(tmp_path / "data")
     assert run("calibrate", written(tmp_path / "data", frame), folder=tmp_path) == 2
-    assert "holds more than 1,000 distinct values" in capsys.readouterr().err
+    assert "contains more than 1,000 distinct values" in capsys.readouterr().err
 
 
 def test_a_target_with_a_fraction_and_one_class(tmp_path, capsys):
@@ -364,7 +364,7 @@ def test_a_target_with_a_fraction_and_one_class(tmp_path, capsys):
     frame["y"] = frame["y"].where(frame["y"] == 1)
     shutil.rmtree(tmp_path / "data")
     assert run("calibrate", written(tmp_path / "data", frame), folder=tmp_path) == 2
-    assert "holds only one class, '1'" in capsys.readouterr().err
+    assert "has only one class, '1'" in capsys.readouterr().err
 
 
 def test_the_summary(tmp_path, capsys):

@@ -9,6 +9,7 @@ import pytest
 
 import vennforest
 from vennforest.cli import main
+from vennforest.commands.calibrator_file import CalibratorFile
 from vennforest.commands.fit import fit_file
 from vennforest.monitoring import Monitor, ProtectedClassifier
 
@@ -283,3 +284,26 @@ def test_chances_are_rounded_to_the_cautious_side(value, words):
     from vennforest.report.watched import rounded_down
 
     assert rounded_down(value) == words
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_forged_examples_of_a_calibrator_are_none(k):
+    calibrator = vennforest.PlattScaling().fit(np.eye(k)[[0, 1, k - 1] * 20], [0, 1, k - 1] * 20)
+    good = {"scores": [[0.1] * k] * 3, "codes": [0, 1, k - 1]}
+    name = "codes"
+    if k == 2:
+        good, name = {"scores": [0.1, 0.2], "counts": [[1, 2], [3, 4]]}, "counts"
+    assert CalibratorFile(calibrator, ["s"], {"examples": good}).examples() is not None
+    for change in (
+        None,
+        {},
+        {**good, name: None},
+        {**good, name: [[-1, -1]] * 2},
+        {**good, name: good[name][:1]},
+        {**good, name: "codes"},
+        {**good, "scores": 0.5},
+        {**good, "scores": [np.inf] * len(good["scores"])},
+        {**good, "scores": [["a"]]},
+        {**good, name: [k] * 3},
+    ):
+        assert CalibratorFile(calibrator, ["s"], {"examples": change}).examples() is None

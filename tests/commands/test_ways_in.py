@@ -94,7 +94,7 @@ def test_what_is_advised_can_be_pasted(tmp_path):
 def test_types_that_are_none():
     with pytest.raises(InputError, match="must say where day, month and year stand"):
         check_types({"X0": "date %Y%Y"})
-    with pytest.raises(InputError, match="--types must hold columns"):
+    with pytest.raises(InputError, match="--types must contain columns"):
         read_types('{"a": ')
     with pytest.raises(InputError, match=r"lists within lists|with a fault"):
         read_types('{"a":' + "[" * 200_000)
@@ -103,7 +103,7 @@ def test_types_that_are_none():
 def test_brackets_are_no_calibrator(scores, capsys):
     (scores / "b.json").write_text("[" * 200_000)
     assert main(["apply", str(scores / "b.json"), str(scores / "scores.csv")]) == 2
-    assert "holds no calibrator" in capsys.readouterr().err
+    assert "contains no calibrator" in capsys.readouterr().err
 
 
 def test_apply_on_streams(scores, capsys, monkeypatch):

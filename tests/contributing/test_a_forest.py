@@ -75,7 +75,7 @@ def test_out_of_bag_scores_are_by_the_trees_that_did_not_see_the_row():
 def test_a_forest_that_tells_wrong_bags_is_calibrated_on_folds():
     model = CalibratedClassifier(HalvedForest(random_state=0, lie=True), random_state=0)
     assert model.fit(X, LABELS).calibrate_on_ == "cv"
-    with pytest.raises(ValueError, match="leaves hold other examples"):
+    with pytest.raises(ValueError, match="leaves contain other examples"):
         model.set_params(calibrate_on="oob").fit(X, LABELS)
 
 

@@ -225,7 +225,7 @@ def test_parts_without_examples_or_without_a_class():
     assert len(three) == 0
     with pytest.raises(ValueError, match="classes must be named where there is no example"):
         ScoreCounts.from_scores([], [])
-    with pytest.raises(ValueError, match=r"y must hold at least two classes \(or name them"):
+    with pytest.raises(ValueError, match=r"y must contain at least two classes \(or name them"):
         ScoreCounts.from_scores([0.3], ["yes"])
     other = ScoreCounts.from_scores([0.3], ["yes"], classes=["maybe", "yes"])
     with pytest.raises(ValueError, match=r"same classes to be added, .*: name all of them"):

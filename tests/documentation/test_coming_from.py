@@ -15,6 +15,7 @@ from vennforest import (
     BetaCalibration,
     CalibratedClassifier,
     IsotonicCalibration,
+    PlattScaling,
     VennAbers,
 )
 
@@ -24,8 +25,10 @@ Y, Y_CAL = Y[:300], Y[300:600]
 FOLDS = StratifiedKFold(5)
 
 SAME = [
-    (GaussianNB(), "sigmoid", "platt", True),
-    (GaussianNB(), "sigmoid", "platt", False),
+    (GaussianNB(), "sigmoid", PlattScaling(), True),
+    (GaussianNB(), "sigmoid", PlattScaling(), False),
+    (LogisticRegression(), "sigmoid", "platt", True),
+    (LogisticRegression(), "sigmoid", "platt", False),
     (GaussianNB(), "isotonic", IsotonicCalibration(between="linear"), True),
     (GaussianNB(), "isotonic", IsotonicCalibration(between="linear"), False),
     (GaussianNB(), "temperature", "temperature", False),
@@ -108,3 +111,24 @@ def test_calibrated_explanations_out_of_bag():
     loss = log_loss(y_new, np.clip(there.predict_proba(X_new), 1e-6, 1 - 1e-6))
     assert loss == pytest.approx(0.674, abs=0.02)
     assert log_loss(y_new, there.learner.predict_proba(X_new)) == pytest.approx(0.537, abs=0.02)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mapie_has_the_same_numbers_with_two_classes_and_no_weights(k, weighted):
+    """It drops the weights of a fitted model's calibration, and couples pairs of classes."""
+    peer = pytest.importorskip("mapie.calibration")
+    X, y = make_classification(900, 8, n_informative=5, n_classes=k, flip_y=0.2, random_state=3)
+    model = GaussianNB().fit(X[:300], y[:300])
+    weight = np.random.default_rng(0).integers(1, 5, 300).astype(float) if weighted else None
+    there = peer.VennAbersCalibrator(model, cv="prefit")
+    there.fit(X[300:600], y[300:600], sample_weight=weight)
+    here = CalibratedClassifier(FrozenEstimator(model), merge="log")
+    here.fit(X[300:600], y[300:600], sample_weight=weight)
+    apart = np.abs(there.predict_proba(X[600:]) - here.predict_proba(X[600:])).max()
+    assert apart < 1e-12 if k == 2 and not weighted else 0.05 < apart < 0.25
+    if k == 2 and weighted:
+        here.fit(X[300:600], y[300:600])
+        np.testing.assert_allclose(
+            there.predict_proba(X[600:]), here.predict_proba(X[600:]), atol=1e-12
+        )

@@ -85,7 +85,7 @@ def test_pictures_of_tables_are_drawn_from_the_tables_as_they_stand(name):
     figures = read[name]()
     assert len(figures) > 1
     picture = (DOCS / f"pictures/{name}.svg").read_text("utf-8")
-    assert f"figures {drawn.digest(figures)}" in picture, f"make pictures draws {name}.svg anew"
+    assert f"figures {drawn.digest(figures)}" in picture, f"make pictures draws {name}.svg again"
 
 
 def test_figures_of_the_tables():

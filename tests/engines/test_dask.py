@@ -93,14 +93,18 @@ def test_a_class_in_one_partition_only(here):
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        ("s", np.nan, "column 's' must hold finite scores, got NaN or nothing in row 5 of"),
-        ("s", -0.5, r"must hold scores in \[0, 1\], the range of the grid, got -0.5 in row 5 of"),
-        ("y", None, "column 'y' must hold a label in every row, got none in row 5 of"),
-        ("y", "maybe", r"must hold labels of classes \['no', 'yes'\], got 'maybe' in row 5 of"),
+        ("s", np.nan, "column 's' must contain finite scores, got NaN or nothing in row 5 of"),
+        (
+            "s",
+            -0.5,
+            r"must contain scores in \[0, 1\], the range of the grid, got -0.5 in row 5 of",
+        ),
+        ("y", None, "column 'y' must contain a label in every row, got none in row 5 of"),
+        ("y", "maybe", r"must contain labels of classes \['no', 'yes'\], got 'maybe' in row 5 of"),
         (
             "w",
             np.inf,
-            "column 'w' must hold finite weights that are not negative, got inf in row 5 of",
+            "column 'w' must contain finite weights that are not negative, got inf in row 5 of",
         ),
     ],
 )
@@ -122,7 +126,7 @@ def test_partitions_that_are_not_alike(here):
 
     other = frame.iloc[50:]
     calibrate(other.astype({"s": "float32"}))
-    with pytest.raises(InputError, match=r"'s' must hold numbers, got .*string in partition 1"):
+    with pytest.raises(InputError, match=r"'s' must contain numbers, got .*string in partition 1"):
         calibrate(other.astype({"s": str}))
     with pytest.raises(InputError, match="one kind, got text in partition 0 and numbers in part"):
         calibrate(other.assign(y=1))
@@ -210,7 +214,7 @@ def test_counts_and_drawn_examples_say_what_all_rows_say(here, subforest, method
         there = np.flatnonzero(same & (home == part.scorer.homes[left]))
         assert len(there)
         keep = np.arange(300) != there[0]
-        one = METHODS[method].calibrator().fit(scores[keep], y[keep])
+        one = METHODS[method].make().fit(scores[keep], y[keep])
         wanted = one.predict_multiprobability(draw.scores[i : i + 1])
         assert np.allclose(bounds.lower[i], wanted.lower[0], rtol=0, atol=1e-9)
         assert np.allclose(bounds.upper[i], wanted.upper[0], rtol=0, atol=1e-9)
@@ -227,7 +231,7 @@ def test_partitions_that_change_are_refused(here):
     parts = [dask.delayed(frame.iloc[:50]), dask.delayed(other_each_time, pure=False)()]
     changing = dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)
     model = CalibratedClassifier(RandomForestClassifier(4))
-    with pytest.raises(InputError, match="partition 1 must hold the same rows each time"):
+    with pytest.raises(InputError, match="partition 1 must contain the same rows each time"):
         engine.fit(model, changing, target="y")
 
 
@@ -241,9 +245,9 @@ def test_what_a_forest_over_partitions_refuses(here):
     model = CalibratedClassifier(forest)
     with pytest.raises(InputError, match="two partitions with rows or more, got 1"):
         fit(model, cut(frame, 0))
-    with pytest.raises(InputError, match="must hold two classes or more"):
+    with pytest.raises(InputError, match="must contain two classes or more"):
         fit(model, cut(frame.assign(y="no"), 50))
-    with pytest.raises(InputError, match="column 'y' must hold numbers"):
+    with pytest.raises(InputError, match="column 'y' must contain numbers"):
         fit(model, cut(frame, 50), target="u", features=["y", "v"])
     with pytest.raises(InputError, match='calibrate_on must be "auto" or Partitions'):
         fit(CalibratedClassifier(forest, calibrate_on="cv"), cut(frame, 50))

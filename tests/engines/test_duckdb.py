@@ -92,14 +92,18 @@ def test_counts_beyond_floats_are_exact():
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        ("s", np.nan, "column 's' must hold finite scores, got NaN or nothing in row 18 of "),
-        ("s", np.inf, "column 's' must hold finite scores, got inf in row 18 of "),
-        ("s", 1.25, r"must hold scores in \[0, 1\], the range of the grid, got 1.25 in row 18 of "),
-        ("y", None, "column 'y' must hold a label in every row, got none in row 18 of "),
+        ("s", np.nan, "column 's' must contain finite scores, got NaN or nothing in row 18 of "),
+        ("s", np.inf, "column 's' must contain finite scores, got inf in row 18 of "),
+        (
+            "s",
+            1.25,
+            r"must contain scores in \[0, 1\], the range of the grid, got 1.25 in row 18 of ",
+        ),
+        ("y", None, "column 'y' must contain a label in every row, got none in row 18 of "),
         (
             "w",
             -1,
-            "column 'w' must hold finite weights that are not negative, got -1 in row 18 of ",
+            "column 'w' must contain finite weights that are not negative, got -1 in row 18 of ",
         ),
     ],
 )
@@ -118,13 +122,13 @@ def test_labels_that_are_none(tmp_path):
     duckdb.connect().execute(
         f"COPY (SELECT 0.5 AS s, 'nan'::DOUBLE AS y) TO '{tmp_path / 'one.parquet'}'"
     )
-    with pytest.raises(InputError, match=r"hold a label in every row, got none in row 41 of"):
+    with pytest.raises(InputError, match=r"contain a label in every row, got none in row 41 of"):
         engine.calibrate(tmp_path / "nan.parquet", score="s", target="y")
-    with pytest.raises(InputError, match=r"hold a label in every row, got none in row 1 of"):
+    with pytest.raises(InputError, match=r"contain a label in every row, got none in row 1 of"):
         engine.calibrate(tmp_path / "one.parquet", score="s", target="y")
     days = pd.to_datetime("2026-01-01") + pd.to_timedelta(codes, unit="D")
     frame.assign(y=days).to_parquet(tmp_path / "days.parquet")
-    with pytest.raises(InputError, match="must hold numbers, booleans or text as labels"):
+    with pytest.raises(InputError, match="must contain numbers, booleans or text as labels"):
         engine.calibrate(tmp_path / "days.parquet", score="s", target="y")
 
 
@@ -133,13 +137,17 @@ def test_other_columns_and_types(tmp_path):
     files = written(tmp_path, frame)
     with pytest.raises(InputError, match=r"there is no column 'S' in .*part0.* 3 more files: did"):
         engine.calibrate(files, score="S", target="y")
-    with pytest.raises(InputError, match="column 'y' must hold numbers, got string"):
+    with pytest.raises(InputError, match="column 'y' must contain numbers, got string"):
         engine.calibrate(files, score="y", target="s")
     with pytest.raises(InputError, match="score, target and weight must be different columns"):
         engine.calibrate(files, score="s", target="s")
-    with pytest.raises(InputError, match="column 'y' must hold 2 classes for one column of score"):
+    with pytest.raises(
+        InputError, match="column 'y' must contain 2 classes for one column of score"
+    ):
         engine.calibrate(files, score="s", target="y", classes=["no", "yes", "never"])
-    with pytest.raises(InputError, match=r"must hold labels of classes \['no', 'now'\], got 'yes'"):
+    with pytest.raises(
+        InputError, match=r"must contain labels of classes \['no', 'now'\], got 'yes'"
+    ):
         engine.calibrate(files, score="s", target="y", classes=["no", "now"])
     with pytest.raises(InputError, match="grid must be left out with more than two classes"):
         engine.calibrate(files, score=["s", "w", "v"], target="y", method="venn", grid=CELLS)
@@ -175,10 +183,10 @@ def test_whole_numbers_in_one_file_do_not_round_those_of_another(tmp_path, order
 def test_one_class_and_no_rows(tmp_path):
     frame = draw_scores(60)
     frame.iloc[:0].to_parquet(tmp_path / "none.parquet")
-    with pytest.raises(InputError, match="must hold at least one row, got none"):
+    with pytest.raises(InputError, match="must contain at least one row, got none"):
         engine.calibrate(tmp_path / "none.parquet", score="s", target="y")
     frame[frame["y"] == "yes"].to_parquet(tmp_path / "one.parquet")
-    with pytest.raises(InputError, match=r"must hold 2 classes .* got 1: \['yes'\] \(classes="):
+    with pytest.raises(InputError, match=r"must contain 2 classes .* got 1: \['yes'\] \(classes="):
         engine.calibrate(tmp_path / "one.parquet", score="s", target="y")
     got = engine.calibrate(tmp_path / "one.parquet", score="s", target="y", classes=["no", "yes"])
     assert got.classes_.tolist() == ["no", "yes"]
@@ -237,7 +245,7 @@ def test_what_predict_refuses_leaves_no_file(tmp_path):
     frame.loc[50, "s"] = np.nan
     files = written(tmp_path, frame)
     output = tmp_path / "out.parquet"
-    with pytest.raises(InputError, match=r"'s' must hold finite scores, got NaN .* in row 51"):
+    with pytest.raises(InputError, match=r"'s' must contain finite scores, got NaN .* in row 51"):
         engine.predict(files, model, output, columns="s")
     assert not output.exists()
     with pytest.raises(InputError, match="the output must not be the data"):

@@ -131,7 +131,7 @@ def test_the_same_refusal(tmp_path, monkeypatch, write, name, value, said):
     data[name][row] = value
     path = tmp_path / "scores.parquet"
     write(pa.table(data), path)
-    wanted = f"column {name!r} must hold {said} in row {row + 1:,} of {path}"
+    wanted = f"column {name!r} must contain {said} in row {row + 1:,} of {path}"
     for _, fit in doors(monkeypatch):
         with pytest.raises(InputError) as refused:
             fit(path, weight="w")

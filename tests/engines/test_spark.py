@@ -91,10 +91,10 @@ def test_counts_beyond_floats_are_exact(session):
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        ("s", np.nan, "column 's' must hold finite scores, got NaN or nothing in"),
-        ("s", 1.5, r"must hold scores in \[0, 1\], the range of the grid, got 1.5 in"),
-        ("y", None, "column 'y' must hold a label in every row, got none in"),
-        ("w", -1, "column 'w' must hold finite weights that are not negative, got -1 in"),
+        ("s", np.nan, "column 's' must contain finite scores, got NaN or nothing in"),
+        ("s", 1.5, r"must contain scores in \[0, 1\], the range of the grid, got 1.5 in"),
+        ("y", None, "column 'y' must contain a label in every row, got none in"),
+        ("w", -1, "column 'w' must contain finite weights that are not negative, got -1 in"),
     ],
 )
 def test_a_bad_row_is_named_by_its_partition(session, column, value, said):
@@ -113,11 +113,11 @@ def test_columns_at_the_door(session):
     frame = session.createDataFrame(draw_scores(30))
     with pytest.raises(InputError, match=r"there is no column 'S' in the data frame: did you mean"):
         engine.calibrate(frame, score="S", target="y")
-    with pytest.raises(InputError, match=r"column 'y' must hold numbers"):
+    with pytest.raises(InputError, match=r"column 'y' must contain numbers"):
         engine.calibrate(frame, score="y", target="s")
     with pytest.raises(InputError, match="frame must be a Spark DataFrame, got DataFrame"):
         engine.calibrate(draw_scores(30), score="s", target="y")
-    with pytest.raises(InputError, match="must hold at least one row, got none"):
+    with pytest.raises(InputError, match="must contain at least one row, got none"):
         engine.calibrate(frame.filter("s > 2"), score="s", target="y")
 
 
@@ -181,7 +181,7 @@ def test_partitions_that_change_are_refused(session):
     parts = cut(session, features(90), 30, 30)
     changing = parts.mapInArrow(shaken, parts.schema)
     model = CalibratedClassifier(RandomForestClassifier(4))
-    with pytest.raises(InputError, match=r"partition \d must hold the same rows each time"):
+    with pytest.raises(InputError, match=r"partition \d must contain the same rows each time"):
         engine.fit(model, changing, target="y")
 
 
@@ -190,7 +190,9 @@ def test_what_workers_refuse_is_one_sentence(session):
     frame.loc[50, "y"] = None
     parts = cut(session, frame, 20, 20)
     model = CalibratedClassifier(RandomForestClassifier(4))
-    with pytest.raises(InputError, match=r"^column 'y' must hold a label in every row, got none "):
+    with pytest.raises(
+        InputError, match=r"^column 'y' must contain a label in every row, got none "
+    ):
         engine.fit(model, parts, target="y")
     with pytest.raises(InputError, match="two partitions with rows or more, got 1"):
         engine.fit(model, parts.filter("y IS NOT NULL").coalesce(1), target="y")

@@ -34,8 +34,8 @@ def drawn():
     for name in NAMED:
         yield Venn(name, str(rng.choice(["log", "brier", "midpoint", "smooth"]))), *draw(rng)
     for method in METHODS.values():
-        yield method.calibrator(), *draw(rng)
-    yield PooledCalibration([VennAbers("log"), METHODS["platt"].calibrator()]), *draw(rng)
+        yield method.make(), *draw(rng)
+    yield PooledCalibration([VennAbers("log"), METHODS["platt"].make()]), *draw(rng)
 
 
 CASES = [(model.fit(scores, y), new) for model, scores, y, new in drawn()]

@@ -55,7 +55,7 @@ def test_more_classes(name):
     rng = np.random.default_rng(63)
     p = rng.dirichlet([1, 1, 1], 200)
     y = np.array(["a", "b", "ü"])[[rng.choice(3, p=row) for row in p]]
-    same_after_reading(METHODS[name].calibrator().fit(p, y), p)
+    same_after_reading(METHODS[name].make().fit(p, y), p)
 
 
 def test_labels_of_any_kind():
@@ -173,7 +173,7 @@ def test_the_reader_in_javascript(tmp_path):
     scores, y = draw()
     new = rng.random(40)
     models = [
-        *(method.calibrator().fit(scores, y) for method in METHODS.values()),
+        *(method.make().fit(scores, y) for method in METHODS.values()),
         VennAbers("log").fit(scores, y),
         IsotonicCalibration("linear").fit(scores, y),
         PlattScaling(on="logit").fit(scores, y),
@@ -181,9 +181,7 @@ def test_the_reader_in_javascript(tmp_path):
     ]
     vectors = rng.dirichlet(np.ones(4), 40)
     labels = np.append(np.arange(4), rng.integers(0, 4, 36))
-    many = [
-        method.calibrator().fit(vectors, labels) for method in METHODS.values() if not method.bounds
-    ]
+    many = [method.make().fit(vectors, labels) for method in METHODS.values() if not method.bounds]
     script = (
         "const {read, apply} = require(process.argv[2]);"
         "const scores = JSON.parse(process.argv[4]).concat([NaN, Infinity, -Infinity]);"

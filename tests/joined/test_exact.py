@@ -274,7 +274,7 @@ def test_steps_before_the_forest_are_fitted_to_what_grows_it():
     [
         ({"grow_size": 0.0}, "grow_size must lie between 0 and 1, got 0.0"),
         ({"grow_size": 1}, "grow_size must lie between 0 and 1, got 1"),
-        ({"grow_size": 0.02}, "y must hold every class among the examples that the trees"),
+        ({"grow_size": 0.02}, "y must contain every class among the examples that the trees"),
         ({"votes": "none"}, "votes must be one of"),
         ({"n_draws": 0}, "n_draws must be"),
     ],

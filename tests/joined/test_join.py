@@ -357,7 +357,7 @@ def test_leaves_that_do_not_hold_their_bags_are_refused():
     assert len(index.totals) == len(packed.nodes)
     assert len(index.examples) == membership.counts().sum()
     assert index.totals.sum() == 5 * len(y)
-    with pytest.raises(ValueError, match="must hold in each leaf the class frequencies"):
+    with pytest.raises(ValueError, match="must contain in each leaf the class frequencies"):
         LeafIndex.build(packed, X, y, bags[::-1], membership, numbers)
 
 

@@ -68,16 +68,16 @@ def test_inside_allows_for_rounding_and_nothing_more():
 
 def test_interval_measures_refuse_what_does_not_fit():
     m = draw_intervals(np.random.default_rng(0), 3, 2, ["a", "b"])
-    with pytest.raises(ValueError, match="y must hold labels of classes"):
+    with pytest.raises(ValueError, match="y must contain labels of classes"):
         metrics.interval_summary(["a", "b", "c"], m)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         metrics.interval_summary(["a", "b"], m)
-    with pytest.raises(ValueError, match="m must hold at least one object, got 0"):
+    with pytest.raises(ValueError, match="m must contain at least one object, got 0"):
         metrics.interval_summary([], m[[]])
     for measure in (metrics.interval_summary, metrics.interval_table, metrics.interval_curve):
         with pytest.raises(ValueError, match="m must be a Multiprobability, got list: labels come"):
             measure(m, ["a", "b"])
-    with pytest.raises(ValueError, match="m must hold at least one object, got 0"):
+    with pytest.raises(ValueError, match="m must contain at least one object, got 0"):
         metrics.interval_curve(None, m[[]])
     with pytest.raises(ValueError, match="pos_label must be one of"):
         metrics.interval_curve(None, m, pos_label="c")

@@ -273,7 +273,7 @@ def test_one_class_and_one_example(name):
         assert math.isfinite(measure(y, p))
         named = np.array(["a", "b"])[np.asarray(y, dtype=int)]
         close(measure(named, p, classes=["a", "b"]), measure(y, p))
-        with pytest.raises(ValueError, match="y must hold at least two classes"):
+        with pytest.raises(ValueError, match="y must contain at least two classes"):
             measure(named, p)
     close(measure(["b"], [0.3], pos_label="b"), measure([1], [0.3]))
     close(measure(["a"], [0.3], pos_label="b"), measure([0], [0.3]))
@@ -302,17 +302,22 @@ def test_class_missing_from_y_keeps_its_column():
         ),
         ([0, 1], [[1.0], [1.0]], {}, r"p must have shape \(n,\) or a column for each class"),
         ([0, 1], [0.1, 0.2, 0.3], {}, "inconsistent numbers of samples"),
-        ([], [], {}, "p must hold at least one estimate"),
+        ([], [], {}, "p must contain at least one estimate"),
         ([0, 1, 2], [0.1, 0.2, 0.3], {}, "p must have a column for each of 3 classes"),
         ([0, 1], [0.1, 0.2], {"pos_label": 7}, r"pos_label must be one of .*, got 7"),
-        ([0, 1], [0.1, 0.2], {"classes": [1, 2]}, "y must hold labels of classes"),
+        ([0, 1], [0.1, 0.2], {"classes": [1, 2]}, "y must contain labels of classes"),
         (
             [0, 1],
             [0.1, 0.2],
             {"sample_weight": [1, -1]},
             "sample_weight must be finite and not neg",
         ),
-        ([0, 1], [0.1, 0.2], {"sample_weight": [0, 0]}, "sample_weight must hold a weight above"),
+        (
+            [0, 1],
+            [0.1, 0.2],
+            {"sample_weight": [0, 0]},
+            "sample_weight must contain a weight above",
+        ),
         ([0, 1], [0.1, 0.2], {"sample_weight": [1]}, r"sample_weight must have shape \(2,\)"),
         ([0, 1], ["a", "b"], {}, "p must be numbers"),
     ],

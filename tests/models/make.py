@@ -34,6 +34,7 @@ from sklearn.svm import SVC
 import vennforest
 from vennforest import (
     CalibratedClassifier,
+    MixedForestClassifier,
     ScoreCounts,
     ScoreGrid,
     TransductiveClassifier,
@@ -144,6 +145,9 @@ def models():
             ),
             "oob-extra": CalibratedClassifier(
                 ExtraTreesClassifier(5, bootstrap=True, max_depth=2, random_state=0)
+            ),
+            "oob-mixed": CalibratedClassifier(
+                MixedForestClassifier(5, max_depth=2, min_samples_leaf=[1, 3], random_state=0)
             ),
             "oob-bagging": CalibratedClassifier(BaggingClassifier(GaussianNB(), 5, random_state=0)),
             "oob-pipeline": CalibratedClassifier(make_pipeline(StandardScaler(), forest)),

@@ -220,7 +220,7 @@ def test_what_is_refused_changes_nothing(small):
     small.update_scores([0.5, 0.6], ["x", "o"], time=[3, 4])
     before = small.evidence_, small.n_seen_, small._progress.channels[0].counts.copy()
     for scores, y, time, message in (
-        ([0.1], ["z"], None, "y must hold labels of classes"),
+        ([0.1], ["z"], None, "y must contain labels of classes"),
         ([np.nan], ["x"], None, "scores must be finite"),
         ([0.1], ["x"], [2], "time must not run backwards, got .*2.* after the last update"),
         ([0.1, 0.2], ["x", "x"], [9, 8], "time must not run backwards, got .*8.* after row 0"),

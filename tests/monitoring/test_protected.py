@@ -169,7 +169,7 @@ def test_what_is_refused_changes_nothing():
     protected.update(p, codes)
     before = protected.predict_proba(p)
     for X, y, message in (
-        (p[:1], [7], "y must hold labels of classes"),
+        (p[:1], [7], "y must contain labels of classes"),
         (p[:2], [1], "y must have 2 labels"),
         ([[np.nan, 0.5]], [1], "what predict_proba returns must be finite"),
     ):

@@ -203,7 +203,7 @@ def test_functions_are_numpys_own_or_need_trust(tmp_path):
         if function is np.log1p:
             vennforest.load(path).predict_proba(X)
         else:
-            with pytest.raises(InputError, match=rf"holds .*{function.__name__}.*, which venn"):
+            with pytest.raises(InputError, match=rf"contains .*{function.__name__}.*, which venn"):
                 vennforest.load(path)
 
 

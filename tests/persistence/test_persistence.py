@@ -114,7 +114,9 @@ def test_a_type_as_a_parameter_is_saved_and_named_at_loading(tmp_path):
     model = CalibratedClassifier(SVC(), calibrate_on="holdout", random_state=0).fit(*IRIS)
     model.estimator.set_params(class_weight=dict)
     vennforest.save(model, path)
-    with pytest.raises(InputError, match=r"holds builtins\.dict, which vennforest does not make"):
+    with pytest.raises(
+        InputError, match=r"contains builtins\.dict, which vennforest does not make"
+    ):
         vennforest.load(path)
     assert vennforest.load(path, trusted=[dict]).estimator.class_weight is dict
 
@@ -348,7 +350,7 @@ def test_a_foreign_model_needs_trust(tmp_path):
     path = tmp_path / "model.skops"
     vennforest.save(model, path)
     name = f"{Foreign.__module__}.Foreign"
-    with pytest.raises(InputError, match=rf"holds {name}, which vennforest does not make"):
+    with pytest.raises(InputError, match=rf"contains {name}, which vennforest does not make"):
         vennforest.load(path)
     for trusted in (name, Foreign):
         loaded = vennforest.load(path, trusted=[trusted])
@@ -451,9 +453,9 @@ def test_parts_that_are_incomplete_or_classes(tmp_path):
 
         rewritten(path, forge)
         if kind is not str:
-            with pytest.raises(InputError, match=r"holds .*StepMap, which vennforest does not"):
+            with pytest.raises(InputError, match=r"contains .*StepMap, which vennforest does not"):
                 vennforest.load(path)
-        with pytest.raises(InputError, match="maps must hold maps"):
+        with pytest.raises(InputError, match="maps must contain maps"):
             vennforest.load(path, trusted=[kind])
     venn = Venn().fit([0.1, 0.4, 0.9], [0, 1, 1])
     check_structure(venn, "model")

@@ -101,7 +101,9 @@ def test_what_load_would_refuse_is_not_saved(tmp_path):
 def test_a_type_that_nobody_registered_is_named_with_its_package(path, monkeypatch):
     package = AlwaysShares.__module__.partition(".")[0]
     monkeypatch.delitem(_state.STORED, "test-shares")
-    with pytest.raises(InputError, match=f"holds 'test-shares', which {package} registers: import"):
+    with pytest.raises(
+        InputError, match=f"contains 'test-shares', which {package} registers: import"
+    ):
         vennforest.load(path)
 
 

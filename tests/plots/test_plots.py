@@ -22,7 +22,7 @@ from vennforest.plots import (  # noqa: E402
     ReliabilityDisplay,
 )
 
-LONG = "a method whose name is so long that no legend could ever hold all of it"
+LONG = "a method whose name is so long that no legend could ever contain all of it"
 
 
 @pytest.fixture(autouse=True)
@@ -143,7 +143,7 @@ def test_class_panel_shows_the_most_frequent_classes():
     line = display.displays[str(j)].line_
     np.testing.assert_array_equal(line.get_ydata(), curve.corp_share)
     drawn(display.figure_)
-    with pytest.raises(ValueError, match="ax must hold an axes for each of 5 classes, got 1"):
+    with pytest.raises(ValueError, match="ax must contain an axes for each of 5 classes, got 1"):
         display.plot(ax=[plt.gca()])
 
 
@@ -237,7 +237,7 @@ def test_confidence_intervals_of_many_scores_are_a_band():
 
 
 def test_no_methods_are_refused():
-    with pytest.raises(ValueError, match="methods must hold at least one entry, got none"):
+    with pytest.raises(ValueError, match="methods must contain at least one entry, got none"):
         ReliabilityDisplay.from_predictions([0, 1], {})
 
 

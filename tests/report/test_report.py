@@ -165,13 +165,38 @@ def test_squared_losses_are_squared_distances(k):
 
 def test_chance_errors_are_calibration_errors_of_labels_drawn_from_the_estimates():
     p = np.random.default_rng(5).random(300)
-    found = _chance_errors(np.column_stack([1 - p, p]), 1, 7)
+    found = _chance_errors(p, 7)
     random = np.random.default_rng((7, 1))
     slow = [
         calibration_error((random.random(300) < p).astype(int), p, classes=[0, 1])
         for _ in range(len(found))
     ]
     np.testing.assert_allclose(found, slow, atol=1e-12)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_mean_error_is_the_bias_beyond_its_spread(grouped, k):
+    rng = np.random.default_rng(k)
+    n = 400
+    p = rng.dirichlet(np.ones(k), n)
+    codes = np.array([rng.choice(k, p=0.9 * row + 0.1 * np.eye(k)[-1]) for row in p])
+    groups = rng.integers(0, 150, n) if grouped else None
+    found = measure(
+        MethodEstimates(p, None), codes, np.arange(k), 1 if k == 2 else None, groups=groups
+    )
+    column = np.ones(n, int) if k == 2 else p.argmax(axis=1)
+    sums, spread = {}, 0.0
+    for i in range(n):
+        q = p[i, column[i]]
+        own = groups[i] if grouped else i
+        sums[own] = sums.get(own, 0.0) + (codes[i] == column[i]) - q
+        spread += q * (1 - q)
+    if grouped:
+        spread = sum(one**2 for one in sums.values())
+    wanted = max(0.0, sum(sums.values()) ** 2 - spread) ** 0.5 / n
+    assert found.mean_error == pytest.approx(wanted, abs=1e-12)
+    assert found.miscalibration >= found.mean_error
 
 
 def test_difference_is_the_corrected_resampled_t_interval():
@@ -314,9 +339,9 @@ def test_rare_classes():
     evaluation = evaluate(X, y, n_folds=5, n_trees=20, methods=["venn-abers"])
     assert evaluation.folds.classes.tolist() == ["a", "b", "rare"]
     assert evaluation.folds.n_folds == 5 and len(evaluation.folds.codes) == 42
-    single, rare = (note for note in evaluation.notes if "Class" in note)
+    single, rare, *_ = evaluation.notes
     assert "Left out: 'single'." in single
-    assert "rare (3)" in rare and "kept" in rare
+    assert "rare (3)" in rare
     few = evaluate(X[:6], ["a", "b"] * 3, n_folds=10, n_trees=20)
     assert few.folds.n_folds == 3
     assert "3 folds instead of 10" in few.notes[0]
@@ -489,6 +514,17 @@ def test_the_tolerance_decides(cancer):
         evaluate(X, y, n_folds=2, n_trees=5, tolerance=2)
 
 
+@pytest.mark.parametrize(("trees", "enough"), [(30, 300), (60, 600), (200, None)])
+def test_an_underconfident_forest_is_told_how_many_trees_would_do(cancer, trees, enough):
+    """The error, .2, falls as 1 / trees: a tolerance of .02 needs ten times as many."""
+    flat = replace(BASE, pvalue=0.001, calibration_error=0.2, chance_error=0, overconfidence=-0.1)
+    measures = {**cancer.measures, "none": BASE, cancer.verdict.method: flat}
+    settings = {**cancer.settings, "n_trees": trees, "files": {"data": "t.csv", "target": "y"}}
+    advice = replace(cancer, measures=measures, settings=settings, tolerance=0.02).advice()
+    wanted = f"--trees {enough}" if enough else f"--calibrate-on cv --trees {trees}"
+    assert wanted in advice.command
+
+
 def test_a_raw_forest_that_is_off_is_to_be_recalibrated_and_columns_are_checked_first(cancer):
     off = replace(BASE, pvalue=0.001, calibration_error=0.1)
     measures = {**cancer.measures, cancer.verdict.method: BASE, "none": off}
@@ -504,6 +540,9 @@ def test_a_raw_forest_that_is_off_is_to_be_recalibrated_and_columns_are_checked_
     blind = replace(found, discrimination=replace(found.discrimination, auc=0.51, low=0.45,
                                                   high=0.57))  # fmt: skip
     assert blind.advice().action == "stop"
+    unread = replace(blind, suspects={"price": "text"}).advice()
+    assert unread.action == "check" and "“price”" in unread.sentence
+    assert replace(found, suspects={"price": "text"}).advice() == found.advice()
     few = replace(found, discrimination=replace(found.discrimination, auc=0.6, low=0.4, high=0.8))
     assert few.advice().action == "collect"
     # Four times the rows halve the interval: an effect of .1 at a half-width of .2 is seen in four

@@ -47,5 +47,5 @@ def test_a_tree_with_a_leaf_that_nobody_is_in_is_refused():
     values[1] = 0.5
     tree.tree_ = Tree(1, np.array([2], np.intp), 1)
     tree.tree_.__setstate__({**state, "nodes": nodes, "values": values})
-    with pytest.raises(BagsError, match="whose leaves hold other examples"):
+    with pytest.raises(BagsError, match="whose leaves contain other examples"):
         verify_bag(bag, X, codes, None)

@@ -216,7 +216,7 @@ def test_forests_whose_bags_are_others_are_found_out(kind, data):
     X, y = data
     model = fitted(kind(20), X, y)
     assert model.calibrate_on_ == "cv" and "bags" in model.calibrate_on_reason_
-    with pytest.raises(ValueError, match=r'leaves hold other examples.* use calibrate_on="cv"'):
+    with pytest.raises(ValueError, match=r'leaves contain other examples.* use calibrate_on="cv"'):
         fitted(kind(20), X, y, calibrate_on="oob")
 
 

@@ -160,7 +160,7 @@ def test_a_model_that_takes_no_weights_is_said_to_ignore_them():
         (np.ones(3), r"sample_weight must have shape \(120,\), got \(3,\)"),
         (np.full(120, -1.0), "sample_weight must be finite and not negative, got -1.0"),
         (np.full(120, np.nan), "sample_weight must be finite and not negative, got nan"),
-        (np.zeros(120), "sample_weight must hold a weight above zero, got all zeros"),
+        (np.zeros(120), "sample_weight must contain a weight above zero, got all zeros"),
     ],
 )
 def test_weights_that_are_none_are_refused(weight, message):

@@ -26,7 +26,7 @@ def of_probabilities():
     scores, y = draw()
     yield from tables()
     for method in METHODS.values():
-        yield method.calibrator().fit(scores, y)
+        yield method.make().fit(scores, y)
     yield VennAbers().fit(scores, y, sample_weight=scores + 0.3)
     yield IsotonicCalibration("linear").fit(scores, y)
     yield PlattScaling("hard", on="logit").fit(scores, y)
@@ -46,7 +46,7 @@ def of_logits():
     scores = 3 * np.log((p + 0.01) / (1.01 - p))
     for name, method in METHODS.items():
         if name not in ("none", "beta", "bostrom"):
-            yield method.calibrator().fit(scores, y)
+            yield method.make().fit(scores, y)
 
 
 def tables():

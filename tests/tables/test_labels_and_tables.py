@@ -111,8 +111,8 @@ def test_labels_in_any_container(setup, wrap):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (np.zeros(120), "y must hold at least two classes, got one class: 0.0"),
-        (["a"] * 120, "y must hold at least two classes, got one class: 'a'"),
+        (np.zeros(120), "y must contain at least two classes, got one class: 0.0"),
+        (["a"] * 120, "y must contain at least two classes, got one class: 'a'"),
         (np.linspace(0, 1, 120), "Unknown label type: continuous"),
         (np.zeros((120, 2), int), "zeros and ones in every column"),
         (np.r_[np.nan, np.zeros(119)], "y contains NaN"),
@@ -126,7 +126,7 @@ def test_labels_that_are_none_are_refused(y, message):
 
 
 def test_no_rows_are_refused():
-    with pytest.raises(ValueError, match=r"X must hold at least one example, got 0 sample\(s\)"):
+    with pytest.raises(ValueError, match=r"X must contain at least one example, got 0 sample\(s\)"):
         CalibratedClassifier().fit(np.empty((0, 3)), [])
 
 

@@ -90,7 +90,7 @@ def test_identifiers_are_left_out_named_and_brought_back():
     alone = split_target(table[["name", "y"]], "y")
     assert list(alone.X.columns) == ["name"] and "and are kept" in alone.notes[0]
     with pytest.raises(ValueError, match="there is no column"):
-        split_target(table, "y", keep=["nobody"])
+        split_target(table, "y", keep=["no one"])
 
 
 def test_a_column_that_alone_predicts_the_label_is_named():

@@ -103,23 +103,27 @@ def test_how_numbers_are_written_is_seen_from_all_cells(cells, format_):
     [
         (["1,234", "5,678"], "number", "'1,234' in column 'c' could be 1234 or 1.234"),
         (["1.234 €"], "number", "'1.234 €' in column 'c' could be 1.234 or 1234"),
-        (["1", "x"], "number", "'c' is declared as number and holds 'x' in row 2, which is none"),
-        (["5 €", "5 $"], "number", "holds '5 \\$' in row 2, which is none or written otherwise"),
-        (["5 %", "5"], "number", "holds '5' in row 2"),
-        (["12,5", "1,234.5"], "number", "holds '12,5' in row 1"),
-        (["1,5"], "number 1,234.5", "holds '1,5' in row 1"),
-        (["1234,567.5"], "number 1,234.5", "holds '1234,567.5'"),
-        (["5-6"], "number", "holds '5-6'"),
-        (["--5"], "number", "holds '--5'"),
-        (["5 or 6"], "number", "holds '5 or 6'"),
-        (["$5 €"], "number", "holds '\\$5 €'"),
-        (["1e99"], "number", "must hold numbers up to"),
-        (["12.05.2020"], "date %d/%m/%Y", "declared as date %d/%m/%Y and holds '12.05.2020'"),
+        (
+            ["1", "x"],
+            "number",
+            "'c' is declared as number and contains 'x' in row 2, which is none",
+        ),
+        (["5 €", "5 $"], "number", "contains '5 \\$' in row 2, which is none or written otherwise"),
+        (["5 %", "5"], "number", "contains '5' in row 2"),
+        (["12,5", "1,234.5"], "number", "contains '12,5' in row 1"),
+        (["1,5"], "number 1,234.5", "contains '1,5' in row 1"),
+        (["1234,567.5"], "number 1,234.5", "contains '1234,567.5'"),
+        (["5-6"], "number", "contains '5-6'"),
+        (["--5"], "number", "contains '--5'"),
+        (["5 or 6"], "number", "contains '5 or 6'"),
+        (["$5 €"], "number", "contains '\\$5 €'"),
+        (["1e99"], "number", "must contain numbers up to"),
+        (["12.05.2020"], "date %d/%m/%Y", "declared as date %d/%m/%Y and contains '12.05.2020'"),
         (["soon", "12.05.2020"], "date", "its cells share no format"),
-        ([1.5], "date %Y%m%d", "holds 1.5 in row 1"),
-        (["maybe"], "boolean", "holds 'maybe'"),
-        ([0, 2], "boolean", "holds 2 in row 2"),
-        (["1"], "duration", "holds '1'"),
+        ([1.5], "date %Y%m%d", "contains 1.5 in row 1"),
+        (["maybe"], "boolean", "contains 'maybe'"),
+        ([0, 2], "boolean", "contains 2 in row 2"),
+        (["1"], "duration", "contains '1'"),
         (["1"], "numbr", "must be number, date, category, text, boolean, duration or drop"),
         (["1"], "number 1,234", "a sample such as"),
         (["1"], "number x", "a sample such as"),
@@ -140,7 +144,7 @@ def test_unknown_columns_and_other_forms_are_refused():
     frame = pd.DataFrame({"price": ["1"], "d": ["2"]})
     with pytest.raises(InputError, match="got 'prize': did you mean 'price'"):
         TableColumns({"prize": "number"}).fit(frame)
-    with pytest.raises(InputError, match="types must hold columns and what they hold"):
+    with pytest.raises(InputError, match="types must contain columns and what they contain"):
         TableColumns(["price"]).fit(frame)
 
 
@@ -170,7 +174,7 @@ def test_new_cells_are_read_as_those_of_training():
     pd.testing.assert_frame_equal(again, columns.transform(new))
     for name, cell in [("money", "5 $"), ("money", "1.234,5 €"), ("rate", "5"), ("day", "2021")]:
         written_like = columns.as_types()[name].split(" ", 1)[1]
-        message = f"'{name}' held .* written like .* in training and now holds '.*' in row 1"
+        message = f"'{name}' held .* written like .* in training and now contains '.*' in row 1"
         with pytest.raises(InputError, match=message) as refused:
             columns.transform(new.astype({name: object}).assign(**{name: cell}))
         assert written_like in str(refused.value)

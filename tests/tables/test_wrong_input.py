@@ -72,10 +72,10 @@ def test_bytes_that_are_no_text_are_refused_if_they_are_used(tmp_path):
     parted = split_target(read, "y", ["raw"])
     assert parted.X.columns.tolist() == ["x"]
     with pytest.raises(
-        InputError, match=r"'raw' must hold .*, got bytes that are not UTF-8 in row 1"
+        InputError, match=r"'raw' must contain .*, got bytes that are not UTF-8 in row 1"
     ):
         TableColumns().fit(split_target(read, "y").X)
-    with pytest.raises(InputError, match=r"'raw' must hold .*, got bytes that are not UTF-8"):
+    with pytest.raises(InputError, match=r"'raw' must contain .*, got bytes that are not UTF-8"):
         split_target(read, "raw")
 
 

@@ -1,8 +1,17 @@
 """The adapter for CalArena, against a file in that benchmark's format."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from experiments.studies.calarena import CUSTOM_CALIBRATORS
+from experiments.studies.calarena import (
+    BENCHMARKS,
+    CUSTOM_CALIBRATORS,
+    PUBLISHED,
+    board,
+    losses,
+    run,
+)
+from sklearn.metrics import log_loss
 
 from vennforest import BetaCalibration, PooledCalibration
 
@@ -75,3 +84,58 @@ def test_a_class_without_examples_keeps_its_column():
         calibrator = CUSTOM_CALIBRATORS[name]()
         calibrator.fit(group["probas_cal"][seen], group["labels_cal"][seen])
         assert calibrator.predict_proba(group["probas_test"]).shape == (50, 3), name
+
+
+@pytest.mark.parametrize("form", ["binary", "multiclass"])
+def test_the_board_of_a_small_folder_has_our_row_among_the_published(form, tmp_path):
+    scores = {
+        name: {model: experiment(form, 10 * seed + j) for j, model in enumerate(("A", "B"))}
+        for seed, name in enumerate(("adult", "bank"))
+    }
+    good = [("adult", "A", 0.01, 0.01), ("adult", "B", 0.01, 9.0), ("bank", "A", 0.01, 9.0)]
+    for name, rows in (
+        ("Spline", [(*row[:2], row[2]) for row in good]),
+        ("TS", [(*row[:2], row[3]) for row in good]),
+        ("CB-tiny", [(*row[:2], 0.0) for row in good]),
+    ):
+        table = pd.DataFrame(rows, columns=["dataset", "model", f"{name}_logloss"])
+        table.assign(**{f"{name}_brier": 0.5}).to_csv(tmp_path / f"{name}.csv", index=False)
+    run(scores, tmp_path, "vennforest", "A")
+    first = (tmp_path / "vennforest.csv").read_text()
+    run(scores, tmp_path, "vennforest", "A")
+    assert (tmp_path / "vennforest.csv").read_text() == first  # nothing is computed twice
+
+    expected = []
+    for name in ("adult", "bank"):
+        part = scores[name]["A"]
+        ours = CUSTOM_CALIBRATORS["vennforest"]().fit(part["probas_cal"], part["labels_cal"])
+        expected.append(losses(ours.predict_proba(part["probas_test"]), part["labels_test"])[0])
+    found = board(tmp_path, "A")
+    assert sorted(found.index) == ["Spline", "TS", "vennforest"]
+    assert found.loc["vennforest", "log loss"] == pytest.approx(np.mean(expected))
+    assert found["rank by log loss"].to_dict() == {"Spline": 1.25, "vennforest": 2.5, "TS": 2.25}
+    assert found.loc["vennforest", "experiments"] == 2
+
+
+def test_losses_are_those_of_the_benchmark():
+    rng = np.random.default_rng(0)
+    for k in (2, 3, 5):
+        p = rng.dirichlet(np.ones(k), 40)
+        y = rng.integers(0, k, 40)
+        found = losses(p, y)
+        assert found[0] == pytest.approx(log_loss(y, p, labels=range(k)))
+        slow = sum((p[i, j] - (y[i] == j)) ** 2 for i in range(40) for j in range(k)) / 40
+        assert found[1] == pytest.approx(slow)
+    certain = losses(np.array([[1.0, 0.0]]), np.array([1]))[0]
+    assert certain == pytest.approx(-np.log(np.finfo(np.float32).tiny))
+
+
+def test_the_published_board_has_the_papers_figures():
+    table = pd.read_csv(PUBLISHED)
+    table = table.set_index(["benchmark", "model", "calibrator"]).sort_index()
+    binary, many = ((name, "RandomForest") for name in BENCHMARKS)
+    assert len(table.loc[binary]) == 20
+    assert len(table.loc[many]) == 19
+    assert round(table.loc[(*binary, "Spline"), "log loss"], 4) == 0.2886
+    assert round(table.loc[(*many, "SMS"), "log loss"], 4) == 0.4503
+    assert round(table.loc[(*many, "Venn-Abers"), "rank by log loss"], 1) == 10.3

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 register_calibrator("none", "Uncalibrated", Uncalibrated)
-register_calibrator("platt", "Platt scaling", PlattScaling)
+register_calibrator("platt", "Platt scaling", PlattScaling, on="auto")
 register_calibrator("isotonic", "Isotonic", IsotonicCalibration)
 register_calibrator("beta", "Beta", BetaCalibration)
 register_calibrator("temperature", "Temperature", TemperatureScaling)

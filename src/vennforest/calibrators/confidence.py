@@ -1,4 +1,4 @@
-"""Confidence intervals for the share of a class at a score, assuming only that it rises with it."""
+"""Confidence intervals for the frequency of a class at a score, which rises with the score."""
 
 from __future__ import annotations
 
@@ -78,21 +78,9 @@ class ConfidenceIntervals:
         )
 
 
-class ConfidenceBand(NamedTuple):
-    """A band that holds the whole curve at once: of scores from ``x[i]`` up to below ``x[i + 1]``.
-
-    At a calibration score itself both ends are as good as the neighbouring ones allow: see
-    `ScoreConfidence.simultaneous`.
-    """
-
-    x: FloatArray  # (m,) the distinct calibration scores, increasing
-    lower: FloatArray  # (m,) at each of them, in [0, 1], not decreasing
-    upper: FloatArray  # (m,)
-
-
 @dataclass(frozen=True, eq=False)
 class ScoreConfidence:
-    """What calibration scores and labels of two classes say for sure about the curve between them.
+    """Exact intervals for the curve of a probability over scores, from examples of two classes.
 
     Let f(s) be the share of the positive class among objects with score s, and assume that f does
     not decrease. Given the scores, labels are independent with P(y_i = 1) = f(s_i). The positives
@@ -117,10 +105,10 @@ class ScoreConfidence:
     *Pointwise* intervals look at the stretches that begin with the first calibration score from s
     on, and at those that end with the last one up to s: one of each length. With D lengths each
     has the error (1 - level) / (2 D), and the interval of any one score s, chosen without a look at
-    the labels, holds f(s) with the level's probability or more, whatever n and f are.
+    the labels, contains f(s) with the level's probability or more, whatever n and f are.
 
-    *The simultaneous band* holds the whole curve. Each length has the same share of the error, and
-    divides it among its stretches, which begin four times in each length.
+    *The simultaneous band* contains the whole curve. Each length has the same share of the error,
+    divided among its stretches, which begin four times in each length.
 
     Where the two ends cross, the examples refute at the level that f does not decrease; there the
     interval reaches from one to the other.
@@ -129,14 +117,6 @@ class ScoreConfidence:
     x: FloatArray
     total: IntArray
     positive: IntArray
-
-    @classmethod
-    def from_examples(cls, scores: FloatArray, positive: NDArray[np.bool_]) -> Self:
-        """Count the examples of scores (n,) at each distinct score."""
-        x, number = np.unique(scores, return_inverse=True)
-        return cls.from_counts(
-            x, np.bincount(number, minlength=len(x)), np.bincount(number, positive, len(x))
-        )
 
     @classmethod
     def from_counts(cls, x: FloatArray, total: ArrayLike, positive: ArrayLike) -> Self:
@@ -159,7 +139,7 @@ class ScoreConfidence:
         return cls(x, *sums)
 
     def pointwise(self, scores: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return for scores (n,) the ends of intervals that hold f at each with the level.
+        """Return for scores (n,) the ends of intervals that contain f at each with the level.
 
         Raises
         ------
@@ -184,7 +164,7 @@ class ScoreConfidence:
     def simultaneous(
         self, scores: FloatArray, level: float = 0.95
     ) -> tuple[FloatArray, FloatArray]:
-        """Return for scores (n,) the ends of the band that holds f everywhere with the level.
+        """Return for scores (n,) the ends of the band that contains f everywhere with the level.
 
         Both ends do not decrease in the score.
 
@@ -210,10 +190,6 @@ class ScoreConfidence:
         low = lower[np.searchsorted(self.x, scores, "right")]
         up = upper[np.searchsorted(self.x, scores, "left")]
         return np.minimum(low, up), np.maximum(low, up)
-
-    def band(self, level: float = 0.95) -> ConfidenceBand:
-        """Return the simultaneous band at every distinct calibration score, for plots."""
-        return ConfidenceBand(self.x, *self.simultaneous(self.x, level))
 
     def _lengths(self) -> list[int]:
         n = int(self.total[-1])
@@ -287,9 +263,9 @@ def confidence_intervals(
 ) -> ConfidenceIntervals:
     """Return confidence intervals for the share of every class among objects with new scores.
 
-    They assume nothing but independent examples and that the share of a class does not decrease
-    with its score; the bounds of Venn prediction say something else, namely how far one more label
-    would move the estimate. More than two classes: one against the rest, each class at the level.
+    They assume independent examples, and that the share of a class does not decrease with its
+    score. Venn–Abers bounds are something else: how far one more label would move the estimate.
+    More than two classes: one against the rest, each class at the level.
 
     Parameters
     ----------
@@ -346,7 +322,9 @@ def confidence_intervals(
     codes, labels = encode_labels(y, classes)
     k = len(labels)
     if k < 2:
-        raise ValueError(f"y must hold at least two classes, got one class: {labels.tolist()[0]!r}")
+        raise ValueError(
+            f"y must contain at least two classes, got one class: {labels.tolist()[0]!r}"
+        )
     weight = check_weights(sample_weight, len(score))
     if groups is not None:
         check_consistent_length(score, groups)

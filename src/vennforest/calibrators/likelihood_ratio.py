@@ -87,7 +87,7 @@ class IntervalTable(NamedTuple):
         """Return lower and upper ends (n,) at scores (n,).
 
         Between two scores the lower end is that of the left one and the upper end that of the
-        right one, which hold as f does not decrease.
+        right one: f does not decrease.
         """
         left = np.searchsorted(self.x, scores, "right")
         right = np.searchsorted(self.x, scores, "left")
@@ -191,8 +191,8 @@ def design_effect(
 
     The sum over groups of squared sums of residuals, divided by the sum of squared residuals
     (Rao & Scott 1981): 1 on average if labels of one group are independent given their scores, c
-    for groups of c copies. Residuals are those of a smooth curve, so that they do not follow
-    single groups.
+    for groups of c copies. Residuals are those of a smooth curve, which does not follow single
+    groups.
 
     Parameters
     ----------
@@ -252,21 +252,6 @@ class LikelihoodRatio:
         Y = np.append(0.0, np.cumsum(np.asarray(positive, np.float64)))
         below = Regressions.of(W, Y)
         return cls(x, W, Y, below, Regressions.of(*_mirrored(W, Y)), below.fit())
-
-    @classmethod
-    def from_examples(
-        cls,
-        scores: FloatArray,
-        positive: NDArray[np.bool_],
-        weight: FloatArray | None = None,
-    ) -> Self:
-        """Make the tables for examples with scores (n,) and weights above zero (n,)."""
-        x, number = np.unique(scores, return_inverse=True)
-        weight = np.ones(len(scores)) if weight is None else weight
-        m = len(x)
-        return cls.from_counts(
-            x, np.bincount(number, weight, m), np.bincount(number, weight * positive, m)
-        )
 
     def places(self, scores: FloatArray) -> IntArray:
         """Return where scores (n,) stand: 2 i in the gap before score i, 2 i + 1 at it."""

@@ -8,13 +8,13 @@ positive class), W[0] = Y[0] = 0. For a score x and a value theta (Banerjee & We
 l the Bernoulli log likelihood, f not decreasing. The constrained maximum is min(., theta) of the
 isotonic regression of the examples below x, theta at x itself, and max(., theta) of the isotonic
 regression of the examples above. By reversing the order and exchanging the labels the examples
-above become examples below, so that one kind of table, of the isotonic regressions of all
+above become examples below, so one kind of table, of the isotonic regressions of all
 prefixes, serves for both.
 
 The regression of the first l scores ends in some block; before it stand the blocks of a shorter
 prefix (pool adjacent violators never looks ahead). So the regressions of all prefixes form a tree:
-node l holds the last block and points to the prefix before it. Values fall on the way to the root,
-node 0, the empty prefix.
+node l contains the last block and points to the prefix before it. Values fall on the way to the
+root, node 0, the empty prefix.
 """
 
 import math
@@ -133,7 +133,7 @@ def upper_end(inside, low, high, W, Y, below, above, largest, quantile):
                 break
             outside -= step
             found, slope = ratio(outside, low, high, W, Y, below, above, largest)
-        # The root is hardly below: try a point just there, so that the bracket closes.
+        # The root is hardly below: try a point just there, so the bracket closes.
         close = outside - FINE * outside
         if close > inside:
             found, _ = ratio(close, low, high, W, Y, below, above, largest)

@@ -128,7 +128,7 @@ def warn_of_groups_around() -> None:
             given = params.get("groups") if isinstance(params, dict) else None
             if around.get("groups") is not None or given is not None:
                 warn(
-                    "the rows are split by groups, and the model inside gets none, so that its "
+                    "the rows are split by groups, and the model inside gets none, so its "
                     "calibration puts rows of one group on both sides. Hand them on: "
                     "sklearn.set_config(enable_metadata_routing=True), and "
                     "set_fit_request(groups=True) of the CalibratedClassifier"
@@ -174,11 +174,11 @@ def _if_bounds(method: Bound) -> Bound:
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated, with bounds where the method gives them.
 
-    By default a random forest of 300 trees, calibrated out of bag: all data trains, all data
+    By default a forest of 300 trees, calibrated out of bag: all data trains, all data
     calibrates. The probability is a pool of smooth maps of the score of all trees; the bounds are
     Venn–Abers, which is valid whatever the distribution where calibration scores are of examples
     kept apart from training (``"holdout"``, ``"cv"`` a fold, a frozen model), and is measured to
-    be nearly so out of bag. Where they would not hold the probability they are widened, to the
+    be nearly so out of bag. Where they would not contain the probability they are widened, to the
     cautious side (not with ``merge="log"``): ``docs/guarantee.md`` says of every setting what is
     proven.
 
@@ -186,7 +186,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier, default=None
         Any scikit-learn classifier with ``predict_proba`` or ``decision_function``; None:
-        ``RandomForestClassifier(n_estimators=300)``. A ``FrozenEstimator`` is never refitted: the
+        ``MixedForestClassifier(n_estimators=300)``. A ``FrozenEstimator`` is never refitted: the
         data given to ``fit`` only calibrates. A ``Pipeline`` that ends in a forest counts as that
         forest behind its transformers.
     method : str or calibrator, default="venn-abers"
@@ -208,11 +208,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     subforest : {"all", "exchangeable", "random", "joined"}, default="all"
         With ``"oob"``, which trees score a new object for its bounds: every tree; the out-of-bag
         trees of a random calibration example, which then leaves the calibration set (Johansson et
-        al. 2018); or as many trees picked at random. ``"all"`` draws nothing, so that bounds are
+        al. 2018); or as many trees picked at random. ``"all"`` draws nothing, so bounds are
         the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
         trees and .02 with 100 (``docs/measured.md``). ``"joined"``, for forests with Venn or
         Venn–Abers: bags are drawn for the object as for any example; once for each label it might
-        have it joins the leaves of the trees whose bags hold it, which changes scores of
+        have it joins the leaves of the trees whose bags contain it, which changes scores of
         calibration examples, and the other trees score it (``docs/joined.md``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
@@ -230,7 +230,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     merge : {"auto", "pooled", "log", "brier", "midpoint", "smooth"}, default="auto"
         Where the probability comes from. ``"pooled"``: a weighted pool of smooth maps of the score
         of all trees (`PooledCalibration`), which no draw moves; the bounds are widened where
-        needed to hold it. With fewer than 20 trees it is averaged over subforests of out-of-bag
+        needed to contain it. With fewer than 20 trees it is averaged over subforests of out-of-bag
         size. It need not rise with the score everywhere: for a monotone model take ``"log"``. The
         others merge the bounds, see `Multiprobability.merge`. ``"auto"``: ``"pooled"`` for
         Venn–Abers, ``"midpoint"`` for Venn, its own for a calibrator instance.
@@ -241,7 +241,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         average as each draw is, steadier, and more cautious than the single draw that the theorem
         speaks of.
     by : str, int, callable or Groups, default=None
-        Calibrate within groups of objects, so that the bounds hold in each: a column by name or
+        Calibrate within groups of objects, so the bounds are valid in each: a column by name or
         position, or a function of the rows that returns a label for each; missing labels are a
         group of their own. `vennforest.groups.Groups` has small groups calibrated together. The
         column stays a feature. Objects of groups that were not seen get bounds 0 and 1 and a
@@ -258,7 +258,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     A row's prediction depends on that row and ``random_state`` alone: the calibration example
     whose trees score it is drawn from a hash of the row and the seed (Johansson et al. 2018,
-    section 3.2, draws it anew each time).
+    section 3.2, draws it again each time).
 
     Examples
     --------
@@ -266,11 +266,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CalibratedClassifier(random_state=0).fit(X[:400], y[:400])
     >>> model.predict_proba(X[406:408]).round(2)
-    array([[0.57, 0.43],
-           [0.02, 0.98]])
+    array([[0.43, 0.57],
+           [0.03, 0.97]])
     >>> m = model.predict_multiprobability(X[406:408])
     >>> m.lower[:, 1].round(2), m.upper[:, 1].round(2)
-    (array([0.43, 0.93]), array([0.56, 1.  ]))
+    (array([0.57, 0.91]), array([0.75, 0.97]))
     """
 
     _fitted: FittedClassifier | FittedLabels
@@ -334,10 +334,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         **fit_params
             Passed to the estimator's ``fit``; with metadata routing, to whoever requests them.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -370,10 +366,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             warn_of_groups_around()
         codes, classes = encode_labels(y, known)
         if not len(codes):
-            raise ValueError("X must hold at least one example, got 0 sample(s)")
+            raise ValueError("X must contain at least one example, got 0 sample(s)")
         if len(classes) < 2:
             raise ValueError(
-                f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}"
+                f"y must contain at least two classes, got one class: {classes.tolist()[0]!r}"
             )
         weight = check_weights(sample_weight, len(codes))
         if known is None and weight is not None and len(np.unique(codes[weight > 0])) < 2:
@@ -413,7 +409,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Return a fitted classifier with the same models and another calibrator.
 
-        Nothing is trained again: the calibration scores of this one are used, so that methods can
+        Nothing is trained again: the calibration scores of this one are used, so methods can
         be compared at the price of one forest.
 
         Parameters
@@ -498,9 +494,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         Multiprobability
             Bounds of shape (n, k). Where several draws or folds are merged they are the means of
-            theirs. With ``merge="pooled"``, and over folds, they are widened where needed to hold
-            what ``predict_proba`` returns; ``widened`` says in which rows. Of several labels a
-            `LabelBounds`: ``lower`` and ``upper`` of shape (n, q).
+            theirs. With ``merge="pooled"``, and over folds, they are widened where needed to
+            contain what ``predict_proba`` returns; ``widened`` says in which rows. Of several
+            labels a `LabelBounds`: ``lower`` and ``upper`` of shape (n, q).
         """
         warn_of_training_rows(self._first, X)
         if isinstance(self._made, FittedLabels):
@@ -622,7 +618,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         array([0.432, 0.568])
         >>> screening = model.with_prior({0: 0.01})
         >>> model.predict_proba(X[406:407]).round(2), screening.predict_proba(X[406:407]).round(2)
-        (array([[0.57, 0.43]]), array([[0.02, 0.98]]))
+        (array([[0.43, 0.57]]), array([[0.01, 0.99]]))
         """
         fitted = self._state
         shift = ShiftedPrior.of(shares, instead_of, fitted.prior, fitted.shift, fitted.classes)
@@ -809,8 +805,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def calibrator_(self) -> Calibrator:
         """The fitted calibrator; with several there is ``calibrators_``.
 
-        With ``merge="pooled"`` it has the bounds before they are widened to hold the probability,
-        which is not its own.
+        With ``merge="pooled"`` it has the bounds before they are widened to contain the
+        probability, which is not its own.
         """
         calibrator: Calibrator = _only("calibrator", self.calibrators_)
         return calibrator

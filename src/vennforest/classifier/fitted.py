@@ -36,10 +36,16 @@ from vennforest.calibrators.core.interface import (
     leaves_out_groups,
     merged,
 )
-from vennforest.calibrators.group_correction import correction
 from vennforest.calibrators.pooled import PooledCalibration
 from vennforest.classifier.settings import Settings
-from vennforest.groups import CalibratedGroups, Grouping, SubModel, calibrate_groups, fold_of_cell
+from vennforest.groups import (
+    CalibratedGroups,
+    Grouping,
+    SubModel,
+    calibrate_groups,
+    correction,
+    fold_of_cell,
+)
 from vennforest.joined import Joined, predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import ShiftedPrior, class_shares, shift_bounds, shift_probabilities
@@ -233,7 +239,7 @@ def warn_of_training_rows(fitted: FittedClassifier, X: Any) -> None:
     if met:
         _TOLD.add(fitted)
         warn(
-            "X holds rows that the model was trained on: its trees have seen their labels, and "
+            "X contains rows that the model was trained on: its trees have seen their labels, and "
             "probabilities are too certain. oob_probability_ and oob_multiprobability_ are what it "
             "predicts of each of them without its own label"
         )
@@ -252,7 +258,7 @@ def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction
     Returns
     -------
     (Multiprobability or None, ndarray of shape (n, k))
-        Of several folds the means; bounds widened where needed to hold the probability.
+        Of several folds the means; bounds widened where needed to contain the probability.
     """
     factors = None if fitted.shift is None else fitted.shift.factors
     return put_together(

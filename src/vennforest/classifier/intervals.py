@@ -302,7 +302,7 @@ class ForestSpread:
         return int(np.ceil(self.n_trees * (self.deviation / deviation) ** 2))
 
     def sentence(self) -> str:
-        """Return what a reader is told, and what more trees would change."""
+        """Return what it means for a reader, and what more trees would change."""
         now = f"Another forest of {self.n_trees:,} trees would move a probability by about"
         if self.deviation < SMALL:
             return f"{now} ±{self.deviation:.4f}."

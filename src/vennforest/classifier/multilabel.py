@@ -170,13 +170,13 @@ def check_label_table(y: Any) -> IntArray:
     Raises
     ------
     InputError
-        If it is sparse, holds anything but zeros and ones, or a label is the same in every row.
+        If it is sparse, contains anything but zeros and ones, or a label is the same in every row.
     """
     if issparse(y):
         raise InputError("y must be dense, got a sparse array: use its toarray()")
     table = np.asarray(y)
     if not len(table):
-        raise InputError("X must hold at least one example, got 0 sample(s)")
+        raise InputError("X must contain at least one example, got 0 sample(s)")
     rule = "y must be zeros and ones, a column for each label, to have several columns"
     try:
         numbers = table.astype(np.float64)
@@ -197,7 +197,7 @@ def check_label_table(y: Any) -> IntArray:
     for j in range(made.shape[1]):
         if (made[:, j] == made[0, j]).all():
             raise InputError(
-                f"y must hold zeros and ones in every column, got {made[0, j]} alone in column "
+                f"y must contain zeros and ones in every column, got {made[0, j]} alone in column "
                 f"{j}: leave that label out"
             )
     return made
@@ -521,7 +521,7 @@ def predict_label_confidence(fitted: FittedLabels, X: Any, asked: Asked) -> Conf
     Raises
     ------
     InputError
-        If they are to hold all together: over several labels that is not known.
+        If they are to be valid all together: over several labels that is not known.
     """
     if asked.simultaneous:
         raise InputError(f"simultaneous must be False for several labels, got True: {ONE_EACH}")

@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 import attrs
 import numpy as np
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from vennforest._messages import warn
@@ -23,7 +22,7 @@ from vennforest.calibrators.core.interface import (
     make_calibrator,
 )
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
-from vennforest.forest import BagsError
+from vennforest.forest import BagsError, MixedForestClassifier
 from vennforest.forest.packed import Votes
 from vennforest.groups import Groups
 from vennforest.sources import (
@@ -54,7 +53,7 @@ def method_has_bounds(method: Any) -> bool:
 def resolve_estimator(estimator: Any, n_jobs: int | None) -> Any:
     """Return the estimator to be trained, the default forest for None."""
     if estimator is None:
-        return RandomForestClassifier(n_estimators=300, n_jobs=n_jobs)
+        return MixedForestClassifier(n_estimators=300, n_jobs=n_jobs)
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
         raise TypeError(
             f"estimator must be a classifier (an instance, not fitted), got {estimator!r}"

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from vennforest._answers import Answers, first_refused, no_confidence
+from vennforest._answers import Answers, answers_for, first_refused
 from vennforest._files import check_output, one_line
-from vennforest._remote import sent_whole
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.classifier.intervals import Known
 from vennforest.commands.calibrator_file import read_calibrator
-from vennforest.commands.streams import STREAM, format_of, input_file, output_file
-from vennforest.commands.terminal import print_json, progress_bar, say
+from vennforest.commands.streams import STREAM, format_of, output_file, over_rows
 from vennforest.tables.scores import check_names, read_scores
 from vennforest.tables.stream import TableFile
 from vennforest.tables.write import all_as_text, table_writer
@@ -52,22 +50,7 @@ class Applied:
 
 def run(calibrator: Path, data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
     """Calibrate as `apply_file`, and say how many rows."""
-    if as_json and output == STREAM:
-        raise InputError("--json prints where the output would go: name a file with --output")
-    notes: list[str] = []
-    with (
-        progress_bar("Rows") as progress,
-        input_file(calibrator) as read,
-        input_file(data) as file,
-        sent_whole(output) as out,
-    ):
-        done = apply_file(read, file, out, note=notes.append, progress=progress, **options)
-    for note in notes:
-        say(f"Note: {note}")
-    if as_json:
-        print_json({**asdict(done), "output": str(output), "notes": notes})
-    elif output != STREAM:
-        say(f"Wrote {output}: {done.n_rows:,} rows ({done.seconds:.0f} s)")
+    over_rows(apply_file, (calibrator, data, output), as_json, options)
 
 
 def apply_file(
@@ -94,7 +77,7 @@ def apply_file(
     Raises
     ------
     InputError
-        If a file is not what it should be, or a column is missing, holds something else, or has
+        If a file is not what it should be, or a column is missing, contains something else, or has
         the name of one that is added.
     """
     start = time.perf_counter()
@@ -108,16 +91,13 @@ def apply_file(
     check_names(table, named)
     check_names(table, carried)
     carried = list(carried) or table.names
-    answers = Answers(calibrator, columns, "--columns", level)
-    unknown = no_confidence(calibrator)
-    if columns is None and unknown is not None:
-        note(f"No columns of confidence intervals: {unknown}.")
+    answers = answers_for(calibrator, columns, level, note)
     added = [field.name for field in answers.fields]
     taken = [name for name in added if name in carried]
     if taken:
         raise InputError(
             f"{data} has a column {taken[0]!r} already, which the output adds: rename it, or name "
-            "the columns to carry along with --id"
+            "the columns to copy with --id"
         )
     kinds = zip(carried, table.types(carried), strict=True)
     schema = pa.schema([*kinds, *answers.fields])

@@ -35,6 +35,7 @@ METHODS = (
 )
 SOURCES = ("oob", "holdout", "cv", "cv-forest", "training")
 ESTIMATORS = (
+    "mixed-forest",
     "random-forest",
     "extra-trees",
     "hist-gradient-boosting",
@@ -85,7 +86,7 @@ class HelpWithNames(TyperCommand):
 
 @dataclass
 class Run:
-    """Options that hold for every command."""
+    """Options of every command."""
 
     debug: bool = False
 
@@ -153,7 +154,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Jobs = Annotated[int, typer.Option(help="Processors to use; -1: all.")]
 Estimator = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="ESTIMATORS.", show_default="random-forest"),
+    typer.Option(metavar="NAME", help="ESTIMATORS.", show_default="mixed-forest"),
 ]
 Groups = Annotated[
     str | None,
@@ -201,8 +202,8 @@ Types = Annotated[
     str | None,
     typer.Option(
         metavar="TYPES",
-        help="What columns hold where a guess would be wrong, as JSON or a file of JSON or TOML: "
-        '{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
+        help="What columns contain where a guess would be wrong, as JSON or a file of JSON or "
+        'TOML: {"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
         '"drop"}.',
     ),
 ]
@@ -211,7 +212,7 @@ WriteTypes = Annotated[
     typer.Option(
         "--write-types",
         metavar="FILE",
-        help="Write what columns are taken to hold here, to be corrected for --types.",
+        help="Write what columns are taken to contain here, to be corrected for --types.",
     ),
 ]
 Subforest = Annotated[

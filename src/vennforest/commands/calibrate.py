@@ -117,7 +117,7 @@ def calibrate_file(
     Raises
     ------
     InputError
-        If a file is not what it should be, a column is missing or holds something else, there is
+        If a file is not what it should be, a column is missing or contains something else, there is
         one class only, or the method does not take such scores.
     """
     start = time.perf_counter()
@@ -257,7 +257,7 @@ def _note_bounds(counts: ScoreCounts, grid: str, note: Callable[[str], None]) ->
 
 
 def _calibrator(method: str, merge: str | None) -> Calibrator:
-    made = check_method(method, "--method").calibrator()
+    made = check_method(method, "--method").make()
     if merge is not None:
         if not isinstance(made, Venn | VennAbers):
             raise InputError(

@@ -126,16 +126,10 @@ def _kept(about: dict[str, Any], name: str, k: int) -> tuple[FloatArray, NDArray
     except (TypeError, KeyError, ValueError):
         return None
     n = len(np.atleast_1d(scores))
-    wanted = ((n,), (n, 2)) if name == "counts" else ((n, k), (n,))
-    sound = (scores.shape, what.shape) == wanted and np.isfinite(scores).all()
-    if (
-        not sound
-        or not np.isfinite(what).all()
-        or (what < 0).any()
-        or (name == "codes" and (what >= k).any())
-    ):
+    wanted, most = (((n,), (n, 2)), np.inf) if name == "counts" else (((n, k), (n,)), k)
+    if (scores.shape, what.shape) != wanted or not np.isfinite(scores).all():
         return None
-    return scores, what
+    return (scores, what) if ((what >= 0) & (what < most)).all() else None
 
 
 def kept_examples(counts: ScoreCounts, calibrator: Calibrator) -> dict[str, Any]:
@@ -187,7 +181,7 @@ def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
     Raises
     ------
     InputError
-        If it holds none.
+        If it contains none.
     """
     if not path.is_file():
         raise InputError(f"there is no calibrator {path}")
@@ -199,7 +193,7 @@ def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
         document = json.loads(text)
     except (ValueError, RecursionError):
         raise InputError(
-            f"{path} holds no calibrator, which vennforest calibrate writes as JSON"
+            f"{path} contains no calibrator, which vennforest calibrate writes as JSON"
         ) from None
     try:
         return Calibrator.from_json(text), document
@@ -219,7 +213,7 @@ def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
     Raises
     ------
     InputError
-        If it holds none, or other columns are named than it takes.
+        If it contains none, or other columns are named than it takes.
     """
     calibrator, document = read_document(path)
     k = len(calibrator.classes_)

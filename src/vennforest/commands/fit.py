@@ -25,7 +25,7 @@ from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import busy, measures_sentence, names_in, print_json, say
 from vennforest.persistence.model_file import write_model
 from vennforest.report.folds import members_of
-from vennforest.report.learners import learner_of
+from vennforest.report.learners import FOREST, learner_of
 from vennforest.sources import Subforest
 from vennforest.sources.registry import check_source, named_sources
 from vennforest.tables import TableColumns, table_pipeline
@@ -125,7 +125,20 @@ def fit_file(
         If a file or option is not what it should be.
     """
     start = time.perf_counter()
-    options = _check_options(method, calibrate_on, merge, subforest, n_draws, by, jobs)
+    check_method(method, "--method")
+    check_source(calibrate_on, "--calibrate-on")
+    check_option(merge, ClassifierMerge, "--merge")
+    check_option(subforest, Subforest, "--subforest")
+    if jobs == 0:
+        raise InputError("--jobs must be a number of processors, or -1 for all, got 0")
+    options: dict[str, Any] = {
+        "method": method,
+        "calibrate_on": calibrate_on,
+        "merge": merge,
+        "subforest": subforest,
+        "n_draws": n_draws,
+        "by": by,
+    }
     check_output(output, {"table": data, "file of types": types})
     check_suffix(output, ".skops", "model file")
     if guessed is not None:
@@ -148,17 +161,17 @@ def fit_file(
         table.write_types(guessed)
     if by is not None:
         find_column(table.X, by)
-    remarks: list[str] = []
     members = None
     if groups is not None:
-        members = members_of(
-            frame.loc[table.X.index, groups].to_numpy(object), len(table.y), remarks
-        )
-    for sentence in remarks:
-        note(sentence)
+        remarks: list[str] = []
+        named = frame.loc[table.X.index, groups].to_numpy(object)
+        members = members_of(named, len(table.y), remarks)
+        for sentence in remarks:
+            note(sentence)
     unfitted = learner.make(trees, seed, jobs)
     model = _fit(table, missing, options, unfitted, members, seed, jobs, note)
-    columns = _columns_of(model)
+    columns = model.estimators_[0][0]
+    assert isinstance(columns, TableColumns)
     labels, counts = np.unique(table.y, return_counts=True)
     classes = {str(label): int(n) for label, n in zip(labels, counts, strict=True)}
     measures = _measures(model, table.y)
@@ -174,7 +187,7 @@ def fit_file(
             "class_counts": classes,
             "data": data.name,
             "options": {
-                "estimator": estimator or "random-forest",
+                "estimator": estimator or FOREST,
                 "trees": trees,
                 "seed": seed,
                 "drop": list(drop),
@@ -189,32 +202,6 @@ def fit_file(
     spread = forest_spread(model._state)
     said = "" if spread is None else spread.sentence()
     return Fitted(len(table.y), classes, kinds, measures, time.perf_counter() - start, said)
-
-
-def _check_options(
-    method: str,
-    calibrate_on: str,
-    merge: str,
-    subforest: str,
-    n_draws: int,
-    by: str | None,
-    jobs: int | None,
-) -> dict[str, Any]:
-    """Return checked parameters of the classifier."""
-    check_method(method, "--method")
-    check_source(calibrate_on, "--calibrate-on")
-    check_option(merge, ClassifierMerge, "--merge")
-    check_option(subforest, Subforest, "--subforest")
-    if jobs == 0:
-        raise InputError("--jobs must be a number of processors, or -1 for all, got 0")
-    return {
-        "method": method,
-        "calibrate_on": calibrate_on,
-        "merge": merge,
-        "subforest": subforest,
-        "n_draws": n_draws,
-        "by": by,
-    }
 
 
 def _fit(
@@ -251,12 +238,6 @@ def _fit(
     for sentence in dict.fromkeys(str(warning.message) for warning in caught):
         note(f"{sentence[:1].upper()}{sentence[1:]}.")
     return model
-
-
-def _columns_of(model: CalibratedClassifier) -> TableColumns:
-    columns = model.estimators_[0][0]
-    assert isinstance(columns, TableColumns)
-    return columns
 
 
 def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:

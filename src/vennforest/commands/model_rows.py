@@ -24,7 +24,7 @@ def read_model(path: Path, trusted: Sequence[str]) -> Any:
     ----------
     path : Path
     trusted : sequence of str
-        Types beyond the known ones that it may hold, see ``vennforest.load``.
+        Types beyond the known ones that it may contain, see ``vennforest.load``.
 
     Raises
     ------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from vennforest import persistence
-from vennforest._answers import Answers, no_confidence
+from vennforest._answers import Answers, answers_for
 from vennforest._files import check_output, one_line
-from vennforest._remote import sent_whole
 from vennforest._shown import columns_of, names_of
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.classifier.intervals import Known
 from vennforest.commands.model_rows import read_model, rows_of
-from vennforest.commands.streams import STREAM, format_of, input_file, output_file
-from vennforest.commands.terminal import print_json, progress_bar, say
+from vennforest.commands.streams import STREAM, format_of, output_file, over_rows
 from vennforest.monitoring import Monitor, ProtectedClassifier
 from vennforest.tables.stream import Batch, TableFile
 from vennforest.tables.write import all_as_text, table_writer
@@ -61,22 +59,7 @@ class Predicted:
 
 def run(model: Path, data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
     """Predict as `predict_file`, and say how many rows."""
-    if as_json and output == STREAM:
-        raise InputError("--json prints where the predictions would go: name a file with --output")
-    notes: list[str] = []
-    with (
-        progress_bar("Rows") as progress,
-        input_file(model) as read,
-        input_file(data) as file,
-        sent_whole(output) as out,
-    ):
-        done = predict_file(read, file, out, note=notes.append, progress=progress, **options)
-    for note in notes:
-        say(f"Note: {note}")
-    if as_json:
-        print_json({**asdict(done), "output": str(output), "notes": notes})
-    elif output != STREAM:
-        say(f"Wrote {output}: {done.n_rows:,} rows ({done.seconds:.0f} s)")
+    over_rows(predict_file, (model, data, output), as_json, options)
 
 
 def predict_file(
@@ -114,17 +97,17 @@ def predict_file(
     model = read_model(model_path, trusted)
     if isinstance(model, Calibrator):
         raise InputError(
-            f"{model_path} holds a {type(model).__name__}, which takes scores and no table: "
+            f"{model_path} contains a {type(model).__name__}, which takes scores and no table: "
             "use vennforest.load in Python"
         )
     if isinstance(model, Monitor):
-        raise InputError(f"{model_path} holds a monitor, which predicts nothing: name its model")
+        raise InputError(f"{model_path} contains a monitor, which predicts nothing: name its model")
     table = TableFile(data, sheet)
     for name in carried:
         if name not in table.names:
             close = get_close_matches(name, table.names, n=1)
             hint = f": did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"there is no column {name!r} in {data} to carry along{hint}")
+            raise InputError(f"there is no column {name!r} in {data} to copy{hint}")
     reader = rows_of(model, table, carried)
     if keep:
         carried = [*carried, *(name for name in table.names if name not in carried)]
@@ -136,16 +119,9 @@ def predict_file(
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         what = "column" if len(others) == 1 else "columns"
         note(f"The model does not use the {what} {shown}{more}.")
-    answers = _Answers(
-        model,
-        model_path,
-        list(zip(carried, table.types(carried), strict=True)),
-        positive,
-        Answers(model, columns, "--columns", level),
-    )
-    unknown = no_confidence(model)
-    if columns is None and unknown is not None:
-        note(f"No columns of confidence intervals: {unknown}.")
+    taken = list(zip(carried, table.types(carried), strict=True))
+    wanted = answers_for(model, columns, level, note)
+    answers = _Answers(model, model_path, taken, positive, wanted)
     done, safe = 0, all_as_text if no_formulas else (lambda table: table)
     schema = safe(answers.schema.empty_table()).schema
     with output_file(output) as part, table_writer(part, how, schema) as writer:
@@ -197,8 +173,8 @@ class _Answers:
         for name, _ in carried:
             if name in ("label", *numbers):
                 raise InputError(
-                    f"the column {name!r} cannot be carried along, since the output has one of "
-                    "that name: rename it, or name the columns to carry along with --id"
+                    f"the column {name!r} cannot be copied, since the output has one of "
+                    "that name: rename it, or name the columns to copy with --id"
                 )
         self.schema = pa.schema(
             [*carried, answers.fields[0], *((name, pa.float64()) for name in numbers)]

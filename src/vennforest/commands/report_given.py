@@ -64,7 +64,7 @@ def report_on_columns(
         if common["groups"] is not None:
             common["groups"] = common["groups"][there]
     if not there.any():
-        raise InputError(f"the column {names[0]!r} holds no number in any row with a label")
+        raise InputError(f"the column {names[0]!r} contains no number in any row with a label")
     X, y = X[there], y[there]
     read = {name: values[there] for name, values in read.items()}
     labels = np.unique(y)
@@ -76,7 +76,7 @@ def report_on_columns(
     if outside:
         if len(names) > 1 and of_classes is None:
             raise InputError(
-                f"the column {outside[0]!r} holds numbers outside [0, 1]: give one column of "
+                f"the column {outside[0]!r} contains numbers outside [0, 1]: give one column of "
                 "scores at a time, or a column per class"
             )
         methods = options["methods"]
@@ -168,7 +168,7 @@ def _score_options(
     options: dict[str, Any],
     falling: set[str],
 ) -> dict[str, list[str]]:
-    """Return how ``calibrate`` is told of each lone column, or under "" of all columns."""
+    """Return how ``calibrate`` is given each lone column, or under "" of all columns."""
     if of_classes:
         ordered = [of_classes[j] for j in range(len(labels))]
         return {"": score_options(ordered if len(labels) > 2 else ordered[1:])}
@@ -188,7 +188,7 @@ def _numbers(cells: pd.Series[Any], name: str) -> FloatArray:
     wrong = np.flatnonzero(np.isnan(values) & Column(cells, name).there)
     if len(wrong):
         raise InputError(
-            f"the column {name!r} must hold numbers, got {str(given(int(wrong[0])))!r}: leave "
+            f"the column {name!r} must contain numbers, got {str(given(int(wrong[0])))!r}: leave "
             "cells without one empty"
         )
     return values
@@ -228,8 +228,8 @@ def _no_probabilities(name: str, values: FloatArray) -> str:
     if values.min() >= 0 and 1.5 < values.max() <= 100:
         cent = " If they are percentages, divide them by 100."
     return (
-        f"{name!r} holds numbers from {values.min():.4g} to {values.max():.4g}, no probabilities: "
-        f"they are calibrated here, in cross-validation.{cent}"
+        f"{name!r} contains numbers from {values.min():.4g} to {values.max():.4g}, no "
+        f"probabilities: they are calibrated here, in cross-validation.{cent}"
     )
 
 
@@ -270,7 +270,7 @@ def report_on_model(
         raise InputError(f"{judged.model} cannot be read: {one_line(error)}") from error
     if isinstance(model, Calibrator):
         raise InputError(
-            f"{judged.model} holds a {type(model).__name__}, which takes scores and no table: "
+            f"{judged.model} contains a {type(model).__name__}, which takes scores and no table: "
             "give the probabilities it makes with --probability"
         )
     header = persistence.read_header(judged.model)
@@ -316,7 +316,7 @@ def _report_on_calibrator(
     strange = sorted(set(given) - set(known))
     if strange:
         raise InputError(
-            f"the table must hold labels of the calibrator ({', '.join(list(known)[:8])}), got "
+            f"the table must contain labels of the calibrator ({', '.join(list(known)[:8])}), got "
             f"{strange[0]!r}: leave these rows out"
         )
     try:

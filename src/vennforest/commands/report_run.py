@@ -29,19 +29,17 @@ from vennforest.report.learners import learner_of
 
 
 def run(
-    data: Path | None,
-    target: str | None,
     output: Path,
     *,
     as_json: bool,
-    example: str | None,
-    test: Path | None,
-    columns: Columns,
-    judged: Judged,
-    costs: str | None,
-    guessed: Path | None,
     rows: bool,
-    calibrator: Path | None,
+    data: Path | None = None,
+    target: str | None = None,
+    example: str | None = None,
+    test: Path | None = None,
+    costs: str | None = None,
+    guessed: Path | None = None,
+    calibrator: Path | None = None,
     **options: Any,
 ) -> Evaluation:
     """Evaluate, write the page, and say what it says.
@@ -53,6 +51,10 @@ def run(
     InputError
         If a file or option is not what it should be.
     """
+    columns, judged = _taken(Columns, options), _taken(Judged, options)
+    options = {**dict.fromkeys(("estimator", "positive", "methods", "tolerance")), **options}
+    if options["tolerance"] is not None:
+        options["tolerance"] /= 100
     check_output(
         output,
         {
@@ -117,6 +119,14 @@ def run(
     if sys.stderr.isatty():
         say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
     return evaluation
+
+
+def _taken(kind: Any, options: dict[str, Any]) -> Any:
+    """Return options as a value of a dataclass, out of the others."""
+    taken = {name: options.pop(name) for name in kind.__annotations__ if name in options}
+    if "missing" in taken:
+        taken["missing"] = names_in(taken["missing"])
+    return kind(**taken)
 
 
 def _check(

@@ -25,19 +25,7 @@ DEFAULTS = {"--trees": 300, "--subforest": "all", "--n-draws": 1, "--folds": 10,
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that rows are split or looked at by.
-
-    Attributes
-    ----------
-    groups, time : str or None
-    by, drop, keep : list of str
-    types : Path, str or None
-        What columns hold, in a file or as JSON.
-    missing : list of str
-        Cells that stand for missing values.
-    sheet : str or None
-        Of an Excel workbook.
-    """
+    """Options about columns: how rows are split or looked at, and how cells are read."""
 
     groups: str | None = None
     time: str | None = None
@@ -55,19 +43,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Judged:
-    """What is judged instead of models that the report trains.
-
-    Attributes
-    ----------
-    probability : list of str
-        Columns of probabilities or scores.
-    model : Path or None
-        A model file.
-    trusted : list of str
-        Types that it may hold.
-    scores : list of str
-        The columns that it takes where it is a calibrator; none: those named in its file.
-    """
+    """Options about what is judged instead of models that the report trains."""
 
     probability: Sequence[str] = ()
     model: Path | None = None

@@ -62,7 +62,7 @@ def about_calibrator(path: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it holds no calibrator; the whole file is checked.
+        If it contains no calibrator; the whole file is checked.
     """
     calibrator, document = read_document(path)
     about = _Part(document).part("about")

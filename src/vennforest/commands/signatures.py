@@ -48,11 +48,11 @@ Rows = Annotated[
 ]
 
 
-def start(command: str, options: dict[str, Any]) -> None:
-    """Run a command with the options that were given: those of None have their defaults there."""
+def start(command: str, options: dict[str, Any]) -> Any:
+    """Return what a command returns, run with the options that were given and are not None."""
     given = {name: value for name, value in options.items() if value is not None}
     given.pop("debug")
-    import_module(f"vennforest.commands.{command}").run(**given)
+    return import_module(f"vennforest.commands.{command}").run(**given)
 
 
 @app.command(cls=HelpWithNames)
@@ -303,36 +303,7 @@ def report(
     Of a table, random forests (or others) are trained and all methods compared by cross-validation;
     text, dates and missing cells are handled. With --probability or --model nothing is trained.
     """
-    from vennforest.commands.report_run import run
-    from vennforest.commands.report_table import Columns, Judged
-    from vennforest.commands.terminal import names_in
-
-    evaluation = run(
-        data,
-        target,
-        output,
-        as_json=as_json,
-        example=example,
-        test=test,
-        columns=Columns(
-            groups, time, by or [], drop or [], keep or [], types, names_in(missing or ""), sheet
-        ),
-        judged=Judged(probability or [], model, trusted or [], scores or []),
-        costs=costs,
-        guessed=guessed,
-        rows=rows,
-        calibrator=calibrator,
-        tolerance=None if tolerance is None else tolerance / 100,
-        estimator=estimator,
-        positive=positive,
-        methods=methods,
-        folds=folds,
-        trees=trees,
-        subforest=subforest,
-        n_draws=n_draws,
-        seed=seed,
-        jobs=jobs,
-    )
+    evaluation = start("report_run", locals())
     if calibrator is not None:
         from vennforest.commands.calibrate import write_calibrator
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from vennforest._files import written_whole
-from vennforest._remote import local_copy
+from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError
+from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.tables.write import output_format
 
 STREAM = Path("-")
@@ -90,3 +92,42 @@ def output_file(path: Path) -> Iterator[Path | IO[bytes]]:
         return
     with written_whole(path) as part:
         yield part
+
+
+def over_rows(
+    work: Callable[..., Any], paths: tuple[Path, Path, Path], as_json: bool, options: dict[str, Any]
+) -> None:
+    """Run what writes a table of answers for a table, and say how many rows.
+
+    Parameters
+    ----------
+    work : callable
+        Takes the paths, ``options``, ``note`` and ``progress``; returns a dataclass with ``n_rows``
+        and ``seconds``.
+    paths : (Path, Path, Path)
+        The model, the table, and the output.
+    as_json : bool
+        Print what ``work`` returns as JSON.
+
+    Raises
+    ------
+    InputError
+        If both the summary and the output would go to standard output, or as ``work``.
+    """
+    model, data, output = paths
+    if as_json and output == STREAM:
+        raise InputError("--json prints where the output would go: name a file with --output")
+    notes: list[str] = []
+    with (
+        progress_bar("Rows") as progress,
+        input_file(model) as read,
+        input_file(data) as file,
+        sent_whole(output) as out,
+    ):
+        done = work(read, file, out, note=notes.append, progress=progress, **options)
+    for note in notes:
+        say(f"Note: {note}")
+    if as_json:
+        print_json({**asdict(done), "output": str(output), "notes": notes})
+    elif output != STREAM:
+        say(f"Wrote {output}: {done.n_rows:,} rows ({done.seconds:.0f} s)")

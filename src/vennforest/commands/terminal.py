@@ -63,7 +63,7 @@ def busy(what: str) -> Iterator[None]:
 
 
 def bar_of(console: Console, *left: ProgressColumn) -> Progress:
-    """Return a bar that is gone when it is done; ``left`` tells the time left."""
+    """Return a bar that is gone when it is done; ``left`` shows the time left."""
     shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     return Progress(*shown, TimeElapsedColumn(), *left, console=console, transient=True)
 

@@ -114,16 +114,18 @@ def _monitor(
     header = persistence.read_header(path)
     about: dict[str, Any] = {key: header[key] for key in ABOUT if key in header}
     if isinstance(model, Calibrator):
-        raise InputError(f"{path} holds a {type(model).__name__}, which takes scores and no table")
+        raise InputError(
+            f"{path} contains a {type(model).__name__}, which takes scores and no table"
+        )
     watch = "objects" if target is None else "labels"
     if isinstance(model, Monitor):
         if model.model is None:
-            raise InputError(f"{path} holds a monitor of scores: use vennforest.load in Python")
+            raise InputError(f"{path} contains a monitor of scores: use vennforest.load in Python")
         for name, value in options.items():
             if getattr(model, name) != value:
                 raise InputError(
                     f"{name} must be what the monitor began with, {getattr(model, name)!r}, got "
-                    f"{value!r}: begin anew from the model"
+                    f"{value!r}: begin again from the model"
                 )
         if model.watch != watch:
             raise InputError(
@@ -271,7 +273,7 @@ def _labels(table: pd.DataFrame, target: str, monitor: Monitor) -> NDArray[Any]:
         if written_label(cell) not in known:
             shown = ", ".join(repr(str(label)) for label in classes.tolist()[:8])
             raise InputError(
-                f"the target {target!r} holds {str(cell)!r}, a label that the model has never "
+                f"the target {target!r} contains {str(cell)!r}, a label that the model has never "
                 f"seen (it knows {shown}): that alone is a change; leave out such rows, or fit the "
                 "model again"
             )

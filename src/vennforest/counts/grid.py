@@ -52,7 +52,7 @@ class ScoreGrid:
 
     Notes
     -----
-    From 0 to 1 with a power of two of cells every step of the formula is exact, so that all
+    From 0 to 1 with a power of two of cells every step of the formula is exact, so all
     systems agree on every cell. Logarithms of two systems may differ in the last bit: there a
     score within 1e-15 of the edge of a cell of log-odds may fall in its neighbour.
 
@@ -143,7 +143,7 @@ class ScoreGrid:
         """
         number = np.asarray(cells)
         if number.dtype.kind not in "iu" and number.size:
-            raise ValueError(f"cells must hold integers, got {number.dtype}")
+            raise ValueError(f"cells must contain integers, got {number.dtype}")
         wrong = (number < 0) | (number >= self.cells)
         if wrong.any():
             raise ValueError(f"cells must be in [0, {self.cells - 1}], got {number[wrong].flat[0]}")

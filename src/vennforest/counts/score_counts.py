@@ -277,7 +277,7 @@ class ScoreCounts:
         codes, labels = encode_labels(y if len(x) else np.asarray(classes)[:0], classes)
         if len(labels) < 2:
             raise ValueError(
-                "y must hold at least two classes (or name them with classes=), "
+                "y must contain at least two classes (or name them with classes=), "
                 f"got one class: {labels.tolist()[0]!r}"
             )
         k = len(labels)
@@ -461,7 +461,7 @@ class ScoreCounts:
     def compress(self, size: int) -> ScoreCounts:
         """Return counts at no more than ``size`` scores a table.
 
-        Neighbouring scores are put together at the largest of them, so that the cumulative number
+        Neighbouring scores are put together at the largest of them, so the cumulative number
         of examples at or below any score (of all, and of each class) falls by at most
         ``total / size``. `error` gives the share that it may have fallen by, over this and all
         earlier compressions of what was added: at most ``1 / size`` each time.

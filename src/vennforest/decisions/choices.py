@@ -81,7 +81,7 @@ def decide(
     -----
     Of decisions that cost the same but for rounding the first is taken. Over more than two classes
     "between the bounds" means every p with l <= p <= u and sum 1: more than the k distributions of
-    a Venn predictor, so that cautious and safe decisions are on the safe side.
+    a Venn predictor, so cautious and safe decisions are on the safe side.
 
     No theorem says that a safe decision is the best one for objects like this; what bounds do
     promise to who acts where p0 exceeds a threshold stands in ``docs/shift-and-groups.md``.

@@ -46,7 +46,7 @@ class PredictionSets:
         Which labels are in the set of each object. A set may be empty: no label goes well with
         such a score.
     p_values : ndarray of shape (m, k)
-        Of each label, in (0, 1]; the set holds those above the error.
+        Of each label, in (0, 1]; the set contains those above the error.
     error : float
         The stated error, in (0, 1).
     classes : ndarray of shape (k,)
@@ -102,7 +102,7 @@ def conformal_p_values(
     classes : array-like of shape (k,), optional
         Every class, when some may be missing from ``y``.
     class_conditional : bool, default=True
-        Whether a label is compared with examples of that label alone, so that the error is as
+        Whether a label is compared with examples of that label alone, so the error is as
         stated for each class by itself.
     boundary : float, default=0.5
         With one column of scores, that which speaks for neither class: .5 for probabilities, 0 for
@@ -133,7 +133,9 @@ def conformal_p_values(
     weight = check_weights(sample_weight, len(old))
     k = len(labels)
     if k < 2:
-        raise InputError("y must hold at least two classes (or name them with classes=), got one")
+        raise InputError(
+            "y must contain at least two classes (or name them with classes=), got one"
+        )
     middle = 0.0 if class_conditional else boundary  # taking it off may round
     own, tried = _by_label(old, k, middle), _by_label(new, k, middle)
     tie = np.ones(len(new)) if uniform is None else np.asarray(uniform, np.float64)
@@ -162,7 +164,7 @@ def prediction_sets(
     error : float, default=0.1
         In (0, 1): the chance that a set lacks the true label.
     class_conditional : bool, default=True
-        Whether the error holds for the objects of every class by themselves, whatever the shares
+        Whether the error is valid for the objects of every class by themselves, whatever the shares
         of the classes are among new objects; otherwise for all objects together, in smaller sets.
     proven : bool, default=False
         Over folds: whether the error is at most as stated by a theorem, in larger sets.
@@ -184,8 +186,8 @@ def prediction_sets(
     K / j counts, j being 3/5 of K: at most the error, however the folds depend on each other
     (Vovk & Wang 2020). In the terms of e-values: a fold whose p-value is at most e' has the e-value
     1 / e' against the label, else 0, and their mean is one again.
-    Out of bag new objects are scored by all trees, which is not proved. With ``by`` all this holds
-    within every group.
+    Out of bag new objects are scored by all trees, which is not proved. With ``by`` all this is
+    valid within every group.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class CostMatrix:
 
     @classmethod
     def read(cls, given: Any, classes: NDArray[Any]) -> CostMatrix:
-        """Return the costs that a matrix, a mapping, JSON text or a file holds.
+        """Return the costs that a matrix, a mapping, JSON text or a file contains.
 
         Parameters
         ----------

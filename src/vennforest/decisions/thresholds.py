@@ -152,7 +152,7 @@ def threshold_for(
         Before ``fit``.
     ValueError
         If not one promise is asked for, or not possible as such; if calibration examples have
-        weights or groups, so that they cannot be counted as independent, saw the model, or are of a
+        weights or groups, so they cannot be counted as independent, saw the model, or are of a
         population with another prior.
 
     Notes
@@ -166,9 +166,9 @@ def threshold_for(
     (the fallback procedure, Wiens 2003). Exact if, once the precision is too low as the threshold
     falls, it stays so.
 
-    Recall and false alarms move in one direction with the threshold, so that one exact binomial
+    Recall and false alarms move in one direction with the threshold, so one exact binomial
     limit serves for all thresholds. Costs: exact binomial limits for false alarms and for misses,
-    at ranks 1, 2, 3, 5, 8 ... with an equal part of delta for each, hold for all thresholds at
+    at ranks 1, 2, 3, 5, 8 ... with an equal part of delta for each, are valid for all thresholds at
     once.
 
     Examples
@@ -179,7 +179,7 @@ def threshold_for(
     >>> model = CalibratedClassifier(calibrate_on="holdout", random_state=0).fit(X[:400], y[:400])
     >>> found = threshold_for(model, precision=0.9, abstain=True)
     >>> found.decide(X[400:408])
-    array([ 0, -1,  1, -1,  1,  1, -1, -1])
+    array([ 0,  1,  1,  1,  1,  1, -1, -1])
     """
     promise, target = _asked(precision, recall, false_alarms, rows, cost, costs)
     delta = _inside(delta, "delta")
@@ -188,13 +188,13 @@ def threshold_for(
     scores, labels, exact, score = _examples(model, y, pos_label)
     n, lower = len(labels), None
     if not n:
-        raise InputError("y must hold at least one example, got none")
+        raise InputError("y must contain at least one example, got none")
     if promise == "precision":
         threshold = _precise(scores, labels, target, delta / (2 if abstain else 1))
         if abstain:
             other = _precise(-scores, ~labels, target, delta / 2)
             lower = -np.inf if other is None else -other
-            if threshold is not None:  # where the two overlap nobody is undecided
+            if threshold is not None:  # where the two overlap no one is undecided
                 lower = min(lower, float(np.nextafter(threshold, -np.inf)))
     elif promise == "recall":
         threshold = _recalling(scores, labels, target, delta)

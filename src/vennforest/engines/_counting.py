@@ -106,7 +106,7 @@ class Counting:
         return np.unique(np.concatenate(found)) if found else np.empty(0)
 
     def with_labels(self, found: Sequence[NDArray[Any]]) -> Counting:
-        """Return the same with the classes that partitions hold.
+        """Return the same with the classes that partitions contain.
 
         Raises
         ------
@@ -115,12 +115,12 @@ class Counting:
         """
         there = [(number, one) for number, one in enumerate(found) if len(one)]
         if not there:
-            raise InputError("the data must hold at least one row, got none")
+            raise InputError("the data must contain at least one row, got none")
         first, labels = there[0]
         for number, other in there[1:]:
             if label_kind(other) != label_kind(labels):
                 raise InputError(
-                    f"column {self.target!r} must hold labels of one kind, got "
+                    f"column {self.target!r} must contain labels of one kind, got "
                     f"{label_kind(labels)} in partition {first} and {label_kind(other)} in "
                     f"partition {number}"
                 )
@@ -139,7 +139,7 @@ class Counting:
         if len(labels) != wanted:
             what = "one column of scores" if wanted == 2 else f"{wanted} columns of scores"
             raise InputError(
-                f"column {self.target!r} must hold {wanted} classes for {what}, got "
+                f"column {self.target!r} must contain {wanted} classes for {what}, got "
                 f"{len(labels)}: {labels[:10]} (classes= names those that are missing)"
             )
         return replace(self, classes=labels)
@@ -222,14 +222,14 @@ class Counting:
         x, y, weight = self._read(batch, where, first)
         if label_kind(y) != label_kind(np.asarray(classes)):
             raise InputError(
-                f"column {self.target!r} must hold labels like {classes[0]!r}, got "
+                f"column {self.target!r} must contain labels like {classes[0]!r}, got "
                 f"{label_kind(y)} in {where}"
             )
         unknown = ~np.isin(y, classes)
         if unknown.any():
             row = int(np.flatnonzero(unknown)[0])
             raise InputError(
-                f"column {self.target!r} must hold labels of classes {classes}, got "
+                f"column {self.target!r} must contain labels of classes {classes}, got "
                 f"{y[row].item()!r} in {row_of(first + row, where)}"
             )
         if weight is not None and not (weight > 0).any():
@@ -255,8 +255,8 @@ class Counting:
             unknown = ~np.isin(one.y, classes)
             if unknown.any():
                 raise InputError(
-                    f"column {self.target!r} must hold labels of classes {classes.tolist()}, got "
-                    f"{one.y[unknown][0].item()!r}"
+                    f"column {self.target!r} must contain labels of classes {classes.tolist()}, "
+                    f"got {one.y[unknown][0].item()!r}"
                 )
         if self.vectors:
             return ScoreCounts.from_scores(
@@ -328,7 +328,7 @@ def fitted_to(
         If there is no row.
     """
     if not len(counts):
-        raise InputError("the data must hold at least one row of weight above zero, got none")
+        raise InputError("the data must contain at least one row of weight above zero, got none")
     fitted: Calibrator = make_calibrator(method).fit_counts(counts, higher_is=higher_is)
     return fitted
 

@@ -1,9 +1,9 @@
 """A forest over the partitions of a data set that stay where they are, calibrated out of bag.
 
-Three passes. Each partition says what it holds; crews of trees are grown, each where its partitions
-are; then every partition scores its rows by the trees of the others. Trees travel, and counts of
-classes at scores, and drawn examples for leaving out; rows do not, unless a tree is grown on
-several partitions.
+Three passes. Each partition says what it contains; crews of trees are grown, each where its
+partitions are; then every partition scores its rows by the trees of the others. Trees travel, and
+counts of classes at scores, and drawn examples for leaving out; rows do not, unless a tree is grown
+on several partitions.
 """
 
 from __future__ import annotations
@@ -173,12 +173,14 @@ def _classes(seen: dict[int, Seen], numbers: Sequence[int], target: str) -> NDAr
         other = seen[number].labels
         if label_kind(first) != label_kind(other):
             raise InputError(
-                f"column {target!r} must hold labels of one kind, got {label_kind(first)} in "
+                f"column {target!r} must contain labels of one kind, got {label_kind(first)} in "
                 f"partition {numbers[0]} and {label_kind(other)} in partition {number}"
             )
     classes: NDArray[Any] = np.unique(np.concatenate([seen[number].labels for number in numbers]))
     if len(classes) < 2:
-        raise InputError(f"column {target!r} must hold two classes or more, got {classes.tolist()}")
+        raise InputError(
+            f"column {target!r} must contain two classes or more, got {classes.tolist()}"
+        )
     return classes
 
 
@@ -203,13 +205,13 @@ class Reading:
         Raises
         ------
         InputError
-            If they are not, so that nobody would be known to be out of bag.
+            If they are not, so no one would be known to be out of bag.
         """
         rows = self.rows(batches, number)
         now = see(rows)
         if (now.n, now.checksum) != (before.n, before.checksum):
             raise InputError(
-                f"partition {number} must hold the same rows each time that it is read, so that "
+                f"partition {number} must contain the same rows each time that it is read, so "
                 f"it is known which are out of bag, got {before.n} rows and then {now.n} rows, or "
                 "others: store or persist the data before fitting"
             )
@@ -330,7 +332,7 @@ def _examples(
 
 
 def _summed(parts: list[ScoreCounts]) -> ScoreCounts:
-    """Return the sum of counts, pair by pair, so that no part is merged more than log n times."""
+    """Return the sum of counts, pair by pair, so no part is merged more than log n times."""
     while len(parts) > 1:
         pairs = [sum(parts[i : i + 2]) for i in range(0, len(parts), 2)]
         parts = [pair for pair in pairs if isinstance(pair, ScoreCounts)]

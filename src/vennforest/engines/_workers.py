@@ -135,7 +135,7 @@ def read_labelled(
     kinds = {label_kind(y) for y in labels}
     if len(kinds) > 1:
         raise InputError(
-            f"column {target!r} must hold labels of one kind, got {' and '.join(sorted(kinds))} "
+            f"column {target!r} must contain labels of one kind, got {' and '.join(sorted(kinds))} "
             f"in {where}"
         )
     if not tables:
@@ -166,8 +166,8 @@ def labels_of(column: pa.Array, name: str, where: str, first: int) -> NDArray[An
         return text
     if values.dtype.kind not in "biuf":
         raise InputError(
-            f"column {name!r} must hold numbers, booleans or text as labels, got {column.type} in "
-            f"{where}"
+            f"column {name!r} must contain numbers, booleans or text as labels, got {column.type} "
+            f"in {where}"
         )
     found: NDArray[Any] = values
     return found

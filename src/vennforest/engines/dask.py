@@ -122,7 +122,7 @@ def predict(
     Raises
     ------
     InputError
-        If a column is missing or holds no numbers.
+        If a column is missing or contains no numbers.
     ImportError
         If dask or pyarrow is not installed.
     """

@@ -107,7 +107,7 @@ def calibrate(
         if any(group["label"].null_count for group in groups):
             table.check(counting)
         if not any(len(group) for group in groups):
-            raise InputError(f"{table.shown} must hold at least one row, got none")
+            raise InputError(f"{table.shown} must contain at least one row, got none")
         if weight is None:
             table.check_rows(int(sum(groups[0]["n"].to_pylist())))
         return fitted_to(method, counting.of_groups(groups), higher_is)

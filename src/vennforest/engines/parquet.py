@@ -52,7 +52,7 @@ def parquet_columns(
 
 
 class ParquetColumns:
-    """The columns of Parquet files that hold scores, labels, and perhaps weights.
+    """The columns of Parquet files that contain scores, labels, and perhaps weights.
 
     Parameters
     ----------

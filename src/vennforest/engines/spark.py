@@ -97,7 +97,7 @@ def calibrate(
             _Backend(some).each(counting.check_partition)
             raise InputError("the data frame must stay as it is while it is read: persist it")
     if not any(len(group) for group in groups):
-        raise InputError("the data frame must hold at least one row, got none")
+        raise InputError("the data frame must contain at least one row, got none")
     return fitted_to(method, counting.of_groups(groups), higher_is)
 
 
@@ -135,7 +135,7 @@ def predict(
     Raises
     ------
     InputError
-        If a column is missing or holds no numbers.
+        If a column is missing or contains no numbers.
     ImportError
         If pyspark or pyarrow is not installed.
     """

@@ -275,7 +275,7 @@ LARGEST = float(np.finfo(np.float64).max)
 def _array(values: list[Any]) -> NDArray[Any]:
     flat = [one for row in values for one in row] if values and type(values[0]) is list else values
     kinds = {type(one) for one in flat}
-    require(kinds <= {int} or kinds <= {float}, "an array must hold numbers of one kind")
+    require(kinds <= {int} or kinds <= {float}, "an array must contain numbers of one kind")
     array = np.array(values, dtype=np.int64 if kinds == {int} else np.float64)
     check_array(array, "an array", (None,) * array.ndim, "fi")
     return array

@@ -185,7 +185,7 @@ def _forest_scores(graph: _Graph, packed: PackedForest, forest: Any, rows: str, 
 
 
 def _answers(calibrator: Calibrator, point: Calibrator | None, graph: _Graph) -> dict[str, str]:
-    """Return p, and p0 and p1 where there are bounds, widened to hold p."""
+    """Return p, and p0 and p1 where there are bounds, widened to contain p."""
     try:
         found = answers(calibrator)
         if point is not None:

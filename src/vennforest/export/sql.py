@@ -39,7 +39,7 @@ def to_sql(
     InputError
         If the dialect is unknown, or ``score`` does not name a column of scores a class.
     ValueError
-        If the calibrator holds a user's own function.
+        If the calibrator contains a user's own function.
     """
     check_option(dialect, Dialect, "dialect")
     classes = calibrator.classes_.tolist()

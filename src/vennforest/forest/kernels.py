@@ -6,7 +6,7 @@ uint32 words in the order of the float32 numbers they stand for, NaN below them 
 
 - ``first`` is the place of the left child, the right child follows it;
 - ``value`` is 0 where missing values go left. Where they go right it is 2**32 - 1, that is minus
-  one, and one is taken off the threshold, so that the NaN key alone wraps around to the top;
+  one, and one is taken off the threshold, so the NaN key alone wraps around to the top;
 - a leaf is its own ``first`` and no key exceeds its threshold 2**32 - 1; its ``value`` is the row
   of its class distribution in the forest's table.
 
@@ -65,7 +65,7 @@ def pack_tree(
     """Write one tree breadth-first from node ``offset`` on; return the table's number of rows.
 
     The first six arrays are scikit-learn's, of shape (n_nodes,), the last of them, ``values``, of
-    shape (n_nodes, k) and as uint64 bits. ``table`` (capacity, k) holds the ``n`` distinct leaf
+    shape (n_nodes, k) and as uint64 bits. ``table`` (capacity, k) contains the ``n`` distinct leaf
     distributions met so far, and ``slots`` is the hash table that finds them: row + 1, or 0.
     """
     # 1. Children as pairs, thresholds as float32, and a list of the leaves.
@@ -85,7 +85,7 @@ def pack_tree(
     # 2. Keys: the threshold's, less one where missing values go right and wrap around to the top.
     bits = rounded.view(np.uint32)
     for i in range(size):
-        # Rounded down, so that the same float32 numbers are not above the threshold.
+        # Rounded down, so the same float32 numbers are not above the threshold.
         missing_right = np.uint32(missing_left[i] == 0)
         down = np.uint32(np.float64(rounded[i]) > threshold[i])
         keys[i] = order_key(bits[i]) - down - missing_right
@@ -96,7 +96,7 @@ def pack_tree(
         row = find_row(values, leaf, table, slots, n)
         n += row == n
         keys[leaf], shifts[leaf] = LEAF, row
-    # 4. Breadth-first, so that siblings lie side by side: the next free place is that of the left
+    # 4. Breadth-first, so siblings lie side by side: the next free place is that of the left
     # child, and a leaf, with no children to queue, gets its own place as ``first``.
     queue = np.zeros(size + 2, np.uint32)
     tail, start = ONE, np.uint64(offset)
@@ -176,10 +176,10 @@ def walk(
 ) -> None:
     """Send n walkers down from the nodes ``at``, each with the keys of its ``row``, to leaves.
 
-    Eight walk side by side, so that their loads overlap; who has arrived after ``steps`` steps
+    Eight walk side by side, so their loads overlap; who has arrived after ``steps`` steps
     drops out. ``going`` (n,) is scratch space.
     """
-    # Everybody begins; rows are walked in one flat array, so that a step has one index to compute.
+    # Everybody begins; rows are walked in one flat array, so a step has one index to compute.
     width = np.uint64(keys.shape[1])
     flat = keys.reshape(keys.size)
     for i in range(n):

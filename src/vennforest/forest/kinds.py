@@ -1,7 +1,7 @@
 """The kinds of bagged ensembles, registered: which examples are out of bag for which member.
 
 Nothing else in the package lists types of forests. `register_forest` adds a kind, also one of
-another package: then the classifier calibrates it out of bag, and model files hold it.
+another package: then the classifier calibrates it out of bag, and model files contain it.
 """
 
 from __future__ import annotations
@@ -171,14 +171,14 @@ class ForestKind:
         returns None were trained on these examples. None: such ensembles are refused.
     joins : bool
         Whether new objects can join the leaves of its trees (``subforest="joined"``): bags of
-        draws with replacement, leaves that hold class frequencies.
+        draws with replacement, leaves that contain class frequencies.
     ensemble_type : type or None
-        The class of such an ensemble, where model files are to hold it: made again from its
+        The class of such an ensemble, where model files are to contain it: made again from its
         parameters and from what ``fit`` left in ``attributes``.
     attributes : tuple of str
         Names of attributes of numbers, text, arrays and scikit-learn estimators.
     array_types : tuple of type
-        Classes of scikit-learn's, exactly, whose trees model files hold as a few arrays.
+        Classes of scikit-learn's, exactly, whose trees model files contain as a few arrays.
     check : callable
         ``(fitted ensemble) -> None``: raises a ValueError for one that ``fit`` could not have left.
 

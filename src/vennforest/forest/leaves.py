@@ -1,4 +1,4 @@
-"""What the leaves of a forest hold, and which examples are out of bag in them."""
+"""What the leaves of a forest contain, and which examples are out of bag in them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def class_weights(
 
 
 def _check_contents(forest: PackedForest, contents: FloatArray, start: int, tree: int) -> None:
-    """Refuse a tree whose leaves hold something else than these contents (n_nodes, k)."""
+    """Refuse a tree whose leaves contain something else than these contents (n_nodes, k)."""
     total = contents.sum(axis=1)
     used = np.flatnonzero(total > 0)
     held = forest.distributions[forest.nodes[start + used, 3]]
@@ -126,7 +126,7 @@ def _check_contents(forest: PackedForest, contents: FloatArray, start: int, tree
     if off.size and off.max() > TOLERANCE:
         worst = int(off.max(axis=1).argmax())
         raise ValueError(
-            "forest must hold in each leaf the class frequencies of the examples in its tree's "
+            "forest must contain in each leaf the class frequencies of the examples in its tree's "
             f"bag, got {held[worst].tolist()} where tree {tree} drew "
             f"{contents[used[worst]].tolist()}: its trees were grown from other samples than "
             "estimators_samples_ says, or their leaves were changed (as monotonic_cst does)"

@@ -158,7 +158,7 @@ def _pack(dense: NDArray[np.bool_]) -> NDArray[np.uint64]:
 def samples_of(ensemble: Any, n: int) -> Iterable[NDArray[Any]]:
     """Yield the training indices of each estimator.
 
-    The property draws those of all estimators anew and returns them in one list, 4 n bytes an
+    The property draws those of all estimators again and returns them in one list, 4 n bytes an
     estimator. A copy of the ensemble that has a few of the estimators returns theirs alone;
     where it does not (bagging keeps the seeds apart) the whole list has to do.
     """
@@ -232,7 +232,7 @@ def verify_bag(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None)
     if not _leaves_agree(bag, seen, codes, weight):
         raise BagsError(
             f"estimator must be trained on the bags that its estimators_samples_ tells, got "
-            f"{type(bag.owner).__name__} with a tree whose leaves hold other examples, so that "
+            f"{type(bag.owner).__name__} with a tree whose leaves contain other examples, so "
             'no example can be known to be out of bag: use calibrate_on="cv"'
         )
 
@@ -291,7 +291,7 @@ def _weights(
 
 
 def _same(bag: Bag, leaf: IntArray, leaves: IntArray, place: IntArray, weight: FloatArray) -> bool:
-    """Tell whether every leaf holds the same weight of each class."""
+    """Tell whether every leaf contains the same weight of each class."""
     tree = bag.tree.tree_
     n, k = tree.node_count, tree.value.shape[2]
     cells = np.bincount(leaf.astype(np.intp) * k + place, weight, n * k)

@@ -22,7 +22,7 @@ MIXED = ("splitter", "min_samples_leaf", "max_features")
 
 @stored("mixed-forest")
 class MixedForestClassifier(RandomForestClassifier):
-    """A random forest whose trees are of several kinds, so that their errors have less in common.
+    """A random forest whose trees are of several kinds, so their errors have less in common.
 
     A random forest's trees search the best threshold of each feature (Breiman 2001), those of
     extra trees draw it (Geurts et al. 2006). Here each tree draws which of the two it does, and

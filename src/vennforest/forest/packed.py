@@ -43,7 +43,7 @@ FIRST_STEPS = 10
 """Steps before the kernel first looks who is at a leaf."""
 
 NODES_END = 1 << 30
-"""A forest has fewer nodes than this, so that the places of their words are uint32 numbers."""
+"""A forest has fewer nodes than this, so the places of their words are uint32 numbers."""
 
 WALKS_A_THREAD = 1 << 16
 """Fewer walks from a root to a leaf than this are not worth a thread."""

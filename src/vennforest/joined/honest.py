@@ -26,12 +26,12 @@ class HonestForest:
     """Grow the trees on one part of the data; fill their leaves from the rest, which calibrates.
 
     A value of ``calibrate_on`` for random forests and extra trees. The splits of an honest tree
-    know nothing of the examples in its leaves (Athey & Imbens 2016). Here each tree's leaves hold
-    a bag in which every example of the rest is as often as a Poisson number of mean 1 says, drawn
-    for each by itself; new objects join the bags as with ``subforest="joined"``. So calibration
-    examples and new objects are treated alike to the last detail, and Theorem 1 of Vovk & Petej
-    (2014) holds exactly, for any size of the data (``docs/joined.md``). Steps of a pipeline before
-    the forest are fitted to the part that the trees are grown on, and may use its labels.
+    know nothing of the examples in its leaves (Athey & Imbens 2016). Here each tree's leaves
+    contain a bag in which every example of the rest is as often as a Poisson number of mean 1 says,
+    drawn for each by itself; new objects join the bags as with ``subforest="joined"``. So
+    calibration examples and new objects are treated alike to the last detail, and Theorem 1 of Vovk
+    & Petej (2014) is exact, for any size of the data (``docs/joined.md``). Steps of a pipeline
+    before the forest are fitted to the part that the trees are grown on, and may use its labels.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class HonestForest:
     Notes
     -----
     ``estimator_`` is the forest with the refilled leaves. A leaf that a bag leaves empty keeps the
-    class frequencies it was grown with. Leaves hold frequencies without class weights.
+    class frequencies it was grown with. Leaves contain frequencies without class weights.
 
     Examples
     --------
@@ -95,8 +95,8 @@ class HonestForest:
         missing = np.setdiff1d(np.arange(len(data.classes)), first.codes)
         if len(missing) or not len(rest):
             raise ValueError(
-                "y must hold every class among the examples that the trees are grown on, got none "
-                f"of {data.classes[missing].tolist()} among {grown}: give more examples, "
+                "y must contain every class among the examples that the trees are grown on, got "
+                f"none of {data.classes[missing].tolist()} among {grown}: give more examples, "
                 "or another grow_size or random_state"
             )
         # A clone: the leaves are written to.

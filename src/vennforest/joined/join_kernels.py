@@ -1,8 +1,8 @@
 """The new object joins the bags: arrays in, arrays out.
 
 Answers of trees are whole numbers of a small unit, kept as float64: their sums and differences are
-exact, in whatever order. Examples that have equal scores when everything is computed anew have them
-here too, whoever came last.
+exact, in whatever order. Examples that have equal scores when everything is computed again have
+them here too, whoever came last.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from vennforest.sources.kernels import STEP, mix
 
 @kernel
 def coarse(x):
-    """Round to 40 significant bits, so that sums of weights that should be equal are."""
+    """Round to 40 significant bits, so sums of weights that should be equal are."""
     wide = x * 8193.0
     return wide - (wide - x)
 
@@ -55,7 +55,7 @@ def sum_answers(nodes, table, begins, examples, sums, counts):
 
 @kernel
 def draw_bag(h, thresholds, w):
-    """Draw how often each tree's bag holds an object, from its hash: one tree at least never.
+    """Draw how often each tree's bag contains an object, from its hash: one tree at least never.
 
     ``thresholds`` (n,): 2**64 times the probability of 0, of at most 1, ... A bag without a zero is
     drawn again under the condition that there is one: first the tree of the first zero, which
@@ -97,7 +97,7 @@ def count_reached(u, thresholds):
 def own_score(leaves, bags, nodes, table, unit, score):
     """Step 3: write the score of an object, the mean answer of the trees whose bags lack it.
 
-    leaves, bags : (n_trees,), the object's leaf in each tree, and how often its bag holds it;
+    leaves, bags : (n_trees,), the object's leaf in each tree, and how often its bag contains it;
     score : (c,)
     """
     n_free = 0.0

@@ -34,7 +34,7 @@ class JoinedBlock(NamedTuple):
     ``scores`` has shape (m, k) for two classes, (m, k, k) for more: the score (a column per class)
     of each object with each label. The calibration examples that this changes, of object i and
     label y, are ``rows[offsets[i * k + y] : offsets[i * k + y + 1]]``; ``changed``, (n_changed,)
-    or (n_changed, k), holds their new scores.
+    or (n_changed, k), contains their new scores.
     """
 
     scores: FloatArray
@@ -53,7 +53,7 @@ class Joined(Protocol):
 
 @dataclass(frozen=True)
 class Bags:
-    """What the bags of a forest hold, and what a further object's would.
+    """What the bags of a forest contain, and what a further object's would.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Bags:
         """Read the bags of a forest that was fitted to the data.
 
         scikit-learn draws in proportion to sample and class weights from version 1.9 on; before,
-        every example is drawn alike, and the leaves hold the weights.
+        every example is drawn alike, and the leaves contain the weights.
         """
         n, k = len(data), len(data.classes)
         subsample = forest.class_weight == "balanced_subsample"
@@ -172,7 +172,7 @@ ROOM = 1 << 18
 
 @dataclass(frozen=True)
 class JoinedDraw:
-    """One draw of how often each tree's bag holds each of the new objects.
+    """One draw of how often each tree's bag contains each of the new objects.
 
     Nothing is computed before it is asked for, block by block: all that changes would not fit
     into memory.
@@ -195,7 +195,7 @@ class JoinedDraw:
     def map(self, function: Callable[[JoinedBlock], Result], alone: bool = False) -> list[Result]:
         """Return what a function says of each block of new objects, in their order.
 
-        ``alone``: the blocks hold the scores of the objects and nothing that they change.
+        ``alone``: the blocks contain the scores of the objects and nothing that they change.
         """
         starts = range(0, len(self.hashes), OBJECTS)
         work = joblib.delayed(self._map_part)
@@ -234,7 +234,7 @@ class JoinedScorer(EnsembleScorer):
         The forest.
     index : LeafIndex
     thresholds : ndarray of shape (1, n) or (k, n), uint64
-        2**64 times the probability that a bag holds an object at most 0, 1, ... times; for all
+        2**64 times the probability that a bag contains an object at most 0, 1, ... times; for all
         labels, or for each.
     units : ndarray of shape (n_trees, k)
         What an object of each label weighs in a tree's leaf, for each time that it was drawn.
@@ -389,7 +389,7 @@ def check_joins(estimator: Any, data: TrainingData) -> None:
     if last.monotonic_cst is not None:
         raise ValueError(
             'estimator must have no monotonic_cst for subforest="joined", since the leaves of such '
-            f"trees do not hold class frequencies, got {last.monotonic_cst!r}: {way_out}"
+            f"trees do not contain class frequencies, got {last.monotonic_cst!r}: {way_out}"
         )
     if data.groups is not None:
         raise ValueError(

@@ -75,7 +75,6 @@ class ClassEstimates(NamedTuple):
 def check_estimates(
     y: ArrayLike,
     p: ArrayLike,
-    *,
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
@@ -87,7 +86,7 @@ def check_estimates(
     estimates = check_probabilities(p)
     check_consistent_length(estimates, y)
     if not len(estimates):
-        raise ValueError("p must hold at least one estimate, got 0 sample(s)")
+        raise ValueError("p must contain at least one estimate, got 0 sample(s)")
     codes, labels = encode_labels(y, classes)
     weight = check_weights(sample_weight, len(estimates))
     codes, labels, positive = _positive(codes, labels, pos_label, estimates)
@@ -104,9 +103,7 @@ def positive_problem(
     y: ArrayLike, p: ArrayLike, sample_weight: Any, classes: Any, pos_label: Any
 ) -> EventEstimates:
     """Return outcome, estimate and weight of the positive class, each (n,)."""
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     if estimates.positive is None:
         raise ValueError(f"pos_label must name one of {estimates.p.shape[1]} classes, got None")
     return estimates.of_column(estimates.positive)
@@ -209,13 +206,13 @@ def _positive(
 def _second_class(
     codes: IntArray, labels: NDArray[Any], pos_label: Any
 ) -> tuple[IntArray, NDArray[Any]]:
-    """Return codes and two classes where y holds one: the other one is known or asked for."""
+    """Return codes and two classes where y contains one: the other one is known or asked for."""
     only = labels[0]
     if labels.dtype.kind in "biuf" and only in (0, 1) and pos_label in (None, 0, 1):
         return np.full_like(codes, int(only)), np.array([0, 1]).astype(labels.dtype)
     if pos_label is None:
         raise ValueError(
-            "y must hold at least two classes (or name them with classes=), "
+            "y must contain at least two classes (or name them with classes=), "
             f"got one class: {only!r}"
         )
     if only == pos_label:
@@ -231,7 +228,7 @@ Strategy = Literal["uniform", "quantile"]
 
 
 class Cells(NamedTuple):
-    """What the non-empty bins hold, each of shape (b,), in increasing order of the estimates.
+    """What the non-empty bins contain, each of shape (b,), in increasing order of the estimates.
 
     ``weight`` is the number of observations, ``estimate`` their mean estimate (r_k), ``observed``
     the share of them in which the event happened (φ_k).
@@ -253,7 +250,7 @@ def check_bins(bins: Bins, strategy: Strategy) -> FloatArray | int | None:
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         if bins < 1:
             raise ValueError(f"bins must be at least 1, got {bins}")
-        # i / K is the float nearest the edge, so that an estimate of 0.29 is at the edge 29 / 100.
+        # i / K is the float nearest the edge, so an estimate of 0.29 is at the edge 29 / 100.
         return int(bins) if strategy == "quantile" else np.arange(1, bins) / bins
     edges = np.asarray(bins)
     if edges.dtype.kind not in "fiu" or edges.ndim != 1 or not len(edges):
@@ -267,8 +264,8 @@ def check_bins(bins: Bins, strategy: Strategy) -> FloatArray | int | None:
 class Binner:
     """Bins of estimates (n,) under changing weights, as resampling needs them.
 
-    Bins are closed to the right; the first one holds 0 as well. Equal-count bins never part equal
-    estimates: bin b ends at the smallest estimate below or at which b/K of the weight lies.
+    Bins are closed to the right; the first one contains 0 as well. Equal-count bins never part
+    equal estimates: bin b ends at the smallest estimate below or at which b/K of the weight lies.
     """
 
     def __init__(self, p: FloatArray, bins: Bins, strategy: Strategy) -> None:
@@ -285,7 +282,7 @@ class Binner:
             return self.fixed
         k = self.n_quantiles
         reached = np.cumsum(np.bincount(self.fixed, weights=weight))
-        # A hair less, so that sums of weights like 0.1 reach the shares that they should.
+        # A hair less, so sums of weights like 0.1 reach the shares that they should.
         wanted = np.arange(1, k) * (reached[-1] / k) * (1 - 1e-12)
         last = np.searchsorted(reached, wanted, side="left")
         return np.searchsorted(last, np.arange(len(reached)), side="left")[self.fixed]

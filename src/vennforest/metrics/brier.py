@@ -90,7 +90,7 @@ def brier_decomposition(
     ------
     ValueError
         If estimates are NaN, outside [0, 1] or (rows of a matrix) do not sum to 1, if shapes,
-        bins or weights are not as above, or if ``y`` holds one class and the other is not known.
+        bins or weights are not as above, or if ``y`` contains one class and the other is not known.
 
     Notes
     -----
@@ -99,7 +99,7 @@ def brier_decomposition(
     reliability Σ n_k (r_k − φ_k)² / N, resolution Σ n_k (φ_k − ȳ)² / N, uncertainty ȳ (1 − ȳ).
 
     Reliability minus resolution plus uncertainty is the Brier score only where all estimates in a
-    bin are equal. And binning is biased: φ_k is an average of n_k labels, so that its variance
+    bin are equal. And binning is biased: φ_k is an average of n_k labels, so its variance
     φ_k (1 − φ_k) / n_k raises reliability and resolution alike, the more so the fewer observations
     a bin has (Bröcker 2012; Ferro & Fricker 2012). Compare only numbers with the same bins and the
     same n; ``corp_decomposition`` needs no bins.
@@ -109,9 +109,7 @@ def brier_decomposition(
     >>> brier_decomposition(["no", "no", "yes", "yes"], [0.2, 0.2, 0.2, 0.8])
     BrierDecomposition(reliability=0.0233..., resolution=0.0833..., uncertainty=0.25, ...)
     """
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     terms = [_decompose(problem, bins, strategy) for problem in estimates.additive()]
     return BrierDecomposition(*(float(sum(term)) for term in zip(*terms, strict=True)))
 
@@ -164,9 +162,7 @@ def brier_score(
     float
         In [0, 1] where halved, in [0, 2] otherwise.
     """
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     if not isinstance(scale_by_half, bool | np.bool_) and scale_by_half != "auto":
         raise ValueError(f'scale_by_half must be True, False or "auto", got {scale_by_half!r}')
     halved = estimates.p.shape[1] == 2 if scale_by_half == "auto" else scale_by_half
@@ -262,7 +258,7 @@ def corp_decomposition(
     With S the mean loss, p̂ the isotonic regression of the outcomes on the estimates and ȳ the
     overall share: MCB = S(p) − S(p̂), DSC = S(ȳ) − S(p̂), UNC = S(ȳ) (Dimitriadis, Gneiting &
     Jordan 2021, doi:10.1073/pnas.2016191118). p̂ is the best increasing function of p
-    in hindsight under either loss, so that MCB and DSC are never negative. It is fitted to the
+    in hindsight under either loss, so MCB and DSC are never negative. It is fitted to the
     data it is judged on: of perfect estimates, too, a finite sample shows a small MCB.
 
     Examples
@@ -272,9 +268,7 @@ def corp_decomposition(
     """
     if loss not in ("brier", "log"):
         raise ValueError(f"loss must be 'brier' or 'log', got {loss!r}")
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     problems = estimates.additive()
     if loss == "log" and len(problems) > 1:
         raise ValueError(

@@ -165,9 +165,7 @@ def calibration_error(
     >>> calibration_error([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75])
     0.25
     """
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     return _statistic(estimates, kind, bins, strategy)(estimates.weight)
 
 
@@ -209,7 +207,7 @@ def calibration_error_interval(
     -----
     With T the error, q the quantiles of the resampled errors and b their mean: [2 T − q₁₋ₐ,
     T + b − qₐ], cut to [0, 1]. The errors of samples are biased upwards and those of resamples
-    once more, so that plain quantiles may miss the truth altogether. The lower end takes the
+    once more, so plain quantiles may miss the truth altogether. The lower end takes the
     resamples' bias off twice, as the basic bootstrap does, the upper end once, to be on the safe
     side; and the lower end is 0 where labels drawn with the estimates as their probabilities give
     an error as large as T in a share of a or more (the data do not contradict calibration).
@@ -220,9 +218,7 @@ def calibration_error_interval(
     check_level(confidence_level, "confidence_level")
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     estimates = _repeated(estimates)
     statistic = _statistic(estimates, kind, bins, strategy)
     estimate = statistic(estimates.weight)
@@ -367,7 +363,5 @@ def confidence_minus_accuracy(
     >>> round(confidence_minus_accuracy([0, 0, 1, 1], [0.1, 0.6, 0.8, 0.9]), 3)
     0.05
     """
-    problem = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    ).of_predicted()
+    problem = check_estimates(y, p, sample_weight, classes, pos_label).of_predicted()
     return float(np.average(problem.p - problem.outcome, weights=problem.weight))

@@ -44,7 +44,7 @@ class CalibrationLine:
         Number of positive rows over the sum of the probabilities; 1 if calibrated, above 1 where
         probabilities are too low.
     intercept : IntervalEstimate
-        What has to be added to the log-odds so that they are right on average (calibration in the
+        What has to be added to the log-odds so they are right on average (calibration in the
         large); 0 if calibrated, above 0 where probabilities are too low.
     slope : IntervalEstimate
         What the log-odds have to be multiplied by, in a logistic regression with an intercept of
@@ -127,7 +127,7 @@ def _fit(
     if outcome.all() or not outcome.any() or (k > 1 and np.ptp(design[:, -1]) == 0):
         return NONE
     scale = np.ones(k)
-    if k > 1:  # columns of like size, so that the system is well conditioned
+    if k > 1:  # columns of like size, so the system is well conditioned
         scale[-1] = np.abs(design[:, -1]).max() or 1.0
     scaled = design / scale
     beta = np.zeros(k)
@@ -206,9 +206,7 @@ def spiegelhalter_test(
     label, which for two is the formula before. Where the estimates leave no variance (all 0, ½ or
     1) the statistic is 0 with p-value 1 if the labels agree, and infinite with p-value 0 if not.
     """
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     weight = estimates.weight
     if estimates.positive is not None:
         outcome, q, _ = estimates.of_column(estimates.positive)
@@ -252,13 +250,11 @@ def kuiper_test(
     C_k = Σ (y_i − p_i) over the k smallest estimates, σ² = Σ p_i (1 − p_i) (Arrieta-Ibarra et al.
     2022, arXiv:2205.09680; Tygert 2022, arXiv:2202.00100). In large samples of independent,
     calibrated observations C/σ is a Brownian motion on [0, 1], whose range has Feller's (1951)
-    law. Sums are taken only where the estimate changes, so that the order of equal estimates does
+    law. Sums are taken only where the estimate changes, so the order of equal estimates does
     not count; few distinct estimates, or few observations, make the p-value too large, never (in
     the limit) too small. No variance: as ``spiegelhalter_test``.
     """
-    problem: EventEstimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    ).main()
+    problem: EventEstimates = check_estimates(y, p, sample_weight, classes, pos_label).main()
     q, place = np.unique(problem.p, return_inverse=True)
     total = np.bincount(place, weights=problem.weight)
     happened = np.bincount(place, weights=problem.weight * problem.outcome)

@@ -109,9 +109,7 @@ def reliability_curve(
     check_level(level)
     if n_resamples < 0:
         raise ValueError(f"n_resamples must not be negative, got {n_resamples}")
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     problem = estimates.main()
     fit = recalibrate(problem)
     points = EventEstimates(fit.observed, fit.p, fit.weight)
@@ -241,9 +239,7 @@ def smooth_calibration_curve(
         raise ValueError(f"span must lie in (0, 1], got {span}")
     if points < 2:
         raise ValueError(f"points must be an integer >= 2, got {points}")
-    outcome, estimate, weight = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    ).main()
+    outcome, estimate, weight = check_estimates(y, p, sample_weight, classes, pos_label).main()
     x, at = np.unique(estimate, return_inverse=True)
     w = np.bincount(at, weights=weight).astype(np.float64)
     share = np.bincount(at, weights=weight * outcome) / w

@@ -96,10 +96,6 @@ def grouping_loss(
     classes, pos_label
         As in ``reliability_curve``.
 
-    Returns
-    -------
-    GroupingLoss
-
     Raises
     ------
     ValueError
@@ -116,7 +112,7 @@ def grouping_loss(
     E[r h] / E[h^2]^(1/2) is asymptotically normal; its variance is that of its influence function,
     and is subtracted from its square in ``loss``.
 
-    Each fold is measured with what earlier folds show, so that the sum of r h is a martingale. With
+    Each fold is measured with what earlier folds show, so the sum of r h is a martingale. With
     all other folds two rows would each take part in the prediction of the other, and the variance
     would be up to twice as large as that of independent terms.
 

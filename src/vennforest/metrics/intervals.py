@@ -104,7 +104,7 @@ class IntervalCurve:
     n : int
         How many objects there were.
     by_score : bool
-        Whether ``x`` holds scores.
+        Whether ``x`` contains scores.
     confidence : tuple of two ndarrays of shape (m,), or None
         Lower and upper ends of the confidence intervals.
     level : float or None
@@ -140,7 +140,7 @@ def interval_summary(
     Raises
     ------
     ValueError
-        If lengths do not fit, ``y`` holds a label that is none of ``m.classes``, or the two are
+        If lengths do not fit, ``y`` contains a label that is none of ``m.classes``, or the two are
         given in the other order.
 
     Notes
@@ -303,7 +303,7 @@ def _check_bounds(m: Multiprobability) -> None:
             "interval_summary(y, m)"
         )
     if not len(m):
-        raise ValueError("m must hold at least one object, got 0")
+        raise ValueError("m must contain at least one object, got 0")
 
 
 def _check(

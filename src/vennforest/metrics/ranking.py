@@ -85,11 +85,9 @@ def weighted_auc(
     Returns
     -------
     float
-        In [0, 1]; NaN where ``y`` holds one class only, since no pair can be ranked.
+        In [0, 1]; NaN where ``y`` contains one class only, since no pair can be ranked.
     """
-    estimates = check_estimates(
-        y, p, sample_weight=sample_weight, classes=classes, pos_label=pos_label
-    )
+    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     total, area = 0.0, 0.0
     for problem in estimates.additive():
         if problem.outcome.all():
@@ -135,7 +133,7 @@ def auc_interval(
     of 95 % held the true area in 94 to 96 % of the samples, and in 92 % where it was .92.
     """
     check_level(level)
-    estimates = check_estimates(y, p, classes=classes, pos_label=pos_label)
+    estimates = check_estimates(y, p, None, classes, pos_label)
     n = len(estimates.codes)
     member = np.arange(n) if groups is None else group_numbers(groups, n)
     counts = np.bincount(estimates.codes, minlength=estimates.p.shape[1])
@@ -269,7 +267,7 @@ def ranking_curves(
     """
     outcome, estimate, weight = positive_problem(y, p, sample_weight, classes, pos_label)
     if outcome.all() or not outcome.any():
-        raise ValueError("y must hold the positive class and another one, got one of them only")
+        raise ValueError("y must contain the positive class and another one, got one of them only")
     fpr, tpr, _ = roc_curve(outcome, estimate, sample_weight=weight, drop_intermediate=False)
     precision, recall, _ = precision_recall_curve(outcome, estimate, sample_weight=weight)
     share = float(weight @ outcome / weight.sum())
@@ -392,7 +390,7 @@ class DecisionCurve:
     net_benefit : ndarray
         Of flagging where the probability is at least the threshold, in (-inf, share].
     everyone : ndarray
-        Of flagging every row; flagging nobody has net benefit 0.
+        Of flagging every row; flagging no one has net benefit 0.
     at_lower, at_upper : ndarray or None
         Of flagging where the lower bound is at least the threshold, and where the upper one is.
     """

@@ -222,7 +222,7 @@ def _log_likelihood(p: FloatArray, hits: NDArray[np.bool_]) -> float:
 
 
 def _bins(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return edges of bins that hold about as many of these scores, and the share in each."""
+    """Return edges of bins that contain about as many of these scores, and the share in each."""
     edges = np.unique(np.quantile(scores, np.arange(1, BINS) / BINS, method="higher"))
     edges = edges[edges > scores.min()]
     cells = np.searchsorted(edges, scores, side="right")

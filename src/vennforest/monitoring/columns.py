@@ -110,7 +110,7 @@ def _texts(name: str, given: NDArray[Any], row: int) -> ColumnChange:
 
 
 def _holm(p: NDArray[Any]) -> NDArray[Any]:
-    """Return p-values corrected so that all together are wrong as rarely as one."""
+    """Return p-values corrected so all together are wrong as rarely as one."""
     order = np.argsort(p, kind="stable")
     steps = (len(p) - np.arange(len(p))) * p[order]
     out = np.empty(len(p))

@@ -161,7 +161,7 @@ def protect(logs, codes, n_before, sharpness, shifts, jumps, wait, state, weight
     codes : (n,) class numbers; below zero: unknown, nothing is learnt
     n_before : examples learnt from before
     sharpness : (n_experts,), shifts : (n_experts, k), what each expert does
-    jumps : (n_rates,) share of the weights that is spread anew before each example
+    jumps : (n_rates,) share of the weights that is spread again before each example
     wait : the chance that an expert is followed from step t on is 1 / (t + wait)
     state : (1 + n_rates,) weight on the model for ever, and till a change at each rate
     weights : (n_rates, n_experts)

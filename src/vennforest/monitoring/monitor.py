@@ -75,7 +75,7 @@ class Monitor(BaseEstimator):
     form : {"ville", "shiryaev-roberts", "cusum"}, default="ville"
         What an alarm means. ``"ville"``: if nothing changes, the probability that there is *ever*
         one is at most ``alpha``. The others are for streams without end: if nothing changes there
-        is one within n examples with probability ``n / run_length`` at most, so that there are
+        is one within n examples with probability ``n / run_length`` at most, so there are
         ``run_length / 2`` examples or more before one on average.
     alpha : float, default=0.05
         In (0, 1); for ``form="ville"``.
@@ -263,7 +263,7 @@ class Monitor(BaseEstimator):
         if n < LEAST:
             raise InputError(f"the reference must have {LEAST} examples or more, got {n}")
         if len(classes) < 2:
-            raise InputError(f"y must hold two classes or more, got {classes.tolist()}")
+            raise InputError(f"y must contain two classes or more, got {classes.tolist()}")
         table = score_columns(scores, len(classes))
         if designed is None:
             order = rng.permutation(n)
@@ -571,7 +571,7 @@ class Monitor(BaseEstimator):
         return "_progress" in self.__dict__
 
     def to_state(self) -> Mapping[str, Any]:
-        """Return what a file holds: the parameters, and what was learnt."""
+        """Return what a file contains: the parameters, and what was learnt."""
         return {
             "parameters": self.get_params(deep=False),
             "progress": self.__dict__.get("_progress"),

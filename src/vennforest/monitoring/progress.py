@@ -116,7 +116,7 @@ class RecentRows:
         return new
 
     def to_state(self) -> Mapping[str, Any]:
-        """Return what a file holds."""
+        """Return what a file contains."""
         return {
             "window": self.window,
             "hashes": np.array(list(self._order), np.uint64),

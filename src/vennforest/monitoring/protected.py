@@ -17,7 +17,7 @@ from vennforest.monitoring import kernels
 from vennforest.monitoring.stream import label_codes
 
 JUMPS = np.array([1e-3, 1e-2])
-"""Share of the weights on experts that is spread anew before each example."""
+"""Share of the weights on experts that is spread again before each example."""
 
 WAIT = 1000.0
 """Half of what may follow experts does so after so many examples."""
@@ -232,7 +232,7 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return check_scores(self.model.predict_proba(X), "what predict_proba returns")
 
     def to_state(self) -> Mapping[str, Any]:
-        """Return what a file holds: the model, and what was learnt."""
+        """Return what a file contains: the model, and what was learnt."""
         return {"model": self.model, "weights": self._weights}
 
     @classmethod

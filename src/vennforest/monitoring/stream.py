@@ -42,7 +42,7 @@ def check_times(time: ArrayLike | None, n: int, last: float | None) -> FloatArra
         before = "the last update" if at == 0 else f"row {at - 1}"
         raise InputError(
             f"time must not run backwards, got {_shown(given[at])} in row {at} after {before}: "
-            "sort the rows by the time at which their labels became known, or begin anew with fit"
+            "sort the rows by the time at which their labels became known, or begin again with fit"
         )
     return times
 

@@ -1,4 +1,4 @@
-"""Measures of predictions as sums over rows, so that they can be taken under probable labels."""
+"""Measures of predictions as sums over rows, so they can be taken under probable labels."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Recalibration:
     """A small map from calibrated probabilities to those that its examples show, with its error.
 
     ``log q_j = log p_j + f_j · theta_j + const``: a logistic regression with the probabilities'
-    own log-odds as the offset, so that 0 is no change. Theta is the penalised maximum of the
+    own log-odds as the offset, so 0 is no change. Theta is the penalised maximum of the
     likelihood, and normal around it with the covariance ``H⁻¹ (G + Λ) H⁻¹``: G the sum of squared
     scores (White 1982), over groups where examples depend on each other, and Λ the precision of
     the prior, whose pull towards 0 counts as an error of that size.

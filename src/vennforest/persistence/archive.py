@@ -1,4 +1,4 @@
-"""The zip archive that a model file is: what it says it holds, read before anything else."""
+"""The zip archive that a model file is: what it says it contains, read before anything else."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def opened_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
             archive = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError) as error:
             raise InputError(
-                f"{shown} is damaged or was cut short, and holds no whole model: {one_line(error)}"
+                f"{shown} is damaged or was cut short, and has no whole model: {one_line(error)}"
             ) from error
         except Exception as error:  # whatever a forged archive may lead to
             raise InputError(f"{shown} is damaged: {one_line(error)}") from error
         with archive:
             names = archive.namelist()
             if len(set(names)) < len(names):
-                raise InputError(f"{shown} is damaged: it holds two parts of one name")
+                raise InputError(f"{shown} is damaged: it contains two parts of one name")
             check_unpacked(archive, os.fstat(file.fileno()).st_size, shown)
             yield archive
 
@@ -122,7 +122,7 @@ def header_of(archive: zipfile.ZipFile, shown: str) -> dict[str, Any]:
         raise
     except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError) as error:
         raise InputError(
-            f"{shown} is damaged or was cut short, and holds no whole model: {one_line(error)}"
+            f"{shown} is damaged or was cut short, and has no whole model: {one_line(error)}"
         ) from error
     except Exception as error:  # zlib.error, and what a forged archive may lead to
         raise InputError(f"{shown} is damaged: {one_line(error)}") from error

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vennforest._answers import Answers
 from vennforest._program import __version__
-from vennforest._shown import columns_of
-from vennforest.calibrators.core.interface import Calibrator, has_bounds
-from vennforest.classifier.fitted import predict_once
+from vennforest.calibrators.core.interface import Calibrator
 from vennforest.persistence.model_file import load, save
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def save_model(model: Any, path: str, **options: Any) -> None:
     Parameters
     ----------
     model : CalibratedClassifier, TransductiveClassifier or Calibrator
-        The folder holds the file that ``vennforest.save`` writes, and no pickle. A calibrator is
+        The folder contains the file that ``vennforest.save`` writes, and no pickle. A calibrator is
         asked about a table of scores.
     path : str
         The folder, which must not exist.
@@ -93,26 +92,14 @@ def _content(model: Any, folder: str, options: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def _predicted(model: Any, data: Any) -> tuple[Any, Any]:
-    """Return bounds, if there are any, and probabilities."""
-    if isinstance(model, Calibrator):
-        scores = np.asarray(data, np.float64)
-        scores = scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
-        p = model.predict_proba(scores)
-        return (model.predict_multiprobability(scores) if has_bounds(model) else None), p
-    if not hasattr(model, "feature_names_in_"):
-        data = np.asarray(data)
-    return predict_once(model, data)
-
-
 class Predictor:
-    """What MLflow calls: rows in, probabilities with their bounds out."""
+    """What MLflow calls: rows in, probabilities with bounds and confidence intervals out."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> pd.DataFrame:
-        """Return ``label``, and of each class ``p(c)``, with bounds ``lower(c)`` and ``upper(c)``.
+        """Return the columns that ``vennforest.BatchPredictor`` writes.
 
         Parameters
         ----------
@@ -122,14 +109,19 @@ class Predictor:
         """
         import pandas as pd
 
-        model = self.model
-        bounds, p = _predicted(model, data)
-        columns: dict[str, Any] = {"label": model.classes_[p.argmax(axis=1)]}
-        parts = [p] if bounds is None else [p, bounds.lower, bounds.upper]
-        for j, label in enumerate(model.classes_.tolist()):
-            columns |= {
-                name: part[:, j] for name, part in zip(columns_of(label), parts, strict=False)
-            }
+        rows: Any = data
+        if isinstance(self.model, Calibrator):
+            rows = np.asarray(data, np.float64)
+            rows = rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 else rows
+        elif not hasattr(self.model, "feature_names_in_"):
+            rows = np.asarray(data)
+        answers = Answers(self.model)
+        known = answers.predict(rows)
+        columns: dict[str, Any] = {"label": self.model.classes_[known[0][1].argmax(axis=1)]}
+        names = [field.name for field in answers.fields[1:]]
+        parts, k = answers.parts(known), len(self.model.classes_)
+        every = [part[:, j] for j in range(k) for part in parts]
+        columns |= dict(zip(names, every, strict=True))
         return pd.DataFrame(columns, index=getattr(data, "index", None))
 
 
@@ -139,7 +131,7 @@ def _load_pyfunc(path: str) -> Predictor:
     Raises
     ------
     InputError
-        If the file is none that ``vennforest.save`` could have written, or holds types that it
+        If the file is none that ``vennforest.save`` could have written, or contains types that it
         does not make by itself.
     """
     given = Path(path)

@@ -69,7 +69,7 @@ def describe(model: Any) -> dict[str, Any]:
         return {**found, "estimator": _estimator(model)}
     method = model.method if isinstance(model.method, str) else _text(model.method)
     found |= {"method": method, "merge": model.merge}
-    if not hasattr(model, "calibrate_on"):  # transductive: trained anew for each object
+    if not hasattr(model, "calibrate_on"):  # transductive: trained again for each object
         rows = len(model._state.codes) if model.__sklearn_is_fitted__() else None
         return {**found, "estimator": _text(model.estimator), "rows": rows}
     fitted = model._first
@@ -125,7 +125,7 @@ PACKAGES = {"sklearn": "scikit-learn"}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to a file that holds data alone.
+    """Write a fitted model to a file that contains data alone.
 
     The file is written whole or not at all. Beside the model it says the version of the format
     and of the libraries, the names of the features and the classes. The ``memory`` of a pipeline,
@@ -141,11 +141,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     TypeError
-        If it is not a model of vennforest, or holds what a file of data cannot: a function with no
-        name that can be imported, or an object that skops does not know.
+        If it is not a model of vennforest, or contains what a file of data cannot: a function with
+        no name that can be imported, or an object that skops does not know.
     InputError
         A ``ValueError``: a parameter or an attribute was set after ``fit`` to what ``fit`` would
-        not have left, so that ``load`` would refuse the file.
+        not have left, so ``load`` would refuse the file.
     NotFittedError
         Before ``fit``.
     ImportError
@@ -190,7 +190,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     Raises
     ------
     InputError
-        A ``ValueError``: it is not a model file, damaged, of a newer format, or holds unknown
+        A ``ValueError``: it is not a model file, damaged, of a newer format, or contains unknown
         types.
     FileNotFoundError
         If there is no such file.
@@ -242,14 +242,16 @@ def _construct(archive: zipfile.ZipFile, shown: str, extra: Sequence[str] | None
     unknown = sorted(root.get_unsafe_set() - set(known))
     if unknown:
         raise InputError(
-            f"{shown} holds {_listed(unknown)}, which vennforest does not make by itself: "
+            f"{shown} contains {_listed(unknown)}, which vennforest does not make by itself: "
             "if you know who wrote the file, and trust these types, load it with "
             f"vennforest.load(path, trusted={unknown!r}), or vennforest predict with --trust for "
             "each"
         )
     content = construct(root, shown)
     if not isinstance(content, MODELS):
-        raise InputError(f"{shown} must hold a model of vennforest, got {type(content).__name__}")
+        raise InputError(
+            f"{shown} must contain a model of vennforest, got {type(content).__name__}"
+        )
     return content
 
 
@@ -262,7 +264,7 @@ def _check_registered(named: Iterable[tuple[str, str]], shown: str) -> None:
             register_own()
         if name not in STORED:
             raise InputError(
-                f"{shown} holds {name!r}, which {package} registers: import {package} before "
+                f"{shown} contains {name!r}, which {package} registers: import {package} before "
                 "vennforest.load"
                 if package != "vennforest"
                 else f"{shown} is damaged: vennforest has no type {name!r}"
@@ -289,13 +291,13 @@ def write_model(
     if isinstance(model, TransductiveClassifier) and hasattr(model._state.X, "columns"):
         raise TypeError(
             "model must be fitted to an array to be saved, got one fitted to a data frame: a "
-            "TransductiveClassifier keeps its training data, and a file holds arrays alone"
+            "TransductiveClassifier keeps its training data, and a file contains arrays alone"
         )
     by = getattr(model, "by", None)
     if callable(by) or callable(getattr(by, "by", None)):
         raise TypeError(
             "model must be grouped by a column to be saved, got one grouped by a function, which "
-            "a file of data cannot hold: put its labels into a column of X"
+            "a file of data cannot contain: put its labels into a column of X"
         )
     _need_skops()
     with written_whole(path) as part:
@@ -318,7 +320,7 @@ def _write(model: Any, file: zipfile.ZipFile) -> set[str]:
         raise
     except Exception as error:
         raise TypeError(
-            "model must consist of what a file of data can hold, "
+            "model must consist of what a file of data can contain, "
             f"got something it cannot: {one_line(error)}"
         ) from error
     # What skops.io.dump writes, but for white space: that takes most of its time.
@@ -331,7 +333,7 @@ def _write(model: Any, file: zipfile.ZipFile) -> set[str]:
         file.writestr(SCHEMA, json.dumps(state))
     except TypeError as error:
         raise TypeError(
-            f"model must hold dictionaries with keys of text or numbers alone: {error}"
+            f"model must contain dictionaries with keys of text or numbers alone: {error}"
         ) from error
     return origins
 
@@ -403,7 +405,7 @@ def _compare_versions(header: Mapping[str, Any], shown: str) -> None:
 def _require(name: str, shown: str) -> None:
     if name in COMPARED and _version(name) is None:
         raise ImportError(
-            f"{shown} holds a model made with {name}: install it with pip install {name}"
+            f"{shown} contains a model made with {name}: install it with pip install {name}"
         )
 
 

@@ -30,7 +30,7 @@ def construct(root: Any, shown: str) -> Any:
     forged file could read memory that is not its own. And a number that is not a probability would
     be shown as one. What is ours checks itself when it is constructed; what is scikit-learn's is
     checked by the rules of ``vennforest.persistence.estimators``. Parts are made before what they
-    are parts of, so that no constructor and no rule meets one that was not checked.
+    are parts of, so no constructor and no rule meets one that was not checked.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _check_array(node: Any) -> None:
         numbers *= int(length)
     left = len(content.getbuffer()) - content.tell()
     content.seek(0)
-    require(not dtype.hasobject, "an array must hold no objects")
+    require(not dtype.hasobject, "an array must contain no objects")
     require(numbers * dtype.itemsize == left, "an array must be as long as it says")
     require(node.class_name == "ndarray" or numbers == 1, "a number must be one")
 

@@ -32,7 +32,7 @@ def taught_skops() -> type:
 
     @dataclass(frozen=True)
     class Context(SaveContext):
-        """Holds what was written, so that it is written once however often it stands there."""
+        """Contains what was written, so it is written once however often it stands there."""
 
         packed: dict[int, PackedTrees | None] = field(default_factory=dict)
         written: set[int] = field(default_factory=set)
@@ -156,7 +156,7 @@ def check_states(state: Any) -> Iterator[str]:
         module, name = node["__module__"], node["__class__"]
         if loader in ("FunctionNode", "TypeNode", "ObjectNode") and not _found(module, name):
             raise TypeError(
-                "model must hold functions and types that can be imported by name, "
+                "model must contain functions and types that can be imported by name, "
                 f"got {module}.{name}: define it at the top of a module"
             )
         if loader == "DictNode":
@@ -189,7 +189,7 @@ def _check_keys(types: Sequence[Mapping[str, Any]]) -> None:
     for key in types:
         if key["__class__"] in ("bool", "bool_", "NoneType"):
             raise TypeError(
-                f"model must not hold a dictionary with keys of type {key['__class__']}, "
+                f"model must not contain a dictionary with keys of type {key['__class__']}, "
                 "which a file would give back as others: use numbers or text "
                 "(as in class_weight={0: 1, 1: 5})"
             )

@@ -1,4 +1,4 @@
-"""The types that a model file may hold besides those skops knows to be harmless."""
+"""The types that a model file may contain besides those skops knows to be harmless."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def trusted_among(names: Iterable[str]) -> list[str]:
 
 
 def register_own() -> None:
-    """Import every module of ours whose types stand in files, so that they are registered."""
+    """Import every module of ours whose types stand in files, so they are registered."""
     for module in ("forest.mixed", "groups", "tables.columns", "tables.vectorize"):
         importlib.import_module(f"vennforest.{module}")
 
@@ -112,8 +112,8 @@ def import_skops() -> None:
     When it is imported skops imports every module of scikit-learn, to list the estimators that it
     trusts, and looks for each function of scipy in every module there is, which takes longer than
     everything else that ``vennforest predict`` does to one row. `is_estimator` and `is_function`
-    tell of one at a time whether it would be in the lists, so that we do not need them. Whoever
-    else used skops in this process would miss them: hence only where there is nobody.
+    tell of one at a time whether it would be in the lists, so we do not need them. Whoever
+    else used skops in this process would miss them: hence only where there is no one.
     """
     if not _program.OWN_PROCESS or "skops.io" in sys.modules:
         import skops.io

@@ -24,7 +24,7 @@ LONGEST_NAME = 42
 
 
 class Style(NamedTuple):
-    """What tells one method from another, with and without colour."""
+    """What distinguishes one method from another, with and without colour."""
 
     color: str
     marker: str
@@ -150,7 +150,7 @@ def percents(*axes: Any) -> None:
 
 
 MOST_NAMED = 6
-"""Of more lines a legend beside the axes tells the names."""
+"""Of more lines a legend beside the axes has the names."""
 
 ANCHORS = 24
 """Places along a line at which its name is tried."""
@@ -159,7 +159,7 @@ ANCHORS = 24
 def name_lines(ax: Axes, named: Sequence[tuple[str, Line2D]]) -> None:
     """Write each name at its line, in the line's colour, where it is clear of all lines.
 
-    Of many lines, of which no name would find a place, a legend beside the axes tells the names.
+    Of many lines, of which no name would find a place, a legend beside the axes has the names.
     """
     if len(named) > MOST_NAMED:
         lines, names = [line for _, line in named], [short(name) for name, _ in named]
@@ -173,8 +173,9 @@ def name_lines(ax: Axes, named: Sequence[tuple[str, Line2D]]) -> None:
             handlelength=3.2,
         )
         return
+    x, y = ax.get_xlim()[0], ax.get_ylim()[0]  # which a logarithmic axis has, unlike 0
     texts = [
-        ax.text(0, 0, short(name), color=line.get_color(), fontsize="small", ha="left", va="bottom")
+        ax.text(x, y, short(name), color=line.get_color(), fontsize="small", ha="left", va="bottom")
         for name, line in named
     ]
     figure: Any = ax.figure.canvas.figure  # of a subfigure the whole
@@ -246,6 +247,6 @@ def named(values: Any, name: str | None, default: str) -> dict[str, Any]:
     """Return a mapping from names of methods: the given one, or one of a single method."""
     if isinstance(values, Mapping):
         if not values:
-            raise ValueError("methods must hold at least one entry, got none")
+            raise ValueError("methods must contain at least one entry, got none")
         return {str(key): value for key, value in values.items()}
     return {default if name is None else name: values}

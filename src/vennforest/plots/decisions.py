@@ -182,5 +182,5 @@ class DecisionCurveDisplay(MethodsDisplay):
         percents(ax.xaxis)
         plain(ax)
         names = [*zip(self.curves, self.lines_, strict=True)]
-        name_lines(ax, [*names, ("flag everyone", everyone), ("flag nobody", nobody)])
+        name_lines(ax, [*names, ("flag everyone", everyone), ("flag no one", nobody)])
         return self

@@ -197,7 +197,7 @@ class IntervalDisplay(Display):
     def _name_parts(self) -> Any:
         """Name probability, bounds and confidence interval where they are; return a free corner.
 
-        Probabilities rise from left to right, so that above the left ones or below the right ones
+        Probabilities rise from left to right, so above the left ones or below the right ones
         there is room: names stand where there is more of it, a legend in the other corner.
         """
         curve = self.curve

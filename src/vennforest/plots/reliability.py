@@ -415,7 +415,7 @@ class ClassReliabilityDisplay:
             self.figure_ = figure
         axes = np.asarray(ax, dtype=object).ravel()
         if len(axes) < n:
-            raise ValueError(f"ax must hold an axes for each of {n} classes, got {len(axes)}")
+            raise ValueError(f"ax must contain an axes for each of {n} classes, got {len(axes)}")
         self.axes_ = axes[:n]
         self.figure_ = figure_of(axes[0])
         options.setdefault("histogram", False)

@@ -22,6 +22,7 @@ from vennforest.report.event import (
     levels,
     share_of_positive,
 )
+from vennforest.report.learners import FOREST
 from vennforest.report.measures import LEVEL, RAW, Measures, settled_labels
 from vennforest.report.numbers import (
     alike,
@@ -317,7 +318,7 @@ def _to_use(evaluation: Evaluation) -> Advice:
     command = _typed(
         "fit",
         files,
-        *_option("--estimator", settings["estimator"], "random-forest"),
+        *_option("--estimator", settings["estimator"], FOREST),
         *_option("--method", method, "venn-abers"),
         *_option("--trees", str(settings["n_trees"]), "300"),
         *_option("--groups", shlex.quote(str(files.get("groups", ""))), "''"),
@@ -457,7 +458,7 @@ def reliability(evaluation: Evaluation, method: str) -> str:
 def _cost_of_miscalibration(evaluation: Evaluation, method: str) -> float | None:
     """Return the share of its costs that the best increasing map of a method's probability saves.
 
-    The map is fitted to the rows on which it decides, so that no other saves more. None with more
+    The map is fitted to the rows on which it decides, so no other saves more. None with more
     than two classes, without costs, or where some of them are gains, of which nothing is a share.
     """
     costs = evaluation.costs

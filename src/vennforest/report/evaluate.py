@@ -84,15 +84,15 @@ def evaluate(
     Parameters
     ----------
     X : data frame, array or sparse matrix of shape (n, d)
-        Columns of a data frame may hold text, dates and missing cells: they are read by
+        Columns of a data frame may contain text, dates and missing cells: they are read by
         ``vennforest.tables.table_pipeline``, as in ``vennforest fit``. Arrays go to the model as
         they are.
     y : array-like of shape (n,)
         Labels.
     estimator : str or classifier, optional
-        ``"random-forest"`` (the default), ``"extra-trees"``, ``"hist-gradient-boosting"``,
-        ``"logistic"``, ``"lightgbm"``, ``"xgboost"``, ``"catboost"``, or any classifier with
-        ``predict_proba``.
+        ``"mixed-forest"`` (the default), ``"random-forest"``, ``"extra-trees"``,
+        ``"hist-gradient-boosting"``, ``"logistic"``, ``"lightgbm"``, ``"xgboost"``,
+        ``"catboost"``, or any classifier with ``predict_proba``.
     methods : sequence of str, optional
         As in ``CalibratedClassifier``; by default all. The raw model, ``"none"``, is always among
         them: a forest with all its trees and no calibration.
@@ -111,7 +111,7 @@ def evaluate(
     test : array-like of bool of shape (n,), optional
         The rows to predict, by one model of the others.
     types : mapping of str to str, optional
-        What columns of a data frame hold where that is not to be guessed, see
+        What columns of a data frame contain where that is not to be guessed, see
         ``vennforest.tables.TableColumns``.
     missing : sequence of str, optional
         Cells of a data frame that stand for missing values, such as ``["n.d.", "-"]``.
@@ -130,7 +130,7 @@ def evaluate(
     ------
     ValueError
         If an argument is not as above, there are fewer than two classes with two rows each, or
-        a column holds numbers that are infinite.
+        a column contains numbers that are infinite.
     ImportError
         If a library that is needed is not installed.
 
@@ -282,13 +282,13 @@ def report(
     codes, labels = encode_labels(y, classes)
     if len(labels) < 2:
         raise InputError(
-            f"y must hold at least two classes, got one: {str(labels[0])!r}; name the others with "
-            "classes="
+            f"y must contain at least two classes, got one: {str(labels[0])!r}; name the others "
+            "with classes="
         )
     if not isinstance(predictions, Mapping):
         predictions = {"Predictions": predictions}
     if not predictions:
-        raise InputError("predictions must be of one model at least, got none")
+        raise InputError("predictions must be of at least one model, got none")
     estimates = {}
     for key, values in predictions.items():
         key = f"{key} (given)" if str(key) in (RAW, BASELINE) else str(key)
@@ -404,7 +404,9 @@ def report_scores(
     values = check_scores(scores)
     check_count(n_folds, "n_folds", 2)
     if len(labels) < 2 or np.bincount(codes).min() < 2:
-        raise InputError("y must hold at least two classes with two rows each to calibrate scores")
+        raise InputError(
+            "y must contain at least two classes with two rows each to calibrate scores"
+        )
     if len(values) != len(codes):
         raise InputError(f"scores must be of {len(codes)} rows, got {len(values)}")
     if values.ndim == 1 and len(labels) != 2:

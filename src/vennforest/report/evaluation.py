@@ -59,7 +59,7 @@ Origin = Literal["folds", "time", "test", "model", "given", "scores"]
 """Where the predictions come from.
 
 ``"folds"``: cross-validation; ``"time"``: folds that train on the past; ``"test"``: a model of the
-other rows; ``"model"``: a fitted model; ``"given"``: probabilities that the table holds;
+other rows; ``"model"``: a fitted model; ``"given"``: probabilities that the table contains;
 ``"scores"``: its scores, calibrated over folds.
 """
 
@@ -231,7 +231,7 @@ class Evaluation:
         write_text(path, render(self, command, rows=rows))
 
     def summary(self) -> dict[str, Any]:
-        """Return what the page says, as numbers and text that JSON can hold.
+        """Return what the page says, as numbers and text that JSON can contain.
 
         Infinite numbers and NaN are None; ``impossible`` says where a log loss is infinite.
         """

@@ -326,7 +326,7 @@ def forward(
     Raises
     ------
     InputError
-        If there are fewer than two times, or no part before another holds two classes.
+        If there are fewer than two times, or no part before another contains two classes.
     """
     moments, at = np.unique(time, return_inverse=True)
     if len(moments) < 2:
@@ -408,7 +408,7 @@ def moments(column: Any, name: str) -> NDArray[Any]:
     Raises
     ------
     InputError
-        If it holds neither numbers nor dates.
+        If it contains neither numbers nor dates.
     """
     import pandas as pd
 

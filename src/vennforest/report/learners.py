@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from vennforest._validation import InputError
 
-FOREST = "random-forest"
+FOREST = "mixed-forest"
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,8 @@ _TREES: dict[str, Any] = {"trees": "n_estimators", "threads": "n_jobs"}
 _SKLEARN = "sklearn.ensemble"
 
 LEARNERS: dict[str, Learner] = {
-    FOREST: Learner("forest", _SKLEARN, "RandomForestClassifier", **_TREES),
+    FOREST: Learner("forest", "vennforest", "MixedForestClassifier", **_TREES),
+    "random-forest": Learner("random forest", _SKLEARN, "RandomForestClassifier", **_TREES),
     "extra-trees": Learner("extra-trees ensemble", _SKLEARN, "ExtraTreesClassifier", **_TREES),
     "hist-gradient-boosting": Learner(
         "histogram gradient boosting", _SKLEARN, "HistGradientBoostingClassifier"
@@ -126,7 +127,7 @@ LEARNERS: dict[str, Learner] = {
 
 
 def learner_of(estimator: Any) -> Learner:
-    """Return the learner of a name, or one that makes a given classifier; None: a random forest.
+    """Return the learner of a name, or one that makes a given classifier; None: the default forest.
 
     Raises
     ------

@@ -389,7 +389,7 @@ def mean_difference(first: FloatArray, second: FloatArray, folds: OutOfFold) -> 
     """Return the mean difference of two methods' losses (n,), and its interval.
 
     The corrected resampled t-test (Nadeau & Bengio 2003, section 3): training sets of
-    different folds overlap, so that the variance of the mean is (1/K + n_test/n_train) times that
+    different folds overlap, so the variance of the mean is (1/K + n_test/n_train) times that
     of the K fold means. Where one model predicted all rows: Student's interval over rows, or over
     groups where there are some.
     """

@@ -243,7 +243,7 @@ class Watched:
             return (
                 "look at the columns that moved for a broken or redefined source, and label some "
                 "rows from after the change: without labels it cannot be seen whether "
-                "probabilities still hold."
+                "probabilities are still right."
             )
         return (
             "look at the columns that moved for a broken or redefined source; probabilities still "

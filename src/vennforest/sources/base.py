@@ -36,7 +36,7 @@ class SampledScores(NamedTuple):
 
     ``scores`` has shape (samples * m,) or (samples * m, k), all objects of one sample side by side;
     ``left_out`` of shape (samples * m,) is the calibration example that each score leaves out, None
-    where none does. ``joined`` is given where the objects are in the bags of some trees, so that
+    where none does. ``joined`` is given where the objects are in the bags of some trees, so
     they change scores of calibration examples: see ``vennforest.joined``.
     """
 
@@ -636,7 +636,7 @@ def _rows(table: Any) -> int:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    """Tell whether two tables of any kind hold the same."""
+    """Tell whether two tables of any kind contain the same."""
     if type(a) is not type(b) or getattr(a, "shape", None) != getattr(b, "shape", None):
         return False
     if issparse(a):

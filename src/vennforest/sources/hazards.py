@@ -41,7 +41,7 @@ NEARER = 0.01
 
 WIDE = 3
 """Measured columns from which the first applies; and with none, columns in which a copy's next
-neighbour must differ, because cells of few categories hold many honest twins."""
+neighbour must differ, because cells of few categories contain many honest twins."""
 
 SIGNIFICANT = 1e-5
 """Chance at which an honest table may be taken for one with copies."""
@@ -206,7 +206,7 @@ def _between(table: FloatArray, codes: CodeArray, sampled: IntArray, near: IntAr
 def _as_numbers(X: Any, n: int) -> tuple[FloatArray, Any]:
     """Return the columns as numbers of about one size, (n, c), and which of them are measured.
 
-    A category becomes a normal number of its own, so that equal ones stay equal; columns that
+    A category becomes a normal number of its own, so equal ones stay equal; columns that
     number the rows, or are constant, are left out.
     """
     made: list[FloatArray] = []

@@ -37,7 +37,7 @@ BOOLEAN: Any = attrs.validators.instance_of((bool, np.bool_))
 class Holdout:
     """Train on one part of the data and calibrate on the rest.
 
-    The part is drawn at random, so that held-out examples and new ones are exchangeable. Johansson
+    The part is drawn at random, so held-out examples and new ones are exchangeable. Johansson
     et al. (2018) and Niculescu-Mizil & Caruana (2005) calibrate like this.
 
     Parameters
@@ -98,7 +98,7 @@ def _must_stratify(data: TrainingData, what: str) -> bool:
     if others >= FEW or data.groups is not None:
         return False
     warn(
-        f"y holds {others} examples beside the largest class: {what} is stratified so that no "
+        f"y contains {others} examples beside the largest class: {what} is stratified so no "
         "model is trained on one class alone, and the bounds are not exactly valid"
     )
     return True
@@ -111,7 +111,7 @@ class Training:
 
     The simplified Venn–Abers predictor and the direct method (Vovk & Petej 2014, sections 3 and
     5). Scores of examples that were trained on are better than those of new ones: no guarantee
-    holds (their Proposition 2).
+    is valid (their Proposition 2).
     """
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
@@ -290,7 +290,7 @@ def _fold_parts(
 
 
 def _fit_rows(estimator: Any, data: TrainingData, rows: IntArray) -> Any:
-    # The rows are taken here, so that the folds need not all be held at once.
+    # The rows are taken here, so the folds need not all be held at once.
     return data.rows(rows).fit(estimator)
 
 

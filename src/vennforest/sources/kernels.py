@@ -11,7 +11,7 @@ STEP = 0x9E3779B97F4A7C15
 
 @kernel
 def mix(h):
-    """Scramble 64 bits so that each depends on all (the finaliser of splitmix64)."""
+    """Scramble 64 bits so each depends on all (the finaliser of splitmix64)."""
     h ^= h >> np.uint64(30)
     h *= np.uint64(0xBF58476D1CE4E5B9)
     h ^= h >> np.uint64(27)
@@ -32,7 +32,7 @@ def add_value(h, column, bits, infinity):
     # Every NaN is one number, whatever its payload.
     if magnitude > infinity:
         bits = infinity + np.uint64(1)
-    # The column's number goes in, so that the same numbers in other columns have another hash.
+    # The column's number goes in, so the same numbers in other columns have another hash.
     return mix(h ^ (bits + (np.uint64(column) + np.uint64(1)) * np.uint64(STEP)))
 
 

@@ -192,7 +192,7 @@ MOST_DRAWS = 10_000
 """Draws that a model read from a file may ask for; with more examples, as many as these."""
 
 SCORES_AT_ONCE = 1 << 20
-"""Scores that ``n_draws="all"`` holds at once."""
+"""Scores that ``n_draws="all"`` contains at once."""
 
 
 class OwnScorer(NamedTuple):
@@ -221,8 +221,8 @@ class OutOfBag:
         ``"exchangeable"``: a new object is scored by the out-of-bag trees of a random calibration
         example, which leaves the calibration set for it (Johansson et al. 2018, eqs. 10, 11);
         ``"random"``: by as many trees, picked at random; ``"all"``: by every tree (Boström 2008);
-        ``"joined"``: by the trees whose bags do not hold it, after it joined the others (forests).
-    votes : {"soft", "hard"}
+        ``"joined"``: by the trees whose bags do not contain it, after it joined the others
+        (forests). votes : {"soft", "hard"}
         The mean of the trees' class distributions, or the share of their votes.
     n_draws : int or "all"
         How many left-out examples an exchangeable answer is averaged over.

@@ -25,6 +25,7 @@ from vennforest._validation import (
     require,
 )
 from vennforest.forest import Answers, Members, Membership
+from vennforest.forest.mixed import MixedForestClassifier
 from vennforest.forest.packed import FORESTS, Votes
 from vennforest.sources.base import Drawn, Fold, SampledScores, TrainingData
 from vennforest.sources.row_hashes import draw_examples, hash_rows
@@ -166,7 +167,7 @@ def check_forest(estimator: Any) -> None:
     ValueError
         Saying what to do.
     """
-    if type(estimator) not in FORESTS:
+    if type(estimator) not in (*FORESTS, MixedForestClassifier):
         raise ValueError(
             "estimator must be a RandomForestClassifier or an ExtraTreesClassifier to be grown on "
             f"partitions, got {type(estimator).__name__}: transform the features beforehand"
@@ -190,12 +191,12 @@ def plan(estimator: Any, n_partitions: int, per_tree: int) -> list[Crew]:
     Raises
     ------
     ValueError
-        If ``per_tree`` leaves nobody out of bag, or some partition would be in the bag of every
+        If ``per_tree`` leaves no one out of bag, or some partition would be in the bag of every
         tree.
     """
     if per_tree >= n_partitions:
         raise ValueError(
-            f"per_tree must be below the number of partitions, {n_partitions}, so that examples "
+            f"per_tree must be below the number of partitions, {n_partitions}, so examples "
             f"are out of bag, got {per_tree}"
         )
     n_trees = int(estimator.n_estimators)

@@ -219,7 +219,7 @@ register_source(
     "training",
     lambda given: Training(),
     trains=False,
-    description="on the training data itself: no guarantee holds",
+    description="on the training data itself: there is no guarantee",
     check=_without_groups,
 )
 register_source(

@@ -18,7 +18,7 @@ from vennforest.sources import kernels
 HashArray = NDArray[np.uint64]
 
 KEYS_AT_ONCE = 1 << 22
-"""Random numbers that picking trees holds at once."""
+"""Random numbers that picking trees contains at once."""
 
 
 def hash_rows(X: Any) -> HashArray:
@@ -45,7 +45,7 @@ def hash_rows(X: Any) -> HashArray:
         out = np.empty(len(array), np.uint64)
         kernels.hash_dense(bits, infinity, out)
         return out
-    # Row by row: what one row holds must not decide how another is read.
+    # Row by row: what one row contains must not decide how another is read.
     return np.array([_hash_mixed(row) for row in array.tolist()], np.uint64)
 
 
@@ -145,7 +145,7 @@ def mean_over_trees(
 
 
 MOST = 4096
-"""Hashes that are kept: the smallest, so that rows to compare are found by their own."""
+"""Hashes that are kept: the smallest, so rows to compare are found by their own."""
 
 TWINS = 0.05
 """Share of rows with an equal one above which equal rows say nothing."""

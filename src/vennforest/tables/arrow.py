@@ -25,7 +25,7 @@ from vennforest.tables.files import (
 from vennforest.tables.refusals import row_of
 
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
-"""Types of pandas that hold large integers and empty cells side by side."""
+"""Types of pandas that contain large integers and empty cells side by side."""
 
 
 class ArrowFile:

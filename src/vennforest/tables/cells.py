@@ -1,4 +1,4 @@
-"""Cells of a column: inferring what they hold, and reading each of them as that."""
+"""Cells of a column: inferring what they contain, and reading each of them as that."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Kind = Literal["number", "boolean", "date", "duration", "text", "category", "empty"]
-"""What the cells of a column hold; a category is text that was declared, of whatever cells."""
+"""What the cells of a column contain; a category is text that was declared, of whatever cells."""
 
 PLURAL: dict[str, str] = {
     "number": "numbers",
@@ -43,7 +43,7 @@ BOOLEANS = {
     **dict.fromkeys(("1", "1.0", "yes", "y", "t"), 1.0),
     **dict.fromkeys(("0", "0.0", "no", "n", "f"), 0.0),
 }
-"""What is read as a boolean once per column is known to hold booleans."""
+"""What is read as a boolean once per column is known to contain booleans."""
 
 FIRST = 1000
 """Cells that are tried one by one before all are converted at once."""
@@ -101,12 +101,12 @@ class Column:
     there : ndarray of shape (n,)
         Which these are.
     declared : str or None
-        What the user says that it holds, while that is compared with it.
+        What the user says that it contains, while that is compared with it.
 
     Raises
     ------
     InputError
-        If a cell holds bytes that are not UTF-8.
+        If a cell contains bytes that are not UTF-8.
     """
 
     def __init__(self, cells: pd.Series[Any], name: str) -> None:
@@ -140,12 +140,12 @@ class Column:
             return value.decode("utf-8") if isinstance(value, bytes) else value
         except UnicodeDecodeError:
             raise InputError(
-                f"column {self.name!r} must hold numbers, dates or text, got bytes that are not "
+                f"column {self.name!r} must contain numbers, dates or text, got bytes that are not "
                 f"UTF-8 in {self._row(place)}: leave it out, or write it as text"
             ) from None
 
     def learn(self) -> tuple[Kind, str | None]:
-        """Return what the cells hold, and the format of dates written as text (else None)."""
+        """Return what the cells contain, and the format of dates written as text (else None)."""
         kind = self._learn_kind()
         if kind != "text" or self.categorical or not self._is_text():
             return kind, None
@@ -156,7 +156,7 @@ class Column:
         return ("text", None) if written is None else ("date", written)
 
     def learn_from_text(self) -> Literal["number", "boolean", "text", "empty"]:
-        """Return what a column of text holds; dates are text here."""
+        """Return what a column of text contains; dates are text here."""
         cells = self.present.tolist()
         if not cells:
             return "empty"
@@ -222,7 +222,7 @@ class Column:
         }
         letter = _kind_letter(self.cells)
         if letter == "c":
-            raise InputError(f"column {self.name!r} must hold real numbers, got complex ones")
+            raise InputError(f"column {self.name!r} must contain real numbers, got complex ones")
         if letter in letters:
             return letters[letter]
         inferred: dict[str, Kind] = {
@@ -245,7 +245,7 @@ class Column:
         Parameters
         ----------
         kind : str
-            What they hold.
+            What they contain.
         written : str, optional
             How numbers or dates are written as text; None: as Python writes numbers, and in
             ISO 8601.
@@ -253,7 +253,7 @@ class Column:
         Raises
         ------
         InputError
-            If a cell holds something else; the message names it.
+            If a cell contains something else; the message names it.
         """
         import pandas as pd
 
@@ -332,7 +332,7 @@ class Column:
             at = int(wrong.argmax())
             size = "an infinite number" if np.isinf(values[at]) else f"{values[at]:.3g}"
             raise InputError(
-                f"column {self.name!r} must hold numbers up to {LARGEST:.2g}, got {size} in "
+                f"column {self.name!r} must contain numbers up to {LARGEST:.2g}, got {size} in "
                 f"{self._row(at)}: leave such cells empty, or drop the column"
             )
         return values
@@ -367,13 +367,13 @@ class Column:
             first = _shown(self.present.iloc[0])
             other = f", which is none or written otherwise than {first}" if first != cell else ""
             raise InputError(
-                f"column {self.name!r} is declared as {self.declared} and holds {cell} in "
+                f"column {self.name!r} is declared as {self.declared} and contains {cell} in "
                 f"{self._row(place)}{other}: correct such cells or leave them empty, or declare "
                 "the column as category"
             )
         how = f" written like {written}" if written else ""
         raise InputError(
-            f"column {self.name!r} held {PLURAL[kind]}{how} in training and now holds {cell} in "
+            f"column {self.name!r} held {PLURAL[kind]}{how} in training and now contains {cell} in "
             f"{self._row(place)}"
         )
 

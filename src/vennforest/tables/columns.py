@@ -32,7 +32,7 @@ def _each(*types: type) -> Any:
 @stored("column-formats")
 @attrs.frozen
 class ColumnFormats:
-    """What columns hold and how it is written: their names, and a kind and a format of each.
+    """What columns contain and how it is written: their names, and a kind and a format of each.
 
     Raises
     ------
@@ -59,17 +59,17 @@ class ColumnFormats:
 class TableColumns(TransformerMixin, BaseEstimator):
     """Reads every cell as what its column held in training.
 
-    A cell is read the same way whatever else the table holds, so that a file can be read in parts:
+    A cell is read the same way whatever else the table contains, so a file can be read in parts:
     nothing is inferred from the rows at hand. Columns that were not in training are left out.
 
-    A column of text holds numbers, booleans, or dates if every cell is a number, is true or false,
-    or is a date in one common format; cells that are blank or say NA, N/A, NaN, n/a, nan, null or
-    NULL are missing. A column of categories is text.
+    A column of text contains numbers, booleans, or dates if every cell is a number, is true or
+    false, or is a date in one common format; cells that are blank or say NA, N/A, NaN, n/a, nan,
+    null or NULL are missing. A column of categories is text.
 
     Parameters
     ----------
     types : dict of str to str, optional
-        What columns hold where that is not to be guessed, by name:
+        What columns contain where that is not to be guessed, by name:
 
         - ``"number"``: also "1,234 €", "12.5%" (which is 0.125) and "<0.5" (taken for its limit,
           0.5). Whether comma or point is the decimal one is seen from all cells;
@@ -104,7 +104,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         self.missing = missing
 
     def fit(self, X: pd.DataFrame, y: object = None) -> Self:
-        """Learn what each column holds.
+        """Learn what each column contains.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
     @property
     def kinds_(self) -> list[Kind]:
-        """What each column holds."""
+        """What each column contains."""
         return list(self._formats.kinds)
 
     @property
@@ -195,7 +195,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return type(X)(columns, index=X.index)
 
     def as_types(self) -> dict[str, str]:
-        """Return what each column holds, in the form of ``types``."""
+        """Return what each column contains, in the form of ``types``."""
         check_is_fitted(self, "kinds_")
         found = {}
         for name, kind, written in zip(
@@ -221,7 +221,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return "_formats" in self.__dict__
 
     def to_state(self) -> Mapping[str, Any]:
-        """Return what a file holds: the parameters, and what was learnt."""
+        """Return what a file contains: the parameters, and what was learnt."""
         return {
             "parameters": self.get_params(deep=False),
             "formats": self.__dict__.get("_formats"),
@@ -329,9 +329,9 @@ class _Numbers:
     Attributes
     ----------
     places : dict of int to int
-        The column of `values` that holds each of them.
+        The column of `values` that contains each of them.
     values : ndarray of shape (n, number of them)
-        float64, up to what 32 bits hold, at least one of each column not NaN.
+        float64, up to what 32 bits contain, at least one of each column not NaN.
     """
 
     def __init__(self, X: pd.DataFrame) -> None:

@@ -48,7 +48,7 @@ def _formats(cells: list[str]) -> Iterator[str]:
         for cell in cells:
             guessed = _guess(cell, day_first)
             if guessed is None or guessed.startswith(("%Y-%d", "%Y/%d", "%Y.%d")):
-                continue  # nobody writes the day between year and month; it is a slip of the pen
+                continue  # no one writes the day between year and month; it is a slip of the pen
             for written in (guessed, guessed.replace("%b", "%B")):  # May may be either
                 if written not in seen:
                     seen.add(written)

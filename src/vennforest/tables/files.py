@@ -1,4 +1,4 @@
-"""Files that may hold tables: opened, and their format detected from the first bytes."""
+"""Files that may contain tables: opened, and their format detected from the first bytes."""
 
 from __future__ import annotations
 

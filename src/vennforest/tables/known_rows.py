@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 SIZE = 256
-"""Hashes in a sketch: the smallest of all rows', so that rows to compare are found by their own."""
+"""Hashes in a sketch: the smallest of all rows', so rows to compare are found by their own."""
 
 FEWEST = 5
 """Rows to compare, below which nothing is said."""
@@ -24,7 +24,7 @@ def sketch_rows(rows: pd.DataFrame) -> list[str]:
     Parameters
     ----------
     rows : DataFrame of shape (n, d)
-        As `TableColumns` returns it, so that one value has one form.
+        As `TableColumns` returns it, so one value has one form.
     """
     hashes = _hashes(rows)
     distinct = np.unique(hashes)

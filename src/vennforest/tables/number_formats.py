@@ -23,7 +23,7 @@ LONGEST = 100
 """Letters of a cell beyond which it is text: no number is as long."""
 
 # What repeats without a bound gives nothing back (possessive quantifiers), since what follows it
-# begins with another letter: a cell takes time in proportion to its length, whatever it holds.
+# begins with another letter: a cell takes time in proportion to its length, whatever it contains.
 CELL = re.compile(
     r"(?P<limit>[<>]=?|[≤≥~])?\s*+(?P<sign>[-+−])?\s*+"
     rf"(?P<before>{UNIT}{{1,4}})?\s*+(?P<second>[-+−])?\s*+"

@@ -16,7 +16,7 @@ def bad_score(name: str, value: Any, place: str, grid: ScoreGrid | None = None) 
     if grid is None or not _is_finite(value):
         return _bad(name, "finite scores", value, place)
     return InputError(
-        f"column {name!r} must hold scores in [{grid.low:g}, {grid.high:g}], the range of the "
+        f"column {name!r} must contain scores in [{grid.low:g}, {grid.high:g}], the range of the "
         f"grid, got {_shown(value)} in {place}: count scores as they are (grid none), or choose a "
         "grid with another range"
     )
@@ -29,7 +29,7 @@ def bad_weight(name: str, value: Any, place: str) -> InputError:
 
 def no_label(name: str, place: str) -> InputError:
     """Return the error for a row without a label."""
-    return InputError(f"column {name!r} must hold a label in every row, got none in {place}")
+    return InputError(f"column {name!r} must contain a label in every row, got none in {place}")
 
 
 def row_of(row: int, where: str) -> str:
@@ -38,7 +38,7 @@ def row_of(row: int, where: str) -> str:
 
 
 def _bad(name: str, what: str, value: Any, place: str) -> InputError:
-    return InputError(f"column {name!r} must hold {what}, got {_shown(value)} in {place}")
+    return InputError(f"column {name!r} must contain {what}, got {_shown(value)} in {place}")
 
 
 def _is_finite(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Scores and labels in a table, counted part by part, so that it may be larger than memory."""
+"""Scores and labels in a table, counted part by part, so it may be larger than memory."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def score_numbers(cells: pd.Series[Any], name: str) -> tuple[FloatArray, Callabl
 
 
 class ScoreColumns:
-    """The columns of a table that hold scores, labels, and perhaps weights.
+    """The columns of a table that contain scores, labels, and perhaps weights.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def classes_of(cells: list[Any], target: str) -> tuple[list[Any], dict[Any, int]
     classes = sorted(set(labels))
     if len(classes) == 1:
         raise InputError(
-            f"the target {target!r} holds only one class, {str(classes[0])!r}: "
+            f"the target {target!r} has only one class, {str(classes[0])!r}: "
             "at least two are needed"
         )
     place = {label: code for code, label in enumerate(classes)}
@@ -239,7 +239,7 @@ def classes_of(cells: list[Any], target: str) -> tuple[list[Any], dict[Any, int]
 def too_many_classes(target: str) -> InputError:
     """Return the error that says so."""
     return InputError(
-        f"the target {target!r} holds more than {MOST_CLASSES:,} distinct values, a quantity or "
+        f"the target {target!r} contains more than {MOST_CLASSES:,} distinct values, a quantity or "
         "names rather than classes"
     )
 
@@ -270,7 +270,7 @@ def _plain(cells: list[Any], target: str) -> list[Any]:
             return [int(one) for one in values if one is not None]
         if all(one is not None for one in values):
             raise InputError(
-                f"the target {target!r} holds numbers with a fraction, a quantity rather than "
+                f"the target {target!r} contains numbers with a fraction, a quantity rather than "
                 "classes"
             )
     text = [str(cell) for cell in cells]

@@ -132,7 +132,7 @@ def _identifies(cells: pd.Series[Any], name: str) -> str | None:
 
 
 def constants(X: pd.DataFrame) -> list[str]:
-    """Return the columns that hold one value in every row."""
+    """Return the columns that contain one value in every row."""
     found = []
     for name in X.columns:
         try:

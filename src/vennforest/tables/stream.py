@@ -1,4 +1,4 @@
-"""A table in a file, read whole or part by part, so that it may be larger than memory."""
+"""A table in a file, read whole or part by part, so it may be larger than memory."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class TableFile:
             raise self._unreadable(error) from error
         comma, index = self.text.decimal == ",", cells.index
         columns: dict[Any, Any] = dict(cells.items())
-        del cells  # so that the text of a column goes when its numbers are there
+        del cells  # so the text of a column goes when its numbers are there
         for name in set(self.names).difference(as_text):
             columns[name] = _typed(columns[name], comma)
         return pd.DataFrame(columns, index=index)
@@ -145,7 +145,7 @@ class TableFile:
     ) -> Iterator[Batch]:
         """Yield up to ``size`` rows after another, in the order of the file.
 
-        Cells of text files stay text, so that no part is read differently from another.
+        Cells of text files stay text, so no part is read differently from another.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class TableFile:
 
 
 def _typed(cells: pd.Series[Any], comma: bool) -> pd.Series[Any]:
-    """Return a column of text as numbers or booleans if it holds these, else as it is."""
+    """Return a column of text as numbers or booleans if it contains these, else as it is."""
     column = Column(with_point(cells) if comma else cells, str(cells.name))
     kind = column.learn_from_text()
     if kind == "text":

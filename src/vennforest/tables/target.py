@@ -44,7 +44,7 @@ class LabelledTable:
     notes : list of str
         Remarks on what was left out or looks doubtful, one sentence each.
     types : dict of str to str
-        What columns of X were declared to hold, see `TableColumns`.
+        What columns of X were declared to contain, see `TableColumns`.
     left : list of str
         Columns left out as identifiers.
     suspects : dict of str to str
@@ -63,7 +63,7 @@ class LabelledTable:
     suspects: dict[str, str] = field(default_factory=dict)
 
     def write_types(self, path: Path) -> None:
-        """Write what columns are taken to hold, those left out among them, as JSON."""
+        """Write what columns are taken to contain, those left out among them, as JSON."""
         learnt = TableColumns(self.types or None).fit(self.X).as_types()
         write_types(path, learnt | dict.fromkeys(self.left, DROP))
 
@@ -99,7 +99,7 @@ def split_target(
     screened : bool
         Whether identifiers are left out, and remarks made on doubtful columns.
     types : mapping of str to str, optional
-        What columns hold, see `TableColumns`; those to drop are left out, and others stay though
+        What columns contain, see `TableColumns`; those to drop are left out, and others stay though
         they look like identifiers.
 
     Raises
@@ -184,7 +184,7 @@ def load_example(
 def large_floats(target: str) -> InputError:
     """Return the error for labels that floats may have made one."""
     return InputError(
-        f"the target {target!r} must hold numbers below 2**53, or larger ones as integers or "
+        f"the target {target!r} must contain numbers below 2**53, or larger ones as integers or "
         "text, got larger ones as floats, which tell only some of them apart"
     )
 
@@ -202,15 +202,15 @@ def _labels(column: pd.Series[Any], target: str) -> NDArray[Any]:
                 values, kind = values.astype(np.int64), "i"
     if kind == "f":
         if not np.isfinite(values).all():
-            raise InputError(f"the target {target!r} holds infinite numbers")
+            raise InputError(f"the target {target!r} contains infinite numbers")
         if (values == np.round(values)).all():
             if np.abs(values).max() >= 2**53:
                 raise large_floats(target)
             values, kind = values.astype(np.int64), "i"
         elif len(np.unique(values)) > FEW_FRACTIONS:
             raise InputError(
-                f"the target {target!r} holds {len(np.unique(values)):,} distinct numbers with a "
-                "fraction, a quantity rather than classes: choose a column of classes, or bin "
+                f"the target {target!r} contains {len(np.unique(values)):,} distinct numbers with "
+                "a fraction, a quantity rather than classes: choose a column of classes, or bin "
                 "the numbers"
             )
     if kind not in "biu":
@@ -218,17 +218,16 @@ def _labels(column: pd.Series[Any], target: str) -> NDArray[Any]:
     n_classes = len(np.unique(values))
     if n_classes == 1:
         raise InputError(
-            f"the target {target!r} holds only one class, {str(values[0])!r}: "
-            "at least two are needed"
+            f"the target {target!r} has only one class, {str(values[0])!r}: at least two are needed"
         )
     if n_classes > 2 and 2 * n_classes > len(values):
         raise InputError(
-            f"the target {target!r} holds {n_classes:,} distinct values in {len(values):,} rows, "
-            "names or a quantity rather than classes"
+            f"the target {target!r} contains {n_classes:,} distinct values in {len(values):,} "
+            "rows, names or a quantity rather than classes"
         )
     if n_classes > MOST_CLASSES:
         raise InputError(
-            f"the target {target!r} holds {n_classes:,} distinct values: "
+            f"the target {target!r} contains {n_classes:,} distinct values: "
             f"at most {MOST_CLASSES:,} classes are supported"
         )
     labels: NDArray[Any] = values

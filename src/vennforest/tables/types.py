@@ -25,19 +25,19 @@ ALIASES = {"text": "category"}
 
 KINDS = ("number", "date", "category", "boolean", "duration", DROP)
 FORM = (
-    'columns and what they hold, such as {"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", '
+    'columns and what they contain, such as {"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", '
     '"ward": "category", "remark": "drop"}'
 )
 
 
 def read_types(given: Path | str) -> dict[str, str]:
-    """Return what a user says that columns hold, in a file or in so many words.
+    """Return what a user says that columns contain, in a file or in so many words.
 
     Parameters
     ----------
     given : Path or str
         JSON, a file of JSON, or one of TOML where its name ends in ``.toml``: columns and what
-        they hold, see `TableColumns`.
+        they contain, see `TableColumns`.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def read_types(given: Path | str) -> dict[str, str]:
     except FileNotFoundError:
         raise InputError(f"there is no file of types {path}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} must hold {FORM}, got no text") from None
+        raise InputError(f"{path} must contain {FORM}, got no text") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {one_line(error)}") from None
     return check_types(_parsed(text, str(path), toml=path.suffix.lower() == ".toml"), str(path))
@@ -63,9 +63,9 @@ def _parsed(text: str, what: str, *, toml: bool) -> Any:
     try:
         return tomllib.loads(text) if toml else json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
-        raise InputError(f"{what} must hold {FORM}, got text with a fault: {error}") from None
+        raise InputError(f"{what} must contain {FORM}, got text with a fault: {error}") from None
     except RecursionError:
-        raise InputError(f"{what} must hold {FORM}, got lists within lists") from None
+        raise InputError(f"{what} must contain {FORM}, got lists within lists") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -83,13 +83,13 @@ def check_types(types: Any, what: str = "types") -> dict[str, str]:
     Raises
     ------
     InputError
-        If they are not a mapping of columns to what they hold.
+        If they are not a mapping of columns to what they contain.
     """
     if not isinstance(types, Mapping):
-        raise InputError(f"{what} must hold {FORM}, got {str(types)[:60]}")
+        raise InputError(f"{what} must contain {FORM}, got {str(types)[:60]}")
     for name, declared in types.items():
         if not isinstance(name, str) or not isinstance(declared, str):
-            raise InputError(f"{what} must hold {FORM}, got {declared!r} for {name!r}")
+            raise InputError(f"{what} must contain {FORM}, got {declared!r} for {name!r}")
         parse_type(declared.strip(), name)
     return {name: declared.strip() for name, declared in types.items()}
 
@@ -200,5 +200,5 @@ def _limits(column: Column, written: str | None) -> list[str]:
 
 
 def write_types(path: Path, types: Mapping[str, str]) -> None:
-    """Write what columns hold as JSON, to be corrected and read again."""
+    """Write what columns contain as JSON, to be corrected and read again."""
     write_text(path, json.dumps(types, indent=2, ensure_ascii=False) + "\n")

@@ -36,7 +36,7 @@ def table_pipeline(
     """Return a classifier that takes tables with text, dates and missing cells.
 
     It is what ``vennforest fit`` and ``vennforest report`` train: `TableColumns` learns what each
-    column holds, `TableEncoder` turns that into numbers, and the classifier takes these.
+    column contains, `TableEncoder` turns that into numbers, and the classifier takes these.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def table_pipeline(
     random_state : int, RandomState instance or None, default=None
         Of the encoder of text.
     types : dict of str to str, optional
-        What columns hold where that is not to be guessed, such as
+        What columns contain where that is not to be guessed, such as
         ``{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y"}``, see `TableColumns`.
     missing : list of str, optional
         Cells that stand for missing values, such as ``["n.d.", "-"]``.
@@ -146,7 +146,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Does what skrub's ``TableVectorizer`` does by default, with the same encoders, for columns whose
     kinds are known: nothing is inferred a second time, and all numbers are passed on as one block,
-    so that a table may have tens of thousands of them.
+    so a table may have tens of thousands of them.
 
     - Numbers stay as they are.
     - Dates become year, month, day, hour and seconds since 1970.
@@ -279,7 +279,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return "_learnt" in self.__dict__
 
     def to_state(self) -> Mapping[str, Any]:
-        """Return what a file holds: the parameters, and what was learnt."""
+        """Return what a file contains: the parameters, and what was learnt."""
         return {
             "parameters": self.get_params(deep=False),
             "learnt": self.__dict__.get("_learnt"),

@@ -106,7 +106,7 @@ class Term:
         Parameters
         ----------
         start : ndarray of shape (m - 1,)
-            Increasing; row i holds from ``start[i - 1]`` on and below ``start[i]``, row 0 below
+            Increasing; row i applies from ``start[i - 1]`` on and below ``start[i]``, row 0 below
             all of them.
         columns : dict of str to ndarray of shape (m,)
         """
@@ -149,7 +149,7 @@ class OnGrid(Term):
 
 @attrs.frozen(eq=False)
 class Steps:
-    """A table of intervals: row i holds from ``start[i]`` on and below ``start[i + 1]``."""
+    """A table of intervals: row i applies from ``start[i]`` on and below ``start[i + 1]``."""
 
     start: FloatArray
     columns: dict[str, FloatArray]
@@ -296,7 +296,7 @@ def first_where(
 ) -> FloatArray:
     """Return the smallest floats (n,) in [low, high] for which a rising test is true.
 
-    Halving over the floats in their order, so that not the last bit is left open.
+    Halving over the floats in their order, so not the last bit is left open.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ Dialect = Literal["duckdb", "spark", "postgres"]
 class CalibrationTable(NamedTuple):
     """Intervals of the score, ascending, and what a calibrator of two classes says in each.
 
-    Row i holds for scores s with ``start[i] <= s < start[i + 1]``, the last one for all from
+    Row i applies to scores s with ``start[i] <= s < start[i + 1]``, the last one for all from
     ``start[-1]`` on. Arrays of shape (m,), or None where the calibrator has no such column.
     """
 
@@ -72,7 +72,7 @@ def exports() -> Any:
 
 
 def as_tuple(parts: Iterable[Any]) -> tuple[Any, ...]:
-    """Return parts as a tuple, whatever holds them in a file."""
+    """Return parts as a tuple, whatever contains them in a file."""
     return tuple(parts)
 
 
@@ -214,10 +214,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             likely, as of credit scores; then all scores are reversed, here and in predictions.
             ``"auto"``: what these examples show.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -228,11 +224,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         scores = check_scores(scores)
         check_consistent_length(scores, y)
         if not len(scores):
-            raise ValueError("scores must hold at least one example, got 0 sample(s)")
+            raise ValueError("scores must contain at least one example, got 0 sample(s)")
         codes, labels = encode_labels(y, classes)
         if len(labels) < 2:
             raise ValueError(
-                "y must hold at least two classes (or name them with classes=), "
+                "y must contain at least two classes (or name them with classes=), "
                 f"got one class: {labels.tolist()[0]!r}"
             )
         weight = check_weights(sample_weight, len(scores))
@@ -281,7 +277,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         self
-            Which knows no single examples, so that ``left_out`` must be None.
+            Which knows no single examples, so ``left_out`` must be None.
 
         Raises
         ------
@@ -295,7 +291,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 f"got {type(counts).__name__}"
             )
         if not len(counts):
-            raise ValueError("counts must hold at least one example, got none")
+            raise ValueError("counts must contain at least one example, got none")
         at = reversed_at(counts, higher_is)
         learnt = self._fit_counts(counts if at is None else reversed_counts(counts, at))
         self._fitted = Fitted(counts.classes, learnt, grid=counts.grid, reversed_at=at)
@@ -359,7 +355,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self._fitted.learnt
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a model file holds of the calibrator: the arguments of ``from_state``."""
+        """Return what a model file contains of the calibrator: the arguments of ``from_state``."""
         return {
             "parameters": self.get_params(deep=False),
             "fitted": self.__dict__.get("_fitted"),
@@ -476,7 +472,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         CalibrationTable
-            ``start``, ``p0``, ``p1`` and ``p``, arrays of shape (m,): what holds for scores from
+            ``start``, ``p0``, ``p1`` and ``p``, arrays of shape (m,): what applies to scores from
             each start up to the next, equal to what the calibrator answers to the last bit. p0
             and p1 are None without bounds, and p with ``merge="smooth"``, which moves within the
             intervals. ``pandas.DataFrame(table._asdict())`` is a data frame.
@@ -503,7 +499,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If it holds something else than numbers and text, such as a user's function.
+            If it contains something else than numbers and text, such as a user's function.
         """
         check_is_fitted(self, "classes_")
         document: str = exports().to_json(self)
@@ -560,7 +556,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             The name of the column of scores of the second class; of more than two classes the
             names of their columns, in sorted order of the labels.
         steps : str, optional
-            A table that holds what ``to_table`` gives, for large ones; None: it is written into
+            A table that contains what ``to_table`` gives, for large ones; None: it is written into
             the query.
 
         Returns
@@ -574,7 +570,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         ------
         ValueError
             If the dialect is none of these, bounds are of more than two classes, or the
-            calibrator holds a function of the user's.
+            calibrator contains a function of the user's.
 
         Notes
         -----
@@ -664,7 +660,7 @@ class Maps(Learnt):
     def __attrs_post_init__(self) -> None:
         """Refuse what is no map."""
         sound = (callable(one) and not isinstance(one, type) for one in self.maps)
-        require(all(sound), "maps must hold maps")
+        require(all(sound), "maps must contain maps")
 
     def check_classes(self, k: int) -> None:
         """Refuse another number of maps than there are columns of scores."""
@@ -793,7 +789,7 @@ def normalise(p: FloatArray, raw: FloatArray) -> FloatArray:
 
 
 def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of each class's probability that hold before and after normalisation.
+    """Return bounds of each class's probability that contain before and after normalisation.
 
     Parameters
     ----------
@@ -804,7 +800,7 @@ def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, Float
     -------
     lower, upper : ndarray of shape (n, k)
         In [0, 1], with ``lower <= p0`` and ``upper >= p1``; every row of ``lower`` sums to at most
-        1 and every row of ``upper`` to at least 1, so that probabilities lie between them.
+        1 and every row of ``upper`` to at least 1, so probabilities lie between them.
 
     Notes
     -----
@@ -863,7 +859,7 @@ def _group_numbers(groups: ArrayLike, n: int) -> IntArray:
     try:
         numbers: IntArray = np.unique(labels, return_inverse=True)[1].reshape(n)
     except TypeError:
-        raise ValueError("groups must hold labels that can be sorted, all of one kind") from None
+        raise ValueError("groups must contain labels that can be sorted, all of one kind") from None
     return numbers
 
 
@@ -911,7 +907,7 @@ class BoundedCalibrator(Calibrator):
         if rows.shape != (m,):
             raise ValueError(f"left_out must have shape ({m},), got {rows.shape}")
         if rows.dtype.kind not in "iu" and m:
-            raise ValueError(f"left_out must hold integers, got {rows.dtype}")
+            raise ValueError(f"left_out must contain integers, got {rows.dtype}")
         wrong = (rows < -1) | (rows >= n)
         if wrong.any():
             raise ValueError(
@@ -1142,7 +1138,9 @@ class Method:
     title : str
         What a reader of reports and plots sees.
     calibrator : type
-        The class; made without arguments.
+        The class.
+    parameters : dict
+        What it is made with.
     bounds : bool
         Whether it has ``predict_multiprobability``.
     """
@@ -1150,18 +1148,25 @@ class Method:
     name: str
     title: str
     calibrator: type[Calibrator]
+    parameters: dict[str, Any] = field(default_factory=dict)
     bounds: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """See whether the class gives bounds."""
         object.__setattr__(self, "bounds", has_bounds(self.calibrator))
 
+    def make(self) -> Calibrator:
+        """Return an unfitted calibrator."""
+        return self.calibrator(**self.parameters)
+
 
 METHODS: dict[str, Method] = {}
 """Every calibrator by name, in the order in which reports list them."""
 
 
-def register_calibrator(name: str, title: str, calibrator: type[Calibrator]) -> None:
+def register_calibrator(
+    name: str, title: str, calibrator: type[Calibrator], **parameters: Any
+) -> None:
     """Let a calibrator go by a name, wherever names of calibrators are taken or listed.
 
     In `CalibratedClassifier`, on the command line, in its help and in reports. For model files
@@ -1175,6 +1180,8 @@ def register_calibrator(name: str, title: str, calibrator: type[Calibrator]) -> 
         What a reader of reports and plots sees.
     calibrator : type
         A subclass of `Calibrator`, whose parameters have defaults.
+    **parameters
+        Those that the name stands for, where they are not the defaults.
 
     Raises
     ------
@@ -1189,7 +1196,7 @@ def register_calibrator(name: str, title: str, calibrator: type[Calibrator]) -> 
     if known is not None and known.calibrator.__qualname__ != calibrator.__qualname__:
         other = known.calibrator.__name__
         raise InputError(f"name must be new, got {name!r}, which {other} has")
-    METHODS[name] = Method(name, title, calibrator)
+    METHODS[name] = Method(name, title, calibrator, parameters)
 
 
 def check_method(method: object, name: str = "method") -> Method:
@@ -1205,4 +1212,4 @@ def make_calibrator(method: str | Calibrator) -> Calibrator:
     if isinstance(method, Calibrator):
         copy: Calibrator = clone(method)
         return copy
-    return check_method(method).calibrator()
+    return check_method(method).make()

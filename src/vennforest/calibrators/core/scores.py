@@ -38,7 +38,7 @@ LARGEST_SLOPE = 1e100
 class Standard:
     """A shift and a scale under which a column of numbers has mean 0 and deviation 1.
 
-    ``z = (s / unit - centre) / spread``; ``unit`` is a power of two, so that dividing by it is
+    ``z = (s / unit - centre) / spread``; ``unit`` is a power of two, so dividing by it is
     exact and nothing overflows, however large or small the numbers are.
     """
 
@@ -347,9 +347,9 @@ def count_labels(
 
 
 def more_differ(scores: FloatArray, number: int) -> bool:
-    """Tell whether scores (n,) hold more distinct ones than a number.
+    """Tell whether scores (n,) contain more distinct ones than a number.
 
-    So that the answer is the same for examples and for counts of them; where nearly all differ the
+    So the answer is the same for examples and for counts of them; where nearly all differ the
     first of them tell.
     """
     if len(scores) <= number:

@@ -166,7 +166,7 @@ def brier_scores(values: FloatArray, square: FloatArray, linear: FloatArray) -> 
 def onto_grid(
     values: FloatArray, square: FloatArray, linear: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Move coefficients to evenly spaced values, so that sums over smooth functions stay.
+    """Move coefficients to evenly spaced values, so sums over smooth functions stay.
 
     Each coefficient is shared among the eight places around it as in Lagrange's interpolation,
     which leaves sums over polynomials of degree 7 as they were. For q and its square, which over

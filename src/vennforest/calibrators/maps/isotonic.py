@@ -88,7 +88,7 @@ class LinearMap:
 
 def _check_steps(places: FloatArray, name: str, n: int, values: FloatArray) -> None:
     """Refuse anything but n increasing places, and values that do not decrease."""
-    require(len(values), "values must hold one probability or more")
+    require(len(values), "values must contain one probability or more")
     require((values[1:] >= values[:-1]).all(), "values must not decrease")
     require(len(places) == n, f"{name} must be {n}")
     check_increasing(places, name)

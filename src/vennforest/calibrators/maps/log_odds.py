@@ -63,6 +63,9 @@ Targets = Literal["smoothed", "hard"]
 SigmoidOf = Literal["score", "logit"]
 """What the sigmoid is a function of."""
 
+SigmoidOfAny = Literal["score", "logit", "auto"]
+"""What may be asked for."""
+
 MANY, FEW = 2048, 256
 """From so many scores on, so many stretches of them tell where to begin."""
 
@@ -210,11 +213,12 @@ class PlattScaling(OneVsRestCalibrator):
         ``"smoothed"``: (N+ + 1) / (N+ + 2) for the N+ examples of the class and 1 / (N- + 2) for
         the N- others (Niculescu-Mizil & Caruana 2005, eq. 4); with weights N+ and N- are sums of
         weights. ``"hard"``: 1 and 0 (Boström 2008, section 2.2.1).
-    on : {"score", "logit"}, default="score"
+    on : {"score", "logit", "auto"}, default="score"
         ``"score"``: s is the score itself, any finite number. ``"logit"``: s is the log-odds of a
         score in [0, 1]. Scores of 0 and 1, which forests give, are moved halfway to the nearest
         calibration score inside, by 2.2e-16 at least and 0.01 at most; new scores beyond these
-        two places count as the places.
+        two places count as the places. ``"auto"``, which ``method="platt"`` stands for: the
+        log-odds if all calibration scores are in [0, 1], else the score.
 
     Notes
     -----
@@ -238,14 +242,17 @@ class PlattScaling(OneVsRestCalibrator):
 
     _map_type = PlattMap
 
-    def __init__(self, targets: Targets = "smoothed", on: SigmoidOf = "score") -> None:
+    def __init__(self, targets: Targets = "smoothed", on: SigmoidOfAny = "score") -> None:
         self.targets = targets
         self.on = on
 
     def _fit_columns(self, columns: Iterable[Column]) -> Maps:
         check_option(self.targets, Targets, "targets")
-        check_option(self.on, SigmoidOf, "on")
-        return super()._fit_columns(columns)
+        check_option(self.on, SigmoidOfAny, "on")
+        columns, on = list(columns), self.on
+        if on == "auto":
+            on = "logit" if all(are_probabilities(column[0]) for column in columns) else "score"
+        return Maps([fit_platt(*column, self.targets, on) for column in columns])
 
     @property
     def _takes_probabilities(self) -> bool:
@@ -264,7 +271,8 @@ class PlattScaling(OneVsRestCalibrator):
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
     ) -> PlattMap:
-        return fit_platt(scores, positive, weight, self.targets, self.on)
+        one: PlattMap = self._fit_columns([(scores, positive, weight)]).maps[0]
+        return one
 
 
 BETA_SCORES = f" for beta calibration ({ANY_SCORES})"
@@ -342,7 +350,7 @@ class BetaCalibration(OneVsRestCalibrator):
     """Beta calibration: ``1 / (1 + exp(-(a ln s - b ln(1 - s) + c)))`` of scores s in [0, 1].
 
     The map that is right when the scores of either class follow a beta distribution (Kull, Silva
-    Filho & Flach 2017, eq. 3), fitted by maximum likelihood with a, b >= 0 so that it does not
+    Filho & Flach 2017, eq. 3), fitted by maximum likelihood with a, b >= 0 so it does not
     decrease. Many classes: one map per class against the rest, normalised.
 
     Parameters
@@ -461,7 +469,7 @@ class SlopeMap:
 
     def __attrs_post_init__(self) -> None:
         """Refuse slopes at other knots, and knots that do not ascend or nearly touch."""
-        require(len(self.knots), "knots must hold one or more")
+        require(len(self.knots), "knots must contain one or more")
         check_increasing(self.knots, "knots")
         require((np.diff(self.knots) >= NEAREST).all(), f"knots must be {NEAREST} apart")
         require(len(self.slopes) == len(self.knots), "slopes must be one for each knot")

@@ -109,8 +109,8 @@ class TemperatureScaling(Calibrator):
         check_option(self.on, On, "on")
         interior = None
         if self.on == "probabilities" or (self.on == "auto" and are_probabilities(scores)):
-            p = check_probabilities(scores, WAY_OUT)
-            # Two classes are clipped by the second's share, so that one column and two agree.
+            p = check_probabilities(scores, MUST_BE_PROBABILITIES)
+            # Two classes are clipped by the second's share, so one column and two agree.
             interior = Interior.of(p[:, 1] if p.shape[1] == 2 else p.ravel())
         half = _half_logits(scores, interior)
         largest = float(-half.min())
@@ -152,9 +152,6 @@ class TemperatureScaling(Calibrator):
         return np.ascontiguousarray(p.T)
 
 
-WAY_OUT = ' with on="probabilities" (on="logits" takes any)'
-
-
 def _half_logits(scores: FloatArray, interior: Interior | None) -> FloatArray:
     """Return half of each logit's distance from the largest of its row, (k, n), at most 0.
 
@@ -162,7 +159,7 @@ def _half_logits(scores: FloatArray, interior: Interior | None) -> FloatArray:
     classes are then fast.
     """
     if interior is not None:
-        p = check_probabilities(scores, WAY_OUT)
+        p = check_probabilities(scores, MUST_BE_PROBABILITIES)
         if p.shape[1] == 2:
             scores = interior.log_odds(p[:, 1])
         else:
@@ -291,7 +288,7 @@ class MatrixScaling(Calibrator):
         over examples, it weighs the less the more there are.
     shrinkage : float, default=0.01
         Non-negative. Scores are drawn to the shares pi of the classes first,
-        ``(s + c pi) / (1 + c)`` with this c, so that zeros, which forests give, have logarithms;
+        ``(s + c pi) / (1 + c)`` with this c, so zeros, which forests give, have logarithms;
         with 0 they are put halfway to the smallest calibration score instead (within 2.2e-16 and
         0.01).
     on : {"auto", "probabilities", "logits"}, default="auto"
@@ -306,7 +303,7 @@ class MatrixScaling(Calibrator):
     where labels are separable or a class is missing: such a class keeps a small probability. Two
     classes are fitted to counts at distinct scores, from 16,384 examples on to groups of
     near-equal ones. As in beta calibration, the difference of their two logits has slopes that are
-    not below zero, so that a higher score never gets a lower probability.
+    not below zero, so a higher score never gets a lower probability.
 
     References
     ----------

@@ -65,14 +65,10 @@ class Taxonomy(BaseEstimator, ABC):
             Number of classes, at least 2.
         sample_weight : ndarray of shape (n,), optional
             Weights above zero; a weight of 2 is the score twice.
-
-        Returns
-        -------
-        self
         """
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a model file holds of the taxonomy: the arguments of ``from_state``."""
+        """Return what a model file contains of the taxonomy: the arguments of ``from_state``."""
         fitted = {name: vars(self)[name] for name in self._learns if name in vars(self)}
         return {"parameters": self.get_params(deep=False), "fitted": fitted}
 
@@ -170,8 +166,8 @@ def quantiles(values: FloatArray, weight: FloatArray, parts: IntArray, whole: in
     ``parts`` are integers in [1, whole], values (n,) have weights (n,) above zero, n > 0.
     """
     order = np.argsort(values, kind="stable")
-    # Scaled by a power of two, which rounds nothing, so that the products below stay finite;
-    # multiplied by whole numbers instead of divided, so that counts compare exactly.
+    # Scaled by a power of two, which rounds nothing, so the products below stay finite;
+    # multiplied by whole numbers instead of divided, so counts compare exactly.
     scaled = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
     reached = np.cumsum(scaled[order])
     places = np.searchsorted(reached * whole, parts * reached[-1])
@@ -224,7 +220,7 @@ def _cut(
     Returned is its root, and the first number that is no cell of it.
     """
     at = len(nodes)
-    # Halved, so that the spread of huge scores stays finite.
+    # Halved, so the spread of huge scores stays finite.
     spread = points.max(axis=0) / 2 - points.min(axis=0) / 2
     widest = int(spread.argmax())
     values = points[:, widest]
@@ -245,7 +241,7 @@ def _cut(
 def check_tree(tree: CellTree, n_cells: int, columns: int) -> None:
     """Refuse arrays that are no tree of cells over scores of so many columns.
 
-    Every node but the first is a child once, of a node before it, so that there are no circles;
+    Every node but the first is a child once, of a node before it, so there are no circles;
     every cell is that of one leaf.
     """
     n = len(tree.cell)
@@ -350,7 +346,7 @@ class Margin(Taxonomy):
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return twice the predicted class, plus 1 where the margin exceeds the threshold."""
         largest, second = largest_two(scores)
-        # Halved, so that the difference of two huge scores stays finite.
+        # Halved, so the difference of two huge scores stays finite.
         margin = 2 * np.minimum(largest / 2 - second / 2, 1.0)
         return 2 * predicted_class(scores) + (margin > self.threshold)
 
@@ -375,7 +371,7 @@ class ConfidenceBins(Taxonomy):
         Bins a label.
     equal : {"width", "count"}, default="width"
         ``"width"`` cuts [1/k, 1], where the largest of k probabilities lies, into equal parts;
-        larger or smaller scores fall in the outer bins. Bin b holds
+        larger or smaller scores fall in the outer bins. Bin b contains
         ``b <= bins * (c - 1/k) / (1 - 1/k) < b + 1``, and the last one also c = 1.
         ``"count"`` cuts where each bin gets the same weight of calibration examples with that
         predicted label, equal scores staying together: edge j is the smallest calibration value
@@ -467,9 +463,9 @@ class NeighbourCells(Taxonomy):
 
     "The k nearest calibration scores of the new object" would be no taxonomy: that the first is a
     neighbour of the second does not make the second a neighbour of the first, so the examples do
-    not fall into categories. Here the space of scores is cut into cells that hold (nearly) the same
-    number of calibration examples, across the coordinate in which a part spreads widest, as in a
-    k-d tree; near neighbours share a cell, and every point belongs to exactly one.
+    not fall into categories. Here the space of scores is cut into cells that contain (nearly) the
+    same number of calibration examples, across the coordinate in which a part spreads widest, as in
+    a k-d tree; near neighbours share a cell, and every point belongs to exactly one.
 
     Parameters
     ----------

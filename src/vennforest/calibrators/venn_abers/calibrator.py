@@ -125,7 +125,7 @@ SMALLEST_RADIX_SORT = 2_000
 """From here on the radix sort beats numpy's."""
 
 LARGE_TABLE = 1 << 16
-"""Steps that no fast cache holds, and new scores that are worth sorting for them."""
+"""Steps that no fast cache contains, and new scores that are worth sorting for them."""
 
 SEARCH_COST = 25
 """A search without a group takes, for each of its examples, as long as a fit of so many."""
@@ -192,7 +192,7 @@ class Examples:
 
     @classmethod
     def from_state(cls, **state: Any) -> Self:
-        """Return such examples; the table that holds them checks them, with its own scores."""
+        """Return such examples; the table that contains them checks them, with its own scores."""
         return cls(**state)
 
     def numbers_in(self, x: FloatArray) -> Int32Array:
@@ -348,7 +348,7 @@ class StepTable:
         """
         x = np.require(x, np.float64, ["C", "W", "E"])
         check_array(x, "x", (None,))
-        require(len(x), "x must hold one score or more")
+        require(len(x), "x must contain one score or more")
         check_increasing(x, "x")
         sums = Sums(W, Y, W_low, Y_low).check(len(x))
         if examples is not None:
@@ -492,7 +492,7 @@ class SmoothEstimate:
     maps: tuple[PlattMap, ...] = attrs.field(converter=as_tuple)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what holds no sigmoids."""
+        """Refuse what contains no sigmoids."""
         require(all(isinstance(one, PlattMap) for one in self.maps), "maps must be PlattMaps")
 
     @classmethod
@@ -536,7 +536,7 @@ def _group(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Do what `vennforest.calibrators.core.scores.group` does for scores that increase.
 
-    Each cell is a stretch of them, so that no score's log-odds are needed.
+    Each cell is a stretch of them, so no score's log-odds are needed.
     """
     low, high = x[0], x[-1]
     if probabilities:
@@ -593,7 +593,7 @@ class StepTables(Learnt):
         """Refuse tables of different examples, and estimates of other columns."""
         require(all(isinstance(one, StepTable) for one in self.tables), "tables must be StepTables")
         known = {None if one.examples is None else len(one.examples.labels) for one in self.tables}
-        require(len(known) == 1, "tables must all hold the same examples, or none")
+        require(len(known) == 1, "tables must all contain the same examples, or none")
         require(
             self.known is None or len(self.known.maps) == len(self.tables),
             "known must be of as many columns",
@@ -633,7 +633,7 @@ class VennAbers(VennPredictor):
 
     For a new score s, p0 is the isotonic fit to the calibration pairs plus (s, 0), read at s, and
     p1 the same with (s, 1); always p0 < p1 (Vovk & Petej 2014, section 3; Johansson et al. 2018,
-    eqs. 7-9). Both are found for every possible s at ``fit``, so that a new score is a look-up.
+    eqs. 7-9). Both are found for every possible s at ``fit``, so a new score is a look-up.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def split(scores, positive, out):
 
 @kernel
 def radix_pass(source, target, digit):
-    """Sort keys stably by one digit; return the array (of the two) that holds them."""
+    """Sort keys stably by one digit; return the array (of the two) that contains them."""
     n = len(source)
     mask = np.uint64((1 << DIGIT) - 1)
     shift = np.uint64(DIGIT * digit)
@@ -95,7 +95,7 @@ def insertion_sort(keys, most_moves):
 
 @kernel
 def radix_sort(bits, spare):
-    """Sort float64 values given as uint64 bits; return the array (of the two) that holds them.
+    """Sort float64 values given as uint64 bits; return the array (of the two) that contains them.
 
     Flipping the sign bit of positive numbers and all bits of negative ones makes the order of the
     numbers the order of the bits. After the digits on the left few numbers are out of order, unless
@@ -398,7 +398,8 @@ def read_steps(scores, values, fits, begins, origin, scale, equal, out, numbers)
 def sort_into_parts(scores, low, scale, ordered, numbers):
     """Write scores and their numbers, sorted by which part of a range they are in.
 
-    Look-ups in a table that no cache holds find what they need there when neighbours come in turn.
+    Look-ups in a table that no cache contains find what they need there when neighbours come in
+    turn.
     """
     counts = np.zeros(PARTS + 1, np.int64)
     for i in range(len(scores)):

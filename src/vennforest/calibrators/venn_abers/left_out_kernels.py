@@ -178,7 +178,7 @@ def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves
     With g(t) the lowest of Y - t W over the moved points from k on minus the lowest over those up
     to k, the fit is the root of g, which decreases: Newton's method on a piecewise linear function,
     kept inside a bracket that every step narrows. It ends where g is 0, exactly for counts. For
-    other weights the line is tilted by more than rounding, so that of points that are as good as
+    other weights the line is tilted by more than rounding, so of points that are as good as
     equally low the one nearest to k is taken: that leaves the root within the tilt, while a
     distant one, seen from afar, would hide what a light observation near k does.
     """
@@ -224,7 +224,7 @@ def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves
         new_run = (wb - wa) + (wb_low - wa_low) + 1
         t = rise / run
         gap = new_rise * run - rise * new_run
-        # A gap that is no number narrows it too, so that the search ends whatever is given.
+        # A gap that is no number narrows it too, so the search ends whatever is given.
         if gap > 0:
             low = max(low, t)
         else:
