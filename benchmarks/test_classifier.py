@@ -51,6 +51,17 @@ def test_fit(against, peer, at_most, data, versus):
     )
 
 
+def test_the_default(data, versus):
+    versus(
+        "CalibratedClassifier().fit, 15,000 × 20, 300 trees",
+        "RandomForestClassifier(300).fit",
+        lambda: CalibratedClassifier(random_state=0).fit(*data),
+        lambda: RandomForestClassifier(300, random_state=0).fit(*data),
+        1.3,
+        rounds=2,
+    )
+
+
 def test_fit_beside_cross_validation(data, versus):
     versus(
         "whole fit",

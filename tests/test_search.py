@@ -83,6 +83,10 @@ def test_a_search_that_could_not_be_honest_is_refused():
     held_out = CalibratedClassifier(RandomForestClassifier(5), calibrate_on="holdout")
     with pytest.raises(ValueError, match=r"one of \['oob', 'cv'\], got 'holdout'"):
         OutOfBagSearch(held_out, {"estimator__max_depth": [1]}).fit(X, y)
+    with pytest.raises(TypeError, match=r"use CalibratedClassifier\(KNeighborsClassifier\(…\)\)"):
+        OutOfBagSearch(KNeighborsClassifier()).fit(X, y)
+    with pytest.raises(ValueError, match=r"param_grid must have a setting, got \[\]"):
+        OutOfBagSearch(FOREST, []).fit(X, y)
     with pytest.raises(ValueError, match=r"param_grid must be given .* KNeighborsClassifier"):
         OutOfBagSearch(CalibratedClassifier(KNeighborsClassifier())).fit(X, y)
 

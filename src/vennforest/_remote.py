@@ -135,7 +135,9 @@ def _copy(system: Any, place: str, copy: Path) -> None:
 
 def _store(url: str) -> tuple[Any, str]:
     """Return the file system of an address, as pyarrow has it, and the place there."""
-    scheme = urlsplit(url).scheme
+    scheme, _, _, query, _ = urlsplit(url)
+    if scheme.startswith("abfs") and "enable_tls=false" in query:  # pyarrow would end the process
+        raise InputError(f"{url} must be read with TLS: leave enable_tls=false out")
     try:
         from pyarrow import ArrowException, fs
     except ImportError as missing:

@@ -118,12 +118,20 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Raises
         ------
+        TypeError
+            If the estimator is no `CalibratedClassifier`.
         ValueError
             If the model is calibrated neither out of bag nor over folds, no row is scored, or
             there is no grid for the model; and whatever its ``fit`` raises.
         """
         random = check_random_state(self.random_state)
         base = CalibratedClassifier() if self.estimator is None else clone(self.estimator)
+        if not isinstance(base, CalibratedClassifier):
+            name = type(base).__name__
+            raise TypeError(
+                f"estimator must be a CalibratedClassifier, got {name}: "
+                f"use CalibratedClassifier({name}(…))"
+            )
         if base.estimator is None:
             base.set_params(estimator=resolve_estimator(None, base.n_jobs))
         if base.random_state is None:
@@ -134,6 +142,8 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         given = {"sample_weight": sample_weight, "groups": groups}
         given = {name: value for name, value in given.items() if value is not None}
         self.settings_ = list(ParameterGrid(self._grid(base)))
+        if not self.settings_:
+            raise ValueError(f"param_grid must have a setting, got {self.param_grid!r}")
         best, table = np.inf, np.empty((len(codes), len(self.settings_)))
         for column, setting in zip(table.T, self.settings_, strict=True):
             model = clone(base).set_params(**setting).fit(X, y, **given)

@@ -285,8 +285,8 @@ def test_a_table_with_text_is_answered_with_the_recipe():
     )
     with pytest.raises(vennforest._validation.InputError) as caught:
         CalibratedClassifier(random_state=0).fit(table, y)
-    assert "RandomForestClassifier, got text or dates in 'town', 'day': use" in str(caught.value)
-    assert "CalibratedClassifier(table_pipeline(RandomForestClassifier(" in str(caught.value)
+    assert "MixedForestClassifier, got text or dates in 'town', 'day': use" in str(caught.value)
+    assert "CalibratedClassifier(table_pipeline(MixedForestClassifier(" in str(caught.value)
     assert "from vennforest.tables import table_pipeline" in str(caught.value)
     with pytest.raises(ValueError, match="must contain numbers for LogisticRegression"):
         CalibratedClassifier(LogisticRegression(), cv=2).fit(table, y)

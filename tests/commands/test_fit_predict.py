@@ -400,7 +400,9 @@ def test_fit_says_what_it_learnt(folder, tmp_path, capsys):
     assert out == "" and "Trained on 400 rows" in err and f"Wrote {tmp_path / 'm.skops'}" in err
     output = tmp_path / "o.csv"
     assert run("predict", tmp_path / "m.skops", folder / "new.csv", "-o", output) == 0
-    assert list(read_csv(output).columns) == ["label", "probability", *POINTS]
+    ends = ("low95", "high95")
+    each = [f"{what}({c})" for c in CLASSES for what in ("p", *ends)]
+    assert list(read_csv(output).columns) == ["label", "probability", *ends, *each]
 
 
 def test_fitting_twice_gives_the_same_model(folder, tmp_path):

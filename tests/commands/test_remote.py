@@ -1,8 +1,14 @@
 """Files in object stores and on web servers, and tables packed by zstandard."""
 
+import contextlib
 import functools
 import http.server
+import os
+import shutil
+import socket
+import subprocess
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +24,9 @@ pa = pytest.importorskip("pyarrow")
 fsspec = pytest.importorskip("fsspec")
 
 N = 60
+PORT = 19123
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""Azurite's own, which its documentation gives."""
 
 
 def frame(seed=1):
@@ -117,11 +126,58 @@ def test_in_an_object_store(local, capsys, monkeypatch):
         server.stop()
 
 
+def test_in_google_cloud_storage(local, capsys):
+    server = pytest.importorskip("gcp_storage_emulator.server").create_server(
+        "127.0.0.1", PORT, in_memory=True, default_bucket="bucket"
+    )
+    server.start()
+    try:
+        query = f"?scheme=http&endpoint_override=127.0.0.1:{PORT}&retry_limit_seconds=5"
+        through("gs://anonymous@bucket/{}" + query, local, capsys)
+    finally:
+        server.stop()
+
+
+def test_in_azure(local, capsys, monkeypatch):
+    """Against Azurite, which needs other credentials than an address can name."""
+    from pyarrow import fs
+
+    program = os.environ.get("AZURITE") or shutil.which("azurite-blob")
+    if program is None:
+        pytest.skip("needs Azurite: npm install azurite; AZURITE=node_modules/.bin/azurite-blob")
+    host, scheme = f"127.0.0.1:{PORT}", "http"
+    options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--blobPort", str(PORT)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = subprocess.Popen([program, *options], cwd=local, **quiet)
+    try:
+        for _ in range(300):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", PORT), 1):
+                break
+            time.sleep(0.2)
+        system = fs.AzureFileSystem(
+            "devstoreaccount1",
+            account_key=KEY,
+            blob_storage_authority=host,
+            dfs_storage_authority=host,
+            blob_storage_scheme=scheme,
+            dfs_storage_scheme=scheme,
+        )
+        system.create_dir("bucket")
+        known = lambda url: (system, url.partition("://")[2])  # noqa: E731
+        monkeypatch.setattr(_remote, "_store", known)
+        through("abfs://bucket/{}", local, capsys)
+    finally:
+        server.terminate()
+        server.wait()
+
+
 def test_what_is_no_address(local, capsys):
     assert run("calibrate", "nowhere://b/x.csv", local / "d.json") == 2
     assert "s3://, gs://, abfs:// and https:// are known" in capsys.readouterr().err
     assert main(["report", "s3://b/x.csv", "-t", "y", "-o", str(local / "r.html")]) == 2
     assert "copy the file here first" in capsys.readouterr().err
+    assert run("calibrate", "abfs://b@a.dfs.core.windows.net/x?enable_tls=false", "d.json") == 2
+    assert "must be read with TLS" in capsys.readouterr().err
     assert _remote.url_of("C:/data/x.csv") is None
     assert _remote.url_of(Path("s3://b/x")) == "s3://b/x"
 

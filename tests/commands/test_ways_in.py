@@ -14,6 +14,7 @@ from vennforest import load
 from vennforest._messages import harmless
 from vennforest._validation import InputError
 from vennforest.cli import main
+from vennforest.commands.report_table import Columns, Judged, read_report_table
 from vennforest.engines import duckdb as engine
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.tables import TableColumns
@@ -66,6 +67,19 @@ def test_marks_of_missing_cells(tmp_path, capsys):
     assert np.allclose(pd.read_csv(output)["p(u)"], model.predict_proba(X)[:, 0], rtol=1e-12)
     blank = X.replace({"lab": {"n.d.": None, "-": None}})
     assert np.array_equal(model.predict_proba(X), model.predict_proba(blank))
+
+
+def test_marks_of_missing_cells_in_a_report(tmp_path):
+    """A table with marks is read as one with empty cells."""
+    lab().to_csv(tmp_path / "t.csv", index=False)
+    lab().replace({"lab": {"n.d.": "", "-": ""}}).to_csv(tmp_path / "blank.csv", index=False)
+
+    def read(name, *missing):
+        columns = Columns(missing=missing)
+        return read_report_table(tmp_path / name, "y", None, None, columns, Judged()).labelled.X
+
+    assert read("t.csv", "n.d.", "-").equals(read("blank.csv"))
+    assert read("t.csv")["lab"].dtype.kind == "O" and read("blank.csv")["lab"].dtype.kind == "f"
 
 
 def test_marks_among_numbers_and_in_frames():

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from support.systems import local_spark
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.commands import calibrate as command
@@ -17,6 +18,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 duckdb = pytest.importorskip("duckdb")
 
+SLOW = pytest.mark.slow  # a session and its workers take longer than all else
 N = 120
 GROUP = 40
 MISSING = "NaN or nothing"
@@ -55,7 +57,20 @@ def by_duckdb(table, path):
     connection.execute(f"COPY rows TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE {GROUP})")
 
 
-WRITERS = [by_pandas, by_pyarrow, by_polars, by_duckdb]
+def by_spark(table, path):
+    spark = local_spark()
+    folder = path.parent / f"{path.stem}.spark"
+    rows = [tuple(row.values()) for row in table.to_pylist()]  # None is no NaN
+    kinds = {"string": "string", "float": "float", "decimal128(10, 4)": "decimal(10, 4)"}
+    kinds = {name: kinds.get(str(table.schema.field(name).type), "double") for name in "syw"}
+    frame = spark.createDataFrame(rows, ", ".join(f"{name} {kind}" for name, kind in kinds.items()))
+    writer = frame.coalesce(1).write.mode("overwrite")
+    writer.option("parquet.block.row.count.limit", str(GROUP)).parquet(str(folder))
+    (written,) = folder.glob("*.parquet")
+    written.rename(path)
+
+
+WRITERS = [by_pandas, by_pyarrow, by_polars, by_duckdb, pytest.param(by_spark, marks=SLOW)]
 
 
 def doors(monkeypatch):

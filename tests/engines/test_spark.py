@@ -21,45 +21,25 @@ from vennforest.sources import Partitions
 pytestmark = pytest.mark.slow  # a session and its workers take longer than all else
 
 
-@pytest.fixture(scope="module")
-def session():
-    """Two workers in this machine; four attempts at a task, so that one may die."""
-    sql = pytest.importorskip("pyspark.sql")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    made = (
-        sql.SparkSession.builder.master("local[2,4]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "3")
-        .config("spark.driver.memory", "2g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
-    )
-    made.sparkContext.setLogLevel("OFF")
-    yield made
-    made.stop()
-
-
-def cut(session, frame, *sizes):
+def cut(spark, frame, *sizes):
     """Return a Spark frame with partitions of these sizes, the last takes the rest."""
     ends = [0, *np.cumsum(sizes), len(frame)]
     parts = [frame.iloc[a:b] for a, b in itertools.pairwise(ends)]
-    schema = session.createDataFrame(frame).schema
+    schema = spark.createDataFrame(frame).schema
     rows = [[tuple(row) for row in part.astype(object).to_numpy().tolist()] for part in parts]
-    rdd = session.sparkContext.parallelize(range(len(parts)), len(parts)).flatMap(
+    rdd = spark.sparkContext.parallelize(range(len(parts)), len(parts)).flatMap(
         lambda number: rows[number]
     )
-    return session.createDataFrame(rdd, schema)
+    return spark.createDataFrame(rdd, schema)
 
 
 @pytest.mark.parametrize(
     ("method", "k"),
     [("venn-abers", 2), ("venn-abers", 3), ("isotonic", 2), ("platt", 3), ("temperature", 3)],
 )
-def test_partitions_add_up_to_the_fit_to_all_rows(session, method, k):
+def test_partitions_add_up_to_the_fit_to_all_rows(spark, method, k):
     frame = draw_scores(600, k)
-    parts = cut(session, frame, 1, 400, 0)
+    parts = cut(spark, frame, 1, 400, 0)
     got = engine.calibrate(parts, score=score_names(k), target="y", method=method)
     grid = None if method == "temperature" else CELLS
     check_same(got, fit_rows(frame, method, k, grid), k, grid, 1e-9)
@@ -68,22 +48,20 @@ def test_partitions_add_up_to_the_fit_to_all_rows(session, method, k):
 @pytest.mark.parametrize(
     ("grid", "weight"), [(None, None), (ScoreGrid(1 << 12, on="logit"), "w"), (None, "half")]
 )
-def test_grids_and_weights(session, grid, weight):
+def test_grids_and_weights(spark, grid, weight):
     frame = draw_scores(400, seed=3070)
     frame["half"] = frame["w"] / 2
-    got = engine.calibrate(
-        cut(session, frame, 100), score="s", target="y", grid=grid, weight=weight
-    )
+    got = engine.calibrate(cut(spark, frame, 100), score="s", target="y", grid=grid, weight=weight)
     check_same(got, fit_rows(frame, "venn-abers", 2, grid, weight), 2, grid, 1e-9)
 
 
-def test_counts_beyond_floats_are_exact(session):
+def test_counts_beyond_floats_are_exact(spark):
     most = 1 << 53
     rows = [(0.25, 0, most + 1), (0.25, 1, 1), (0.75, 1, most + 3)]
-    frame = session.createDataFrame(rows, "s double, y int, w bigint")
+    frame = spark.createDataFrame(rows, "s double, y int, w bigint")
     got = engine.calibrate(frame, score="s", target="y", weight="w", method="isotonic")
     assert got.predict_proba([0.25])[0, 1] == pytest.approx(1 / (most + 2), rel=1e-12)
-    huge = session.createDataFrame([(0.5, i % 2, 1 << 62) for i in range(4)], frame.schema)
+    huge = spark.createDataFrame([(0.5, i % 2, 1 << 62) for i in range(4)], frame.schema)
     with pytest.raises(InputError, match=r"column 'w' must sum to at most 2\*\*63 - 1, got 18446"):
         engine.calibrate(huge, score="s", target="y", weight="w")
 
@@ -97,20 +75,20 @@ def test_counts_beyond_floats_are_exact(session):
         ("w", -1, "column 'w' must contain finite weights that are not negative, got -1 in"),
     ],
 )
-def test_a_bad_row_is_named_by_its_partition(session, column, value, said):
+def test_a_bad_row_is_named_by_its_partition(spark, column, value, said):
     frame = draw_scores(60)
     frame.loc[50, column] = value
-    with pytest.raises(InputError, match=said + " partition 2"):
+    with pytest.raises(InputError, match=said + " row 21 of partition 2"):
         engine.calibrate(
-            cut(session, frame, 20, 10),
+            cut(spark, frame, 20, 10),
             score="s",
             target="y",
             weight="w",
         )
 
 
-def test_columns_at_the_door(session):
-    frame = session.createDataFrame(draw_scores(30))
+def test_columns_at_the_door(spark):
+    frame = spark.createDataFrame(draw_scores(30))
     with pytest.raises(InputError, match=r"there is no column 'S' in the data frame: did you mean"):
         engine.calibrate(frame, score="S", target="y")
     with pytest.raises(InputError, match=r"column 'y' must contain numbers"):
@@ -128,9 +106,9 @@ def features(n=240, seed=7):
 
 
 @pytest.mark.parametrize(("per_tree", "subforest"), [(1, "all"), (2, "exchangeable")])
-def test_a_forest_over_partitions_is_that_of_one_machine(session, per_tree, subforest):
+def test_a_forest_over_partitions_is_that_of_one_machine(spark, per_tree, subforest):
     frame = features()
-    parts = cut(session, frame, 60, 0, 90, 30)
+    parts = cut(spark, frame, 60, 0, 90, 30)
     home = np.repeat([0, 2, 3, 4], [60, 90, 30, 60])
     forest = RandomForestClassifier(10, max_depth=4)
     source = Partitions(per_tree=per_tree, subforest=subforest)
@@ -156,9 +134,25 @@ def test_a_forest_over_partitions_is_that_of_one_machine(session, per_tree, subf
     ]
 
 
-def test_counts_take_the_place_of_rows(session, monkeypatch):
+def test_skewed_empty_and_one_sided_partitions(spark):
+    """Nine rows in ten in one partition, none in two, and three rows of one class in another."""
+    frame = features(300, seed=20261128)
+    some = frame.index[frame["y"] == "no"][:3]
+    frame = pd.concat([frame.drop(some), frame.loc[some]], ignore_index=True)
+    parts = cut(spark, frame, 0, 270, 27, 0)
+    home = np.repeat([1, 2, 4], [270, 27, 3])
+    forest = RandomForestClassifier(12, max_depth=4)
+    got = engine.fit(CalibratedClassifier(forest, random_state=3), parts, target="y")
+    alone = CalibratedClassifier(forest, calibrate_on=Partitions(home), random_state=3)
+    X = frame[["u", "v", "w"]]
+    alone.fit(X.astype(np.float32), frame["y"])
+    assert np.array_equal(got.predict_proba(X), alone.predict_proba(X))
+    assert len(got.calibration_scores_) == 300
+
+
+def test_counts_take_the_place_of_rows(spark, monkeypatch):
     frame = features()
-    parts = cut(session, frame, 80, 80)
+    parts = cut(spark, frame, 80, 80)
     model = CalibratedClassifier(RandomForestClassifier(6, max_depth=3), random_state=3)
     alone = engine.fit(model, parts, target="y")
     monkeypatch.setattr(_forest, "MOST_DRAWN", 20)
@@ -170,7 +164,7 @@ def test_counts_take_the_place_of_rows(session, monkeypatch):
     assert np.abs(p(scores) - wanted(scores)).max() < 1e-12
 
 
-def test_partitions_that_change_are_refused(session):
+def test_partitions_that_change_are_refused(spark):
     def shaken(batches):  # other numbers in every pass
         import pyarrow as pa
 
@@ -178,17 +172,17 @@ def test_partitions_that_change_are_refused(session):
         for batch in batches:
             yield batch.set_column(0, "u", pa.array(drawn.random(batch.num_rows)))
 
-    parts = cut(session, features(90), 30, 30)
+    parts = cut(spark, features(90), 30, 30)
     changing = parts.mapInArrow(shaken, parts.schema)
     model = CalibratedClassifier(RandomForestClassifier(4))
     with pytest.raises(InputError, match=r"partition \d must contain the same rows each time"):
         engine.fit(model, changing, target="y")
 
 
-def test_what_workers_refuse_is_one_sentence(session):
+def test_what_workers_refuse_is_one_sentence(spark):
     frame = features(60).astype({"y": object})
     frame.loc[50, "y"] = None
-    parts = cut(session, frame, 20, 20)
+    parts = cut(spark, frame, 20, 20)
     model = CalibratedClassifier(RandomForestClassifier(4))
     with pytest.raises(
         InputError, match=r"^column 'y' must contain a label in every row, got none "
@@ -198,7 +192,7 @@ def test_what_workers_refuse_is_one_sentence(session):
         engine.fit(model, parts.filter("y IS NOT NULL").coalesce(1), target="y")
 
 
-def test_a_worker_that_is_killed_costs_time_and_no_answer(session, tmp_path):
+def test_a_worker_that_is_killed_costs_time_and_no_answer(spark, tmp_path):
     frame = features()
     mark = str(tmp_path / "died")
 
@@ -211,7 +205,7 @@ def test_a_worker_that_is_killed_costs_time_and_no_answer(session, tmp_path):
                 os.kill(os.getpid(), signal.SIGKILL)
             yield batch
 
-    parts = cut(session, frame, 80, 80)
+    parts = cut(spark, frame, 80, 80)
     dying = parts.mapInArrow(die_once, parts.schema)
     model = CalibratedClassifier(RandomForestClassifier(6, max_depth=3), random_state=3)
     got = engine.fit(model, dying, target="y")
@@ -221,10 +215,10 @@ def test_a_worker_that_is_killed_costs_time_and_no_answer(session, tmp_path):
     assert np.array_equal(got.predict_proba(X), alone.predict_proba(X))
 
 
-def test_ten_million_rows(session):
+def test_ten_million_rows(spark):
     """Seven even partitions and one with a third of the rows."""
     n = 10_000_000
-    frame = session.range(0, n, 1, 8).selectExpr(
+    frame = spark.range(0, n, 1, 8).selectExpr(
         "(id * 7919 % 1000003) / 1000003.0D AS s",
         "CAST((id * 104729 % 1000033) / 1000033.0D < (id * 7919 % 1000003) / 1000003.0D AS INT) y",
     )

@@ -121,13 +121,16 @@ def test_forests_are_equal(seed):
         model = CalibratedClassifier(one, random_state=0, votes=votes, **options)
         model.fit(features[:350], y[:350])
         new = np.vstack([features, np.full((1, 6), np.inf)])
-        found = run(to_onnx(model), "X", new)
+        found = run(to_onnx(model, confidence=True), "X", new)
         assert all(np.isnan(answer[-1]).all() for answer in found.values())
         bounds = model.predict_multiprobability(features)
+        intervals = model.predict_confidence(features)
         expected = {
             "p": model.predict_proba(features),
             "p0": bounds.lower,
             "p1": bounds.upper,
+            "low95": intervals.lower,
+            "high95": intervals.upper,
         }
         assert found.keys() == expected.keys()
         for name, values in expected.items():
@@ -163,6 +166,19 @@ def test_named_columns_of_text_and_numbers():
     new = new.assign(colour=columns["colour"][:, 0])
     found = session.run(["p"], columns)[0]
     np.testing.assert_allclose(found, model.predict_proba(new)[:, 1], rtol=0, atol=1e-12)
+
+
+def test_a_table_of_the_command_line_is_refused():
+    """Its columns are read by rules of our own, which ONNX has no operators for."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("skrub")
+    from vennforest.tables.vectorize import table_pipeline
+
+    table = pd.DataFrame({"colour": ["red", "blue"] * 60, "size": np.arange(120.0)})
+    model = CalibratedClassifier(table_pipeline(forest()), random_state=0)
+    model.fit(table, np.arange(120) % 3 % 2)
+    with pytest.raises(InputError, match="skl2onnx converts, got TableColumns before TableEnc"):
+        to_onnx(model, table)
 
 
 class Unknown(LogisticRegression):

@@ -35,8 +35,9 @@ def check(loaded, model, X):
     np.testing.assert_array_equal(found[[f"p({c})" for c in labels]], p)
     np.testing.assert_array_equal(found[[f"lower({c})" for c in labels]], bounds.lower)
     np.testing.assert_array_equal(found[[f"upper({c})" for c in labels]], bounds.upper)
-    known = model.predict_confidence(X)
-    np.testing.assert_array_equal(found[[f"low95({c})" for c in labels]], known.lower)
+    intervals = model.predict_confidence(X)
+    np.testing.assert_array_equal(found[[f"low95({c})" for c in labels]], intervals.lower)
+    np.testing.assert_array_equal(found[[f"high95({c})" for c in labels]], intervals.upper)
 
 
 def test_what_is_saved_is_loaded(model, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from vennforest._validation import InputError
 from vennforest.tables import screening
 from vennforest.tables.cells import Column
-from vennforest.tables.number_formats import CELL, POINT, NumberFormat, learn_format
+from vennforest.tables.formats import CELL, POINT, NumberFormat, learn_format
 
 MANY = 1_000_000
 HOSTILE = {

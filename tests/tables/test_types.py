@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow")
 
 from vennforest._validation import InputError  # noqa: E402
 from vennforest.tables import TableColumns  # noqa: E402
-from vennforest.tables.number_formats import COMMA, PLAIN, POINT, NumberFormat  # noqa: E402
+from vennforest.tables.formats import COMMA, PLAIN, POINT, NumberFormat  # noqa: E402
 from vennforest.tables.read import read_table  # noqa: E402
 from vennforest.tables.target import split_target  # noqa: E402
 from vennforest.tables.types import read_types, write_types  # noqa: E402

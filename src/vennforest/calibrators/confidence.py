@@ -21,7 +21,7 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
-from vennforest.calibrators.likelihood_ratio import design_effect, interval_table
+from vennforest.calibrators.likelihood_ratio import IntervalTable, design_effect, interval_table
 
 Method = Literal["likelihood-ratio", "exact"]
 """How an interval is made."""
@@ -396,6 +396,11 @@ def intervals_of(
         ends = [(1 - up, 1 - low), (low, up)]
     lower, upper = (np.column_stack([end[side] for end in ends]) for side in (0, 1))
     return ConfidenceIntervals(lower, upper, labels, float(level))
+
+
+def tables_of(per_class: Sequence[ClassExamples], level: float) -> list[IntervalTable]:
+    """Return the likelihood-ratio intervals as tables, one a class or for the second of two."""
+    return [interval_table(*one, float(level)) for one in per_class]
 
 
 def _by_class(scores: FloatArray, k: int, name: str) -> FloatArray:

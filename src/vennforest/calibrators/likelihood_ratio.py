@@ -95,6 +95,11 @@ class IntervalTable(NamedTuple):
         upper = np.append(self.upper, 1.0)[right]
         return np.minimum(lower, upper), np.maximum(lower, upper)
 
+    def steps(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return where the ends change, (m,), and the ends below, between and above, (m + 1,)."""
+        edges = np.unique(np.concatenate([self.x, np.nextafter(self.x, np.inf)]))
+        return edges, *self.read(np.append(-np.inf, edges))
+
 
 class Regressions(NamedTuple):
     """The isotonic regressions of all prefixes of the scores, as a tree: see the kernels."""

@@ -19,8 +19,9 @@ from vennforest.calibrators.confidence import (
     Method,
     intervals_of,
     one_against_rest,
+    tables_of,
 )
-from vennforest.calibrators.likelihood_ratio import expected_scores
+from vennforest.calibrators.likelihood_ratio import IntervalTable, expected_scores
 from vennforest.classifier.fitted import (
     FittedClassifier,
     Once,
@@ -120,6 +121,14 @@ def _of_sub_model(
         lower, upper = shift_intervals(found.lower, found.upper, factors)
         found = replace(found, lower=lower, upper=upper)
     return answer, found
+
+
+def interval_tables(fitted: FittedClassifier, level: float) -> list[IntervalTable]:
+    """Return the intervals of a model with one fold as tables of its scores.
+
+    One a class, or that of the second of two classes; not yet widened to contain the probability.
+    """
+    return tables_of(_examples(fitted, fitted.folds, sharp=True), level)
 
 
 def _check_exact(folds: Sequence[Fold]) -> None:

@@ -1,4 +1,4 @@
-"""From columns of scores and labels to counts, in SQL or batch by batch, and to a calibrator."""
+"""Columns of scores and labels counted, in SQL or batch by batch, and a calibrator of counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vennforest.calibrators.core.interface import OneVsRestCalibrator, make_cali
 from vennforest.calibrators.core.scores import HigherIs
 from vennforest.calibrators.maps.log_odds import LogOddsCalibrator
 from vennforest.calibrators.venn_abers import VennAbers
-from vennforest.counts import ScoreCounts, ScoreGrid
+from vennforest.counts import ScoreCounts, ScoreGrid, sql_number
 from vennforest.engines._workers import label_kind, labels_of
 from vennforest.tables.refusals import bad_score, bad_weight, row_of
 
@@ -63,13 +63,7 @@ class Counting:
         grid: Grid,
         classes: Iterable[Any] | None = None,
     ) -> Counting:
-        """Take what a user gave.
-
-        Raises
-        ------
-        InputError
-            If columns repeat, or the method takes no such counts.
-        """
+        """Take what a user gave."""
         calibrator = make_calibrator(method)
         scores = [score] if isinstance(score, str) else list(score)
         if len(scores) == 2:
@@ -106,13 +100,7 @@ class Counting:
         return np.unique(np.concatenate(found)) if found else np.empty(0)
 
     def with_labels(self, found: Sequence[NDArray[Any]]) -> Counting:
-        """Return the same with the classes that partitions contain.
-
-        Raises
-        ------
-        InputError
-            If they are labels of several kinds, or not as many as there are columns of scores.
-        """
+        """Return the same with the classes that partitions contain."""
         there = [(number, one) for number, one in enumerate(found) if len(one)]
         if not there:
             raise InputError("the data must contain at least one row, got none")
@@ -127,13 +115,7 @@ class Counting:
         return self.with_classes(np.unique(np.concatenate([one for _, one in there])))
 
     def with_classes(self, classes: ArrayLike) -> Counting:
-        """Return the same with these classes.
-
-        Raises
-        ------
-        InputError
-            If they are not as many as there are columns of scores, or fewer than two.
-        """
+        """Return the same with these classes."""
         labels = np.unique(np.asarray(classes)).tolist()
         wanted = len(self.scores) if len(self.scores) > 1 else 2
         if len(labels) != wanted:
@@ -145,14 +127,7 @@ class Counting:
         return replace(self, classes=labels)
 
     def count(self, batches: Iterable[pa.RecordBatch], number: int) -> ScoreCounts:
-        """Return the counts of one partition.
-
-        Raises
-        ------
-        InputError
-            If a column is missing or of another kind, or a score, label or weight is none; with
-            the row, from 1, and the partition.
-        """
+        """Return the counts of one partition."""
         where, done = f"partition {number}", 0
         classes = self.classes
         assert classes is not None
@@ -177,13 +152,7 @@ class Counting:
         return counts
 
     def check(self, batches: Iterable[pa.RecordBatch], where: str) -> None:
-        """Refuse the first row that cannot be counted.
-
-        Raises
-        ------
-        InputError
-            As of `count`, with ``where``.
-        """
+        """Refuse the first row that cannot be counted."""
         done = 0
         for batch in batches:
             if batch.num_rows:
@@ -320,13 +289,7 @@ def _two_classes(
 def fitted_to(
     method: str | Calibrator, counts: ScoreCounts, higher_is: HigherIs = "likelier"
 ) -> Calibrator:
-    """Return a calibrator fitted to counts.
-
-    Raises
-    ------
-    InputError
-        If there is no row.
-    """
+    """Return a calibrator fitted to counts."""
     if not len(counts):
         raise InputError("the data must contain at least one row of weight above zero, got none")
     fitted: Calibrator = make_calibrator(method).fit_counts(counts, higher_is=higher_is)
@@ -342,3 +305,103 @@ def _against_rest(calibrator: Calibrator, probabilities: bool) -> bool:
     if isinstance(calibrator, LogOddsCalibrator):
         return probabilities
     return isinstance(calibrator, OneVsRestCalibrator | VennAbers)
+
+
+LARGEST = "1.7976931348623157e308"
+
+FINITE = {
+    '"': "isfinite({x})",
+    "`": f"NOT isnan({{x}}) AND {{x}} BETWEEN -{LARGEST} AND {LARGEST}",
+}
+"""The test for a finite number of DuckDB and of Spark, by their quotes.
+
+DuckDB answers other tests from the range that a Parquet file declares, which knows nothing of NaN:
+``isnan`` is then false in every row, and ``BETWEEN`` true.
+"""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The queries of one count.
+
+    Attributes
+    ----------
+    counting : Counting
+    quote : str
+        The character around names.
+    whole : bool
+        Whether weights are integers.
+    floats : bool
+        Whether labels are floating numbers, among which NaN is none.
+    """
+
+    counting: Counting
+    quote: str
+    whole: bool = True
+    floats: bool = False
+
+    def name(self, column: str) -> str:
+        """Return a quoted name."""
+        return quoted(column, self.quote)
+
+    def good(self) -> str:
+        """Return the condition that a row can be counted."""
+        counting, target = self.counting, self.name(self.counting.target)
+        tests = [f"{target} IS NOT NULL", *([not_nan(target, self.quote)] if self.floats else [])]
+        for score in counting.scores:
+            s = f"CAST({self.name(score)} AS DOUBLE)"
+            tests.append(is_finite(s, self.quote))
+            if counting.grid is not None:
+                low, high = sql_number(counting.grid.low), sql_number(counting.grid.high)
+                tests.append(f"{s} BETWEEN {low} AND {high}")
+        if counting.weight is not None:
+            w = f"CAST({self.name(counting.weight)} AS DOUBLE)"
+            tests.append(f"{is_finite(w, self.quote)} AND {w} >= 0")
+        # A test of a missing cell is neither true nor false, and its opposite neither.
+        return f"coalesce({' AND '.join(tests)}, FALSE)"
+
+    def groups(self, source: str) -> list[str]:
+        """Return the queries, one a column of scores, or one of score vectors.
+
+        Their columns: where examples are (``place0``: the number of a cell, or the score; of
+        vectors also ``place1``, …), the ``label``, and their number or weight ``n``. Rows that
+        cannot be counted have no label.
+        """
+        counting = self.counting
+        label = f"CASE WHEN {self.good()} THEN {self.name(counting.target)} END AS label"
+        n = "COUNT(*)"
+        if counting.weight is not None:
+            w = self.name(counting.weight)
+            kind = "DECIMAL(38, 0)" if self.whole else "DOUBLE"
+            n = f"SUM(CASE WHEN {self.good()} THEN CAST({w} AS {kind}) END)"
+        columns = [
+            f"CASE WHEN {self.good()} THEN {self._place(score)} END" for score in counting.scores
+        ]
+        chosen = [columns] if counting.vectors else [[column] for column in columns]
+        queries = []
+        for some in chosen:
+            places = ", ".join(f"{column} AS place{i}" for i, column in enumerate(some))
+            keys = ", ".join(str(i + 1) for i in range(len(some) + 1))
+            queries.append(f"SELECT {places}, {label}, {n} AS n FROM {source} GROUP BY {keys}")
+        return queries
+
+    def _place(self, score: str) -> str:
+        s = f"CAST({self.name(score)} AS DOUBLE)"
+        return s if self.counting.grid is None else self.counting.grid.to_sql(s)
+
+
+def quoted(column: str, quote: str) -> str:
+    """Return a name between quotes, those in it doubled."""
+    return quote + column.replace(quote, 2 * quote) + quote
+
+
+def is_finite(number: str, quote: str) -> str:
+    """Return the test that a double is there and finite; NULL where it is missing."""
+    return FINITE[quote].format(x=number)
+
+
+def not_nan(number: str, quote: str) -> str:
+    """Return the test that a double is not NaN."""
+    if quote == "`":
+        return f"NOT isnan({number})"
+    return f"({is_finite(number, quote)} OR isinf({number}))"

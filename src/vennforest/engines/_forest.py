@@ -100,12 +100,6 @@ def fit_partitions(
         Columns of numbers.
     target : str
         The column of the labels.
-
-    Raises
-    ------
-    InputError
-        If a partition is not what the others are, there are fewer than two with rows, or they
-        changed between two passes.
     """
     source = _source(model)
     fitted: CalibratedClassifier = clone(model)
@@ -200,13 +194,7 @@ class Reading:
         return see(self.rows(batches, number))
 
     def checked(self, batches: Batches, number: int, before: Seen) -> Labelled:
-        """Return the rows of a partition, if they are those that were there before.
-
-        Raises
-        ------
-        InputError
-            If they are not, so no one would be known to be out of bag.
-        """
+        """Return the rows of a partition, if they are those that were there before."""
         rows = self.rows(batches, number)
         now = see(rows)
         if (now.n, now.checksum) != (before.n, before.checksum):

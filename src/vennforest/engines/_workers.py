@@ -8,6 +8,7 @@ import pickle
 import platform
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from vennforest._answers import need_pyarrow
 from vennforest._program import __version__
 from vennforest._validation import InputError
-from vennforest.batch import check_number, find_column, matrix_of
+from vennforest.batch import BatchPredictor, check_number, find_column, matrix_of
 from vennforest.sources.row_hashes import HashArray, hash_rows
 from vennforest.tables.refusals import no_label, row_of
 
@@ -53,13 +54,7 @@ class Shipment:
         return len(self._packed)
 
     def open(self) -> Any:
-        """Return the object, unpacked where this process has not done so yet.
-
-        Raises
-        ------
-        InputError
-            If this worker has another version of vennforest or scikit-learn.
-        """
+        """Return the object, unpacked where this process has not done so yet."""
         with _lock:
             if self.key not in _open:
                 ours = _versions()
@@ -73,6 +68,20 @@ class Shipment:
                     _open.pop(next(iter(_open)))
                 _open[self.key] = pickle.loads(self._packed)
             return _open[self.key]
+
+
+@dataclass(frozen=True)
+class Predicting:
+    """A model on its way, and what it reads of a partition."""
+
+    shipped: Shipment
+    schema: pa.Schema
+    options: dict[str, Any]
+    """Of the `BatchPredictor`."""
+
+    def predictor(self) -> BatchPredictor:
+        """Return what predicts batches of such a partition."""
+        return BatchPredictor(self.shipped.open(), self.schema, **self.options)
 
 
 def _packed(thing: Any) -> bytes:
@@ -108,14 +117,7 @@ class Labelled(NamedTuple):
 def read_labelled(
     batches: Iterable[pa.RecordBatch], features: Sequence[str], target: str, where: str
 ) -> Labelled:
-    """Return the rows of a partition.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, a feature is not a number or a label is missing; with the row, from
-        1, and ``where``.
-    """
+    """Return the rows of a partition."""
     need_pyarrow()
     tables: list[NDArray[np.float32]] = []
     labels: list[NDArray[Any]] = []
@@ -144,13 +146,7 @@ def read_labelled(
 
 
 def labels_of(column: pa.Array, name: str, where: str, first: int) -> NDArray[Any]:
-    """Return a column of labels.
-
-    Raises
-    ------
-    InputError
-        If one is missing.
-    """
+    """Return a column of labels."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):

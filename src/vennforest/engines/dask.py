@@ -20,7 +20,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
-from vennforest.engines._workers import Shipment
+from vennforest.engines._workers import Predicting, Shipment
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,23 +44,8 @@ def calibrate(
     Parameters
     ----------
     frame : dask.dataframe.DataFrame
-    score : str or sequence of str
-        The column of the second of two classes' scores, or a column per class in sorted order of
-        the labels.
-    target : str
-        The column of the labels: numbers, booleans or text.
-    method : str or calibrator, default="venn-abers"
-        As of `CalibratedClassifier`.
-    weight : str, optional
-        A column of weights, not below zero; integers count so many examples.
-    classes : sequence, optional
-        Every class; None: those in the data, which takes a pass more.
-    grid : ScoreGrid, "auto" or None, default="auto"
-        On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
-        methods that need all scores of an example together. None: every distinct score, of which
-        there may be as many as rows.
-    higher_is : {"likelier", "safer", "auto"}, default="likelier"
-        What a higher score says of the second of two classes; "auto": what the data show.
+    score, target, method, weight, classes, grid, higher_is
+        See `vennforest.engines.duckdb.calibrate`.
 
     Returns
     -------
@@ -104,20 +89,13 @@ def predict(
     frame : dask.dataframe.DataFrame
     model : CalibratedClassifier or calibrator
         Fitted; sent once to each worker.
-    columns : str or sequence of str, optional
-        The columns of features in the order of training, or of scores; None: by their names in
-        training.
-    carried : sequence of str, optional
-        Columns that the result begins with; None: all.
-    answers, level
-        What is written of each class: see ``vennforest.BatchPredictor``.
+    columns, carried, answers, level
+        See `vennforest.engines.duckdb.predict`; ``carried=None``: all columns.
 
     Returns
     -------
     dask.dataframe.DataFrame
-        With the partitions and index of ``frame``, and beside the columns carried along ``label``,
-        and for each class c what ``answers`` says.
-        Nothing is computed yet; what a partition is refused for, its error names.
+        With the partitions and index of ``frame``, not computed yet. Errors name the partition.
 
     Raises
     ------
@@ -139,7 +117,7 @@ def predict(
     }
     predictor = BatchPredictor(model, schema, **options)
     task = Predicting(Shipment(model), schema, {**options, "columns": predictor.columns})
-    meta = task.frame_of(predictor.schema.empty_table(), empty, empty.index)
+    meta = _frame_of(predictor.schema.empty_table(), carried, empty)
     shipped = dask.delayed(task)
     parts = [
         dask.delayed(_predict)(shipped, part, number)
@@ -222,34 +200,20 @@ class _Backend:
         return list(_computed(jobs))
 
 
-@dataclass(frozen=True)
-class Predicting:
-    """A model on its way, and what it reads of a partition."""
+def _predict(task: Predicting, part: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Return the predictions for one partition, with its index."""
+    import pyarrow as pa
 
-    shipped: Shipment
-    schema: Any
-    options: dict[str, Any]
-    """Of the `BatchPredictor`."""
-
-    def predict(self, part: pd.DataFrame, number: int) -> pd.DataFrame:
-        """Return the predictions for one partition, with its index."""
-        import pyarrow as pa
-
-        where = f"partition {number}"
-        predictor = BatchPredictor(self.shipped.open(), self.schema, **self.options)
-        batches = pa.Table.from_pandas(part, preserve_index=False).to_batches()
-        table = pa.Table.from_batches(list(predictor(batches, where)), predictor.schema)
-        return self.frame_of(table, part, part.index)
-
-    def frame_of(self, table: Any, part: pd.DataFrame, index: Any) -> pd.DataFrame:
-        """Return predictions as a pandas data frame; what was carried along is as it came."""
-        found: pd.DataFrame = table.drop_columns(self.options["carried"]).to_pandas()
-        found.index = index
-        return type(part)({**part[self.options["carried"]], **found}, index=index)
+    predictor = task.predictor()
+    found = list(predictor(_batches(part), f"partition {number}"))
+    return _frame_of(pa.Table.from_batches(found, predictor.schema), task.options["carried"], part)
 
 
-def _predict(task: Predicting, part: Any, number: int) -> Any:
-    return task.predict(part, number)
+def _frame_of(table: Any, carried: list[str], part: pd.DataFrame) -> pd.DataFrame:
+    """Return predictions as a pandas data frame; what was carried along is as it came."""
+    found: pd.DataFrame = table.drop_columns(carried).to_pandas()
+    found.index = part.index
+    return type(part)({**part[carried], **found}, index=part.index)
 
 
 def _run(task: Any, part: Any, number: int) -> Any:

@@ -16,8 +16,7 @@ from vennforest._validation import InputError, check_count
 from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.scores import HigherIs
-from vennforest.engines._counting import Counting, Grid, fitted_to
-from vennforest.engines._sql import Statement, quoted
+from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -235,11 +234,6 @@ class Files:
 
         Rows are read in their order and looked at here: a query that asks for the wrong ones would
         be answered with whatever DuckDB takes for wrong, in any order.
-
-        Raises
-        ------
-        InputError
-            Naming the cell; or saying that there is none, if the files have changed.
         """
         if not self.paths:
             counting.check(self.batches(counting.columns, ROWS_AT_ONCE), self.shown)
@@ -249,13 +243,7 @@ class Files:
         raise InputError(f"{self.shown} must stay as it is while it is read, got other rows")
 
     def check_rows(self, n: int) -> None:
-        """Refuse another number of rows than the Parquet files say that they have.
-
-        Raises
-        ------
-        InputError
-            If they differ.
-        """
+        """Refuse another number of rows than the Parquet files say that they have."""
         if not self.paths or _is_text(self.paths[0]):
             return
         from pyarrow import parquet
@@ -319,13 +307,7 @@ def _opened(
 
 
 def _paths(given: Sequence[Path]) -> list[Path]:
-    """Return the files that are named, in the order of their names where a pattern stands for them.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """Return the files that are named, those of a pattern in the order of their names."""
     paths: list[Path] = []
     for one in given:
         found = files_of(Path(one))
@@ -344,11 +326,6 @@ def _query(paths: Sequence[Path]) -> str:
 
     They are of one kind, and have the columns of the first. Nothing in a name is a pattern, and
     folders called ``run=7`` are no column.
-
-    Raises
-    ------
-    InputError
-        If they are of several kinds, or one lacks a column.
     """
     _refuse_case(paths[0])
     kinds = {"csv" if _is_text(path) else "parquet" for path in paths}
@@ -450,13 +427,7 @@ def _said_in_a_sentence(shown: str) -> Iterator[None]:
 
 
 def need_duckdb() -> Any:
-    """Return duckdb.
-
-    Raises
-    ------
-    ImportError
-        Saying what to install.
-    """
+    """Return duckdb."""
     need_pyarrow()
     try:
         import duckdb

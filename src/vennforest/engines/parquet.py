@@ -16,9 +16,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.counts.grid import sql_number
-from vennforest.engines._sql import is_finite, not_nan, quoted
+from vennforest.counts import ScoreCounts, ScoreGrid, sql_number
+from vennforest.engines._counting import is_finite, not_nan, quoted
 from vennforest.engines.duckdb import Files, differing_by_case, opened
 from vennforest.tables.cells import Column
 from vennforest.tables.scores import (
@@ -82,14 +81,7 @@ class ParquetColumns:
         )
 
     def labels(self) -> tuple[list[Any], int]:
-        """Return the distinct labels, sorted, and how many rows have none.
-
-        Raises
-        ------
-        InputError
-            If there is only one, there are more than 1,000, or they are a quantity; or if DuckDB
-            reads another number of rows than the files have.
-        """
+        """Return the distinct labels, sorted, and how many rows have none."""
         y = quoted(self.target, '"')
         (about,) = self._rows(f"SELECT approx_count_distinct({y}) AS about FROM source")
         if about["about"] > SURELY * MOST_CLASSES:
@@ -132,11 +124,6 @@ class ParquetColumns:
             Distinct scores up to which they are kept as they are; beyond, probabilities go on a
             grid of log-odds. None is returned where they are not probabilities, or a cell is none
             that can be counted: who reads row by row says which.
-
-        Raises
-        ------
-        InputError
-            If there are too many score vectors.
         """
         found = self._look(grid)
         if found["wrong"]:

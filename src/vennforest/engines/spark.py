@@ -15,10 +15,9 @@ from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.scores import HigherIs
 from vennforest.classifier import CalibratedClassifier
-from vennforest.engines._counting import Counting, Grid, fitted_to
+from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
-from vennforest.engines._sql import Statement, quoted
-from vennforest.engines._workers import Shipment
+from vennforest.engines._workers import Predicting, Shipment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,23 +44,8 @@ def calibrate(
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
-    score : str or sequence of str
-        The column of the second of two classes' scores, or a column per class in sorted order of
-        the labels.
-    target : str
-        The column of the labels: numbers, booleans or text.
-    method : str or calibrator, default="venn-abers"
-        As of `CalibratedClassifier`.
-    weight : str, optional
-        A column of weights, not below zero; integers count so many examples.
-    classes : sequence, optional
-        Every class, when some may be missing from the data.
-    grid : ScoreGrid, "auto" or None, default="auto"
-        On which scores are counted, and new ones put. "auto": 2**20 cells from 0 to 1; none for
-        methods that need all scores of an example together. None: every distinct score, of which
-        there may be as many as rows.
-    higher_is : {"likelier", "safer", "auto"}, default="likelier"
-        What a higher score says of the second of two classes; "auto": what the data show.
+    score, target, method, weight, classes, grid, higher_is
+        See `vennforest.engines.duckdb.calibrate`.
 
     Returns
     -------
@@ -88,7 +72,7 @@ def calibrate(
     floats = pa.types.is_floating(schema.field(target).type)
     statement = Statement(counting, "`", whole, floats)
     spark = frame.sparkSession
-    with _said_in_a_sentence():
+    with said_in_a_sentence():
         groups = [
             spark.sql(query, source=frame).toArrow() for query in statement.groups("{source}")
         ]
@@ -117,20 +101,13 @@ def predict(
     frame : pyspark.sql.DataFrame
     model : CalibratedClassifier or calibrator
         Fitted; broadcast, so sent once to each worker.
-    columns : str or sequence of str, optional
-        The columns of features in the order of training, or of scores; None: by their names in
-        training.
-    carried : sequence of str, optional
-        Columns that the result begins with; None: all.
-    answers, level
-        What is written of each class: see ``vennforest.BatchPredictor``.
+    columns, carried, answers, level
+        See `vennforest.engines.duckdb.predict`; ``carried=None``: all columns.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        With the columns carried along, ``label``, and for each class c what ``answers``
-        says. Nothing is computed yet; what a partition is
-        refused for, its error names.
+        Not computed yet. Errors name the partition.
 
     Raises
     ------
@@ -152,7 +129,7 @@ def predict(
     predictor = BatchPredictor(model, schema, **options)
     wanted = list(dict.fromkeys([*predictor.columns, *carried]))
     options["columns"] = predictor.columns
-    task = _sent(frame, _Predicting(Shipment(model), schema, options))
+    task = sent(frame, Predicting(Shipment(model), schema, options))
     some = frame.select(*[quoted(name, "`") for name in wanted])
     return some.mapInArrow(_Predict(task), from_arrow_schema(predictor.schema))
 
@@ -166,30 +143,17 @@ def fit(
 ) -> CalibratedClassifier:
     """Fit a forest over the partitions of a data frame, calibrated out of bag.
 
-    Each tree is grown on one partition (or on ``per_tree`` of them) where it lies, and every row
-    is scored by the trees of the other partitions; see `vennforest.sources.Partitions`. A
-    partition must fit into the memory of its worker, the forest into that of each. The frame is
-    read three times and must be the same each time, which is verified: persist it, or read it from
-    files.
-
     Parameters
     ----------
-    model : CalibratedClassifier
-        Not fitted, over a random forest or extra trees. ``calibrate_on`` is "auto" or
-        ``Partitions(per_tree=..., subforest=...)``.
+    model, target, features
+        See `vennforest.engines.dask.fit`.
     frame : pyspark.sql.DataFrame
         Columns of numbers, and the target. Partitions without rows are left out.
-    target : str
-        The column of the labels.
-    features : sequence of str, optional
-        None: all columns but the target.
 
     Returns
     -------
     CalibratedClassifier
-        A fitted clone: what ``fit`` returns for the same rows in one table with
-        ``Partitions(partition of every row)``. Of more than 131,072 rows counts calibrate two
-        classes, and 1,048,576 rows drawn at random more classes.
+        A fitted clone, as of `vennforest.engines.dask.fit`.
 
     Raises
     ------
@@ -204,7 +168,7 @@ def fit(
     for name in [*features, target]:
         find_column(name, schema.names, "the data frame")
     some = frame.select(*[quoted(name, "`") for name in [*features, target]])
-    with _said_in_a_sentence():
+    with said_in_a_sentence():
         return fit_partitions(model, _Backend(some), features, target)
 
 
@@ -215,14 +179,14 @@ class _Backend:
     frame: Any
 
     def each(self, task: PartitionTask) -> dict[int, Any]:
-        rows = self.frame.mapInArrow(_Each(_sent(self.frame, task)), ANSWER).collect()
+        rows = self.frame.mapInArrow(_Each(sent(self.frame, task)), ANSWER).collect()
         return {row["number"]: pickle.loads(row["answer"]) for row in rows}
 
     def crews(self, task: CrewTask, held: Sequence[tuple[int, ...]]) -> list[Any]:
-        sent = _sent(self.frame, task)
+        shipped = sent(self.frame, task)
         if all(len(some) == 1 for some in held):
             crew_of = {some[0]: crew for crew, some in enumerate(held)}
-            done = self.frame.mapInArrow(_OneCrew(sent, crew_of), ANSWER)
+            done = self.frame.mapInArrow(_OneCrew(shipped, crew_of), ANSWER)
         else:
             crews_of: dict[int, list[int]] = {}
             for crew, some in enumerate(held):
@@ -232,7 +196,7 @@ class _Backend:
             tagged = self.frame.mapInArrow(
                 _Tag(crews_of), f"{kinds}, _crew int, _partition int, _row bigint"
             )
-            grow = _SomeCrew(sent)
+            grow = _SomeCrew(shipped)
             # Spark looks at the annotations of what it is given, and knows fewer than Python.
             done = tagged.groupBy("_crew").applyInArrow(lambda table: grow(table), ANSWER)
         rows = done.collect()
@@ -241,20 +205,11 @@ class _Backend:
 
 
 @dataclass(frozen=True)
-class _Predicting:
-    shipped: Shipment
-    schema: Any
-    options: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class _Predict:
     task: Any
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = _received(self.task)
-        predictor = BatchPredictor(task.shipped.open(), task.schema, **task.options)
-        yield from predictor(batches, f"partition {_number()}")
+        yield from received(self.task).predictor()(batches, f"partition {partition_number()}")
 
 
 @dataclass(frozen=True)
@@ -262,8 +217,8 @@ class _Each:
     task: Any
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        number = _number()
-        yield _answer(number, _received(self.task)(batches, number))
+        number = partition_number()
+        yield _answer(number, received(self.task)(batches, number))
 
 
 @dataclass(frozen=True)
@@ -272,10 +227,10 @@ class _OneCrew:
     crew_of: dict[int, int]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        number = _number()
+        number = partition_number()
         if number in self.crew_of:
             crew = self.crew_of[number]
-            yield _answer(crew, _received(self.task)([(number, batches)], crew))
+            yield _answer(crew, received(self.task)([(number, batches)], crew))
 
 
 @dataclass(frozen=True)
@@ -288,7 +243,7 @@ class _Tag:
         import numpy as np
         import pyarrow as pa
 
-        number, done = _number(), 0
+        number, done = partition_number(), 0
         for batch in batches:
             n = batch.num_rows
             rows = pa.array(np.arange(done, done + n))
@@ -315,7 +270,7 @@ class _SomeCrew:
         for number in sorted(pc.unique(table["_partition"]).to_pylist()):
             some = table.filter(pc.equal(table["_partition"], number))
             parts.append((number, some.to_batches()))
-        return pa.Table.from_batches([_answer(crew, _received(self.task)(parts, crew))])
+        return pa.Table.from_batches([_answer(crew, received(self.task)(parts, crew))])
 
 
 def _answer(number: int, answer: Any) -> pa.RecordBatch:
@@ -327,7 +282,7 @@ def _answer(number: int, answer: Any) -> pa.RecordBatch:
     )
 
 
-def _number() -> int:
+def partition_number() -> int:
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -335,13 +290,13 @@ def _number() -> int:
     return int(context.partitionId())
 
 
-def _sent(frame: Any, task: Any) -> Any:
+def sent(frame: Any, task: Any) -> Any:
     """Return a task as it travels: broadcast, or with Spark Connect, which has none, as it is."""
     context = getattr(frame.sparkSession, "_sc", None)
     return task if context is None else context.broadcast(task)
 
 
-def _received(task: Any) -> Any:
+def received(task: Any) -> Any:
     return getattr(task, "value", task)
 
 
@@ -359,7 +314,7 @@ SENTENCE = re.compile(rf"{re.escape(InputError.__module__)}\.{InputError.__name_
 
 
 @contextmanager
-def _said_in_a_sentence() -> Iterator[None]:
+def said_in_a_sentence() -> Iterator[None]:
     """Say what a worker said, without Spark's report around it."""
     from pyspark.errors import PySparkException
 
@@ -373,13 +328,7 @@ def _said_in_a_sentence() -> Iterator[None]:
 
 
 def need_pyspark() -> Any:
-    """Return pyspark.
-
-    Raises
-    ------
-    ImportError
-        Saying what to install.
-    """
+    """Return pyspark."""
     need_pyarrow()
     try:
         import pyspark

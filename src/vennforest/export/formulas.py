@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators.core.formula import LOWEST, Column, Score, Terms, on_grid, summed
 from vennforest.calibrators.core.interface import CalibrationTable, Calibrator
 from vennforest.calibrators.core.scores import SUM_TOLERANCE
+from vennforest.calibrators.likelihood_ratio import IntervalTable
+
+LEVEL = 0.95
+"""Of the intervals that are exported."""
 
 
 class Taken(NamedTuple):
@@ -41,15 +46,11 @@ def _one_a_class(calibrator: Calibrator) -> bool:
     return hasattr(calibrator, "maps_") and not hasattr(calibrator, "on_")
 
 
-def answers(calibrator: Calibrator) -> dict[str, Terms]:
+def answers(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms]:
     """Return ``p``, and with bounds ``p0`` and ``p1``, as formulas of the columns of scores.
 
-    Each is that of the second of two classes, or there is one a class.
-
-    Raises
-    ------
-    ValueError
-        If there is none, such as of a user's own function.
+    Each is that of the second of two classes, or there is one a class. With ``confidence`` there
+    are ``low95`` and ``high95`` too.
     """
     k, grid = len(calibrator.classes_), calibrator._fitted.grid
     columns = [Score(j) for j in range(1 if k == 2 else k)]
@@ -57,6 +58,8 @@ def answers(calibrator: Calibrator) -> dict[str, Terms]:
     if (at := calibrator._fitted.reversed_at) is not None:
         scores = (at - scores[0],)
     found = calibrator._formulas(scores)
+    if confidence:
+        found |= intervals(_tables(calibrator), scores, found["p"])
     shift = calibrator._fitted.shift
     if shift is None:
         return found
@@ -74,6 +77,27 @@ def _shifted(p: Terms, factors: FloatArray) -> Terms:
         return (own / (own + (1.0 - p[0]) * float(factors[0])),)
     moved = [one * float(factor) for one, factor in zip(p, factors, strict=True)]
     return tuple(one / summed(moved) for one in moved)
+
+
+def intervals(tables: Sequence[IntervalTable], scores: Terms, p: Terms) -> dict[str, Terms]:
+    """Return the ends of confidence intervals, widened to contain the probabilities."""
+    low, high = [], []
+    for table, score, middle in zip(tables, scores, p, strict=True):
+        edges, lower, upper = table.steps()
+        ends = score.look_up(edges, {"low": lower, "high": upper})
+        low.append(ends["low"].min(middle))
+        high.append(ends["high"].max(middle))
+    return {"low95": tuple(low), "high95": tuple(high)}
+
+
+def _tables(calibrator: Calibrator) -> Sequence[IntervalTable]:
+    make = getattr(calibrator, "_interval_tables", None)
+    if make is None:
+        raise InputError(
+            f"confidence must be False: a {type(calibrator).__name__} gives no confidence intervals"
+        )
+    tables: Sequence[IntervalTable] = make(LEVEL)
+    return tables
 
 
 def table_of(calibrator: Calibrator) -> CalibrationTable:

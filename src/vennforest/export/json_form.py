@@ -34,7 +34,7 @@ LABELS: dict[str, Callable[[list[Any]], NDArray[Any]]] = {
 KINDS = {"text": str, "integer": int, "number": float, "boolean": bool}
 
 
-def to_json(calibrator: Calibrator) -> str:
+def to_json(calibrator: Calibrator, confidence: bool = False) -> str:
     """Return the document: see `Calibrator.to_json`.
 
     Raises
@@ -50,7 +50,7 @@ def to_json(calibrator: Calibrator) -> str:
         "classes": labels,
         "labels": kind,
         "calibrator": _encode(calibrator),
-        "reading": _reading(calibrator),
+        "reading": _reading(calibrator, confidence),
     }
     return json.dumps(document, allow_nan=False, ensure_ascii=False)
 
@@ -105,10 +105,10 @@ def _read(document: dict[str, Any]) -> Calibrator:
     calibrator = _decode(document["calibrator"], classes)
     require(isinstance(calibrator, Calibrator), "calibrator must be one")
     # What other programs read must be what this one answers.
-    require(
-        _alike(_reading(calibrator), document["reading"]), "reading must follow from calibrator"
-    )
     assert isinstance(calibrator, Calibrator)
+    given = document["reading"]
+    read = _reading(calibrator, isinstance(given, dict) and "low95" in given)
+    require(_alike(read, given), "reading must follow from calibrator")
     return calibrator
 
 
@@ -128,13 +128,15 @@ def _labels(classes: NDArray[Any]) -> tuple[str, list[Any]]:
     )
 
 
-def _reading(calibrator: Calibrator) -> dict[str, Any] | None:
+def _reading(calibrator: Calibrator, confidence: bool) -> dict[str, Any] | None:
     """Return what a short program needs to apply a calibrator; None if it has no formulas.
 
     See docs/calibrator-json.md.
     """
     try:
-        found = answers(calibrator)
+        found = answers(calibrator, confidence)
+    except InputError:
+        raise
     except ValueError:
         return None
     steps = _Reading()

@@ -11,10 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line
 from vennforest._validation import InputError
-from vennforest.calibrators.core.formula import Operation, Steps, written
+from vennforest.calibrators.core.formula import Operation, Score, Steps, written
 from vennforest.calibrators.core.interface import Calibrator
+from vennforest.calibrators.likelihood_ratio import IntervalTable
 from vennforest.classifier import CalibratedClassifier
-from vennforest.export.formulas import answers, taken
+from vennforest.classifier.intervals import interval_tables
+from vennforest.export.formulas import LEVEL, answers, intervals, taken
 from vennforest.forest.packed import FORESTS, PackedForest
 from vennforest.sources.base import taken_apart
 
@@ -47,7 +49,9 @@ OPERATORS: dict[Operation, str] = {
 }
 
 
-def to_onnx(model: CalibratedClassifier | Calibrator, X: Any = None) -> Any:
+def to_onnx(
+    model: CalibratedClassifier | Calibrator, X: Any = None, *, confidence: bool = False
+) -> Any:
     """Return a fitted model as an ONNX graph.
 
     Parameters
@@ -59,6 +63,8 @@ def to_onnx(model: CalibratedClassifier | Calibrator, X: Any = None) -> Any:
     X : data frame of shape (any, d), optional
         Rows such as the model was trained on, for their names and types: the graph then has an
         input of shape (n, 1) for each column, of float64 or text.
+    confidence : bool, default=False
+        Whether to add the ends of the confidence intervals of level .95, ``low95`` and ``high95``.
 
     Returns
     -------
@@ -66,7 +72,7 @@ def to_onnx(model: CalibratedClassifier | Calibrator, X: Any = None) -> Any:
         Input ``X`` of shape (n, d), or ``score`` of shape (n,), or ``scores`` of shape (n, k), of
         float64; or those of the columns. Outputs of float64: ``p``, and with bounds ``p0`` and
         ``p1`` below and above it; of shape (n,) for two classes, that of the second, else (n, k).
-        NaN for what ``predict_proba`` refuses. There are no confidence intervals among them.
+        NaN for what ``predict_proba`` refuses.
 
     Raises
     ------
@@ -92,7 +98,7 @@ def to_onnx(model: CalibratedClassifier | Calibrator, X: Any = None) -> Any:
         graph = _Graph()
         graph.scores = ["score"] if k == 2 else [graph.gather("scores", j) for j in range(k)]
         shape: tuple[str, list[int | None]] = ("score", [None]) if k == 2 else ("scores", [None, k])
-        return graph.model(_answers(model, None, graph), [graph.input(*shape)])
+        return graph.model(_answers(model, graph, confidence), [graph.input(*shape)])
     if not isinstance(model, CalibratedClassifier):
         raise TypeError(
             f"model must be a CalibratedClassifier or calibrator, got {type(model).__name__}"
@@ -111,7 +117,9 @@ def to_onnx(model: CalibratedClassifier | Calibrator, X: Any = None) -> Any:
         scores = _forest_scores(graph, PackedForest.from_forest(last), last, scores, model.votes)
     scores = graph.node("Cast", scores, to=graph.kinds.DOUBLE)
     graph.scores = [graph.gather(scores, j) for j in ([1] if k == 2 else range(k))]
-    found = _answers(model._state.calibrators[0], model._state.point_calibrator, graph)
+    tables = interval_tables(model._state, LEVEL) if confidence else None
+    calibrator, point = model._state.calibrators[0], model._state.point_calibrator
+    found = _answers(calibrator, graph, tables=tables, point=point)
     inputs = [graph.input("X", [None, model.n_features_in_])] if base is None else base.graph.input
     return graph.model(found, inputs, base)
 
@@ -184,12 +192,24 @@ def _forest_scores(graph: _Graph, packed: PackedForest, forest: Any, rows: str, 
     return graph.node("Where", wrong, graph.number(np.nan), means)
 
 
-def _answers(calibrator: Calibrator, point: Calibrator | None, graph: _Graph) -> dict[str, str]:
-    """Return p, and p0 and p1 where there are bounds, widened to contain p."""
+def _answers(
+    calibrator: Calibrator,
+    graph: _Graph,
+    confidence: bool = False,
+    *,
+    tables: Sequence[IntervalTable] | None = None,
+    point: Calibrator | None = None,
+) -> dict[str, str]:
+    """Return p, with bounds p0 and p1, and intervals, all widened to contain p."""
     try:
-        found = answers(calibrator)
+        found = answers(calibrator, confidence)
         if point is not None:
             found["p"] = answers(point)["p"]
+        if tables is not None:
+            scores = tuple(Score(j) for j in range(len(tables)))
+            found |= intervals(tables, scores, found["p"])
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"model must be a table or a formula: {one_line(error)}") from error
     codes = iter(written([one for terms in found.values() for one in terms], graph))
@@ -270,8 +290,10 @@ def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> tuple[Any,
         hint = ""
         if X is None and hasattr(estimator, "feature_names_in_"):
             hint = "; of a model of named columns give rows too: to_onnx(model, X)"
+        steps = [one for _, one in getattr(estimator, "steps", [("", estimator)])]
         raise InputError(
-            f"estimator must be one that skl2onnx converts, got {type(last).__name__}: "
+            "estimator must be one that skl2onnx converts, got "
+            f"{' before '.join(type(one).__name__ for one in steps)}: "
             f"{one_line(error)}{hint}"
         ) from error
     return base, [one.name for one in base.graph.output]
@@ -368,7 +390,7 @@ class _Graph:
         """Return the whole model, checked: what stands before, then these nodes."""
         helper, double = self.onnx.helper, self.kinds.DOUBLE
         rank = 1 if len(self.scores) == 1 else 2
-        order = [name for name in ("p0", "p1", "p") if name in found]
+        order = [name for name in ("p0", "p1", "p", "low95", "high95") if name in found]
         last = [
             helper.make_node("Identity", [found[name]], [name], f"{name}_node") for name in order
         ]

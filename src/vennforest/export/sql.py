@@ -8,7 +8,7 @@ from typing import Any
 from vennforest._validation import FloatArray, InputError, check_option
 from vennforest.calibrators.core.formula import Operation, Steps, Terms, written
 from vennforest.calibrators.core.interface import Calibrator, Dialect
-from vennforest.counts.grid import sql_number as number
+from vennforest.counts import sql_number as number
 from vennforest.export.formulas import answers, taken
 
 OPERATIONS: dict[Operation, str] = {
@@ -31,6 +31,7 @@ def to_sql(
     table: str,
     score: str | Sequence[str],
     steps: str | None,
+    confidence: bool = False,
 ) -> str:
     """Return the query: see `Calibrator.to_sql`.
 
@@ -52,7 +53,7 @@ def to_sql(
         raise InputError(
             f"score must name a column of scores for each of {len(classes)} classes, got {score!r}"
         )
-    found = answers(calibrator)
+    found = answers(calibrator, confidence)
     query = _Query(dialect, names, steps)
     low, high, sums = taken(calibrator)
     ends = f"CAST({number(low)} AS {query.double}) AND CAST({number(high)} AS {query.double})"
@@ -109,10 +110,12 @@ class _Query:
 
     def sources(self) -> list[str]:
         """Return what stands after the table in the FROM clause."""
+        # Else PostgreSQL inlines values: their number doubles with each step.
+        once = " OFFSET 0" if self.dialect == "postgres" else ""
         found = []
         for i, (values, joins) in enumerate(zip(self.values, self.joins, strict=True)):
             named = ", ".join(f"{one} AS x{j}" for j, one in enumerate(values))
-            found += [f"CROSS JOIN LATERAL (SELECT {named}) AS v{i}", *joins]
+            found += [f"CROSS JOIN LATERAL (SELECT {named}{once}) AS v{i}", *joins]
         return found
 
     def quoted(self, name: str) -> str:
@@ -154,14 +157,20 @@ class _Query:
         self.known[name] = step
         return name
 
+    def _kept_after(self, x: str, made: str) -> str:
+        """Give a name to what is made of a value that has one."""
+        self.known[made] = self.known[x]
+        return self.keep(made)
+
     def look_up(self, table: Steps, x: str) -> dict[str, str]:
         """Join the table's intervals."""
         name, self.steps = self.steps, None
         columns, x = list(table.columns), self.keep(x)
         names, step = ", ".join(columns), self.known[x]
         if self.dialect == "postgres" and name is None:
-            at = self.keep(f"width_bucket({x}, {self._array(table.start)})")
-            return {c: self.keep(f"({self._array(table.columns[c])})[{at}]") for c in columns}
+            at = self._kept_after(x, f"width_bucket({x}, {self._array(table.start)})")
+            cells = {c: f"({self._array(table.columns[c])})[{at}]" for c in columns}
+            return {c: self._kept_after(at, cell) for c, cell in cells.items()}
         if name is None:
             every = zip(table.start, *table.columns.values(), strict=True)
             rows = ", ".join(f"({', '.join(map(self._value, row))})" for row in every)

@@ -36,13 +36,6 @@ def opened_archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
     """Open a model file whose parts, as declared, are not larger than they can honestly be.
 
     Reading a part stops at its declared size.
-
-    Raises
-    ------
-    InputError
-        If it is not a model file, or damaged, or would unpack to too much.
-    FileNotFoundError
-        If there is no such file.
     """
     shown = os.fspath(path)
     with Path(path).open("rb") as file:
@@ -76,13 +69,7 @@ def _check_start(file: IO[bytes], shown: str) -> None:
 
 
 def check_unpacked(archive: zipfile.ZipFile, size: int, shown: str) -> None:
-    """Refuse an archive of this size that says it unpacks to more than it honestly can.
-
-    Raises
-    ------
-    InputError
-        Saying how much.
-    """
+    """Refuse an archive of this size that says it unpacks to more than it honestly can."""
     declared = sum(part.file_size for part in archive.infolist())
     if declared > max(FREE, MOST_RATIO * size):
         raise InputError(
@@ -92,26 +79,14 @@ def check_unpacked(archive: zipfile.ZipFile, size: int, shown: str) -> None:
 
 
 def check_nested(content: io.BytesIO, shown: str) -> None:
-    """Refuse an archive within an archive (scipy's ``.npz``) that would unpack to too much.
-
-    Raises
-    ------
-    InputError
-        Saying how much.
-    """
+    """Refuse an archive within an archive (scipy's ``.npz``) that would unpack to too much."""
     with zipfile.ZipFile(content) as archive:
         check_unpacked(archive, len(content.getbuffer()), shown)
     content.seek(0)
 
 
 def header_of(archive: zipfile.ZipFile, shown: str) -> dict[str, Any]:
-    """Return what a model file says about itself.
-
-    Raises
-    ------
-    InputError
-        If that is not the header of a model file, or of a format that is not read.
-    """
+    """Return what a model file says about itself."""
     names = set(archive.namelist())
     try:
         if HEADER in names and archive.getinfo(HEADER).file_size > MOST_HEADER:

@@ -290,11 +290,6 @@ def check_part(thing: Any) -> None:
     """Refuse a part of a model that is none that ``fit`` could have left.
 
     Its own parts have been checked before.
-
-    Raises
-    ------
-    ValueError
-        Naming its type.
     """
     if isinstance(thing, PLAIN):
         return

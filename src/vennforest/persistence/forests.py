@@ -87,14 +87,7 @@ def pack_trees(forest: Any) -> PackedTrees | None:
 
 
 def unpack_trees(packed: PackedTrees) -> Any:
-    """Return the forest with its trees.
-
-    Raises
-    ------
-    ValueError
-        If the arrays are not trees of one forest. Whether the nodes of each are a tree is looked at
-        by the rules for scikit-learn's trees, which are followed before anything asks the forest.
-    """
+    """Return the forest with its trees."""
     forest, tree, nodes, values, counts, depths, seeds = packed
     require(
         type(forest) in array_types() and not hasattr(forest, "estimators_"),

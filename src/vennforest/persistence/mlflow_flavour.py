@@ -126,14 +126,7 @@ class Predictor:
 
 
 def _load_pyfunc(path: str) -> Predictor:
-    """Return the model of a folder or file; MLflow calls this by its name.
-
-    Raises
-    ------
-    InputError
-        If the file is none that ``vennforest.save`` could have written, or contains types that it
-        does not make by itself.
-    """
+    """Return the model of a folder or file; MLflow calls this by its name."""
     given = Path(path)
     return Predictor(load(given / MODEL if given.is_dir() else given))
 

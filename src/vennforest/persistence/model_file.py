@@ -339,13 +339,7 @@ def _write(model: Any, file: zipfile.ZipFile) -> set[str]:
 
 
 def check_readable(path: Path) -> None:
-    """Refuse a file that ``load`` would refuse, by reading it.
-
-    Raises
-    ------
-    InputError
-        If the model in it is not as ``fit`` left it.
-    """
+    """Refuse a file that ``load`` would refuse, by reading it."""
     with opened_archive(path) as archive:
         try:
             _construct(archive, "model", None)

@@ -38,14 +38,6 @@ def construct(root: Any, shown: str) -> Any:
         Audited: all types are trusted.
     shown : str
         What error messages call the file.
-
-    Raises
-    ------
-    ValueError
-        If a part is none that ``fit`` could have left: an array is not as long as it says, a
-        tree's child, feature or class does not exist, a step table falls.
-    InputError
-        If an array unpacks to too much, or a part would read files.
     """
     for node in _nodes(root):
         kind = type(node).__name__
@@ -90,11 +82,6 @@ def tame(thing: Any) -> None:
     ``memory`` is a folder that joblib unpickles from, ``verbose`` prints, and ``n_jobs`` is at most
     the number of processors here. A vectorizer that reads files whose names are in its input
     is refused.
-
-    Raises
-    ------
-    InputError
-        If it would read files.
     """
     own = getattr(thing, "__dict__", None)
     if not isinstance(own, dict):

@@ -10,13 +10,12 @@ from typing import IO, Any
 
 import pandas as pd
 import pyarrow as pa
-from pyarrow import compute, feather, ipc, parquet
+from pyarrow import compute, ipc, parquet
 
 from vennforest._files import one_line
 from vennforest._validation import InputError
 from vennforest.tables.files import (
     ARROW_STREAM,
-    FEATHER_1,
     PARQUET,
     check_table_file,
     opened,
@@ -44,11 +43,6 @@ class ArrowFile:
     n_rows : int or None
         None where only reading would tell.
     schema : pyarrow.Schema
-
-    Raises
-    ------
-    InputError
-        If it is damaged.
     """
 
     def __init__(self, path: Path, head: bytes) -> None:
@@ -66,13 +60,7 @@ class ArrowFile:
         return self._head.startswith(PARQUET)
 
     def parts(self, columns: Sequence[str], size: int) -> Iterator[pa.Table]:
-        """Yield some columns, up to ``size`` rows after another.
-
-        Raises
-        ------
-        InputError
-            If it is damaged further on.
-        """
+        """Yield some columns, up to ``size`` rows after another."""
         wanted = list(columns)
         with self._open() as file:
             for part in file.parts(wanted, size):
@@ -80,13 +68,7 @@ class ArrowFile:
                     yield part.slice(start, size)
 
     def read(self) -> pa.Table:
-        """Return all rows.
-
-        Raises
-        ------
-        InputError
-            If it is damaged further on.
-        """
+        """Return all rows."""
         with self._open() as file:
             return file.read().select(self.names)
 
@@ -99,8 +81,6 @@ class ArrowFile:
                     yield _Parquet(file)
                 elif self._head.startswith(ARROW_STREAM):
                     yield _Stream(file)
-                elif self._head.startswith(FEATHER_1):
-                    yield _Feather(file)
                 else:
                     yield _File(file)
         except InputError:
@@ -126,11 +106,6 @@ class ParquetFiles:
     names, n_rows, schema
         As of `ArrowFile`.
     paths : list of Path
-
-    Raises
-    ------
-    InputError
-        If one is damaged, is no Parquet file, or lacks a column.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -152,25 +127,13 @@ class ParquetFiles:
         self.schema = pa.schema(list(kinds.items()))
 
     def parts(self, columns: Sequence[str], size: int) -> Iterator[pa.Table]:
-        """Yield some columns, up to ``size`` rows after another.
-
-        Raises
-        ------
-        InputError
-            If a file is damaged further on, or has integers that are none of its floats.
-        """
+        """Yield some columns, up to ``size`` rows after another."""
         for file in self._files:
             for part in file.parts(columns, size):
                 yield self._cast(part, file.path)
 
     def read(self) -> pa.Table:
-        """Return all rows.
-
-        Raises
-        ------
-        InputError
-            As above.
-        """
+        """Return all rows."""
         return pa.concat_tables([self._cast(file.read(), file.path) for file in self._files])
 
     def place(self, row: int) -> str:
@@ -257,18 +220,6 @@ class _File(_Stream):
     def parts(self, wanted: list[str], size: int) -> Iterator[pa.Table]:
         for i in range(self._file.num_record_batches):
             yield pa.Table.from_batches([self._file.get_batch(i)]).select(wanted)
-
-
-class _Feather(_Stream):
-    def __init__(self, file: IO[bytes]) -> None:
-        self._table = feather.read_table(file)
-        self.schema = self._table.schema
-
-    def parts(self, wanted: list[str], size: int) -> Iterator[pa.Table]:
-        yield self._table.select(wanted)
-
-    def read(self) -> pa.Table:
-        return self._table
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:

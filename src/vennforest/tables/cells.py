@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import InputError
-from vennforest.tables.dates import date_format
-from vennforest.tables.number_formats import HUNDREDS, PLAIN, NumberFormat, learn_format
+from vennforest.tables.formats import HUNDREDS, PLAIN, NumberFormat, date_format, learn_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,11 +101,6 @@ class Column:
         Which these are.
     declared : str or None
         What the user says that it contains, while that is compared with it.
-
-    Raises
-    ------
-    InputError
-        If a cell contains bytes that are not UTF-8.
     """
 
     def __init__(self, cells: pd.Series[Any], name: str) -> None:
@@ -170,11 +164,6 @@ class Column:
         """Return how the numbers or dates of a declared column are written; None: as dates.
 
         What is declared (``written``) stays; of numbers a unit that it lacks is added.
-
-        Raises
-        ------
-        InputError
-            If a cell is none, or is written otherwise than others.
         """
         if kind == "date":
             if written is not None or not self._is_text():
@@ -249,11 +238,6 @@ class Column:
         written : str, optional
             How numbers or dates are written as text; None: as Python writes numbers, and in
             ISO 8601.
-
-        Raises
-        ------
-        InputError
-            If a cell contains something else; the message names it.
         """
         import pandas as pd
 

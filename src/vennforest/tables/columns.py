@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._state import stored
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import LARGEST, Column, Kind, without_markers
-from vennforest.tables.number_formats import NumberFormat
+from vennforest.tables.formats import NumberFormat
 from vennforest.tables.types import DROP, check_types, learn_declared
 
 if TYPE_CHECKING:
@@ -32,13 +32,7 @@ def _each(*types: type) -> Any:
 @stored("column-formats")
 @attrs.frozen
 class ColumnFormats:
-    """What columns contain and how it is written: their names, and a kind and a format of each.
-
-    Raises
-    ------
-    ValueError
-        If a kind is unknown, a format is none, or two columns have one name.
-    """
+    """What columns contain and how it is written: their names, and a kind and a format of each."""
 
     names: tuple[str, ...] = attrs.field(validator=_each(str))
     kinds: tuple[Kind, ...] = attrs.field(validator=_each(str))
@@ -271,13 +265,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
 
 def unknown_names(names: Iterable[str], known: list[str]) -> list[str]:
-    """Return the names of a table's columns that are not among the known ones.
-
-    Raises
-    ------
-    InputError
-        If a known one is not among the names.
-    """
+    """Return the names of a table's columns that are not among the known ones."""
     given = dict.fromkeys(names)
     expected = dict.fromkeys(known)
     missing = [name for name in expected if name not in given]
@@ -306,13 +294,7 @@ def _without_dropped(X: pd.DataFrame, types: dict[str, str]) -> pd.DataFrame:
 
 
 def as_pandas(X: Any) -> pd.DataFrame:
-    """Return a pandas data frame, made of one of another library if need be.
-
-    Raises
-    ------
-    InputError
-        If X is not a data frame.
-    """
+    """Return a pandas data frame, made of one of another library if need be."""
     if is_frame(X) and hasattr(X, "to_pandas"):
         X = X.to_pandas()
     if not hasattr(X, "iloc"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +17,7 @@ from vennforest._files import refuse_special
 from vennforest._remote import url_of
 from vennforest._validation import InputError
 
-GZIP, PARQUET, ARROW_FILE, FEATHER_1 = b"\x1f\x8b", b"PAR1", b"ARROW1", b"FEA1"
+GZIP, PARQUET, ARROW_FILE = b"\x1f\x8b", b"PAR1", b"ARROW1"
 ARROW_STREAM = b"\xff\xff\xff\xff"
 ZSTANDARD = b"(\xb5/\xfd"
 FREE, MOST_RATIO = 1 << 30, 100
@@ -25,6 +26,7 @@ FREE, MOST_RATIO = 1 << 30, 100
 OTHER_FORMATS = {
     b"PK\x03\x04": "a zip archive or an Excel workbook",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"FEA1": "a Feather file of version 1",
     b"%PDF": "a PDF document",
     b"\x89PNG": "a picture",
     b"\x89HDF": "an HDF5 file",
@@ -35,15 +37,7 @@ OTHER_FORMATS = {
 
 
 def check_table_file(path: Path) -> bytes:
-    """Return the first bytes of a file, unzipped, that tell its format.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, it is a folder or empty, or surely something else than a table.
-    OSError
-        If it cannot be read.
-    """
+    """Return the first bytes of a file, unzipped, that tell its format."""
     if path.is_dir():
         raise InputError(f"{path} is a folder without Parquet files: name a file in it")
     refuse_special(path)
@@ -75,18 +69,12 @@ def _starts_with(path: Path, magic: bytes) -> bool:
 
 def is_arrow(head: bytes) -> bool:
     """Tell whether a file that begins like this is Parquet or Arrow; others are text."""
-    return head.startswith((PARQUET, ARROW_FILE, FEATHER_1, ARROW_STREAM))
+    return head.startswith((PARQUET, ARROW_FILE, ARROW_STREAM))
 
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file, which may be packed by gzip or zstandard, for reading bytes.
-
-    Raises
-    ------
-    InputError
-        While reading, once a packed file has unpacked to more than an honest one does.
-    """
+    """Open a file, which may be packed by gzip or zstandard, for reading bytes."""
     path = Path(path)
     with path.open("rb") as file:
         head = file.read(4)
@@ -150,13 +138,7 @@ def _too_much(path: str | Path, most: int) -> InputError:
 
 
 def refuse_duplicates(path: Path, names: list[str]) -> None:
-    """Refuse a table in which two columns share a name.
-
-    Raises
-    ------
-    InputError
-        Naming the first of them.
-    """
+    """Refuse a table in which two columns share a name."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         rest = f" and {len(twice) - 1} more" if len(twice) > 1 else ""
@@ -170,3 +152,77 @@ def _close_files(path: Path) -> str:
         if close:
             return f": did you mean {path.parent / close[0]}?"
     return ""
+
+
+WORKBOOK = "xl/workbook.xml"
+MOST_BYTES = 1 << 30
+"""Of all parts of a workbook, unpacked."""
+
+
+def is_workbook(path: Path) -> bool:
+    """Tell whether a file is an Excel workbook (.xlsx)."""
+    if not path.is_file() or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as parts:
+        return WORKBOOK in parts.namelist()
+
+
+def sheet_as_arrow(path: Path, sheet: str | None, folder: Path) -> Path:
+    """Write one sheet to an Arrow file in a folder, and return its path.
+
+    The first row names the columns; empty rows and columns without a name or cell are left out. A
+    column of cells of several kinds becomes text, as written.
+    """
+    import pandas as pd
+    import pyarrow as pa
+    from pyarrow import feather
+
+    try:
+        import openpyxl  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError as missing:
+        raise ImportError(
+            "Excel files need openpyxl: install it with pip install 'vennforest[excel]'"
+        ) from missing
+    with zipfile.ZipFile(path) as parts:
+        if sum(part.file_size for part in parts.infolist()) > MOST_BYTES:
+            raise InputError(f"{path} unpacks to more than 1 GiB: write it as CSV or Parquet first")
+    try:
+        with pd.ExcelFile(path, engine="openpyxl") as book:
+            name = _sheet(path, [str(one) for one in book.sheet_names], sheet)
+            cells = pd.read_excel(
+                book, sheet_name=name, header=None, dtype=object, keep_default_na=False
+            )
+    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} cannot be read as a workbook: {error}") from error
+    cells = cells.map(lambda cell: None if cell == "" or cell != cell else cell)
+    cells = cells.dropna(how="all").dropna(how="all", axis=1)
+    if not len(cells):
+        raise InputError(f"the sheet {name!r} of {path} is empty")
+    names = ["" if cell is None else str(cell) for cell in cells.iloc[0]]
+    if "" in names:
+        raise InputError(f"the sheet {name!r} of {path} must name every column in its first row")
+    refuse_duplicates(path, names)
+    columns: dict[str, Any] = {}
+    for at, column in enumerate(names):
+        values = cells.iloc[1:, at].tolist()
+        try:
+            columns[column] = pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            columns[column] = pa.array([None if cell is None else str(cell) for cell in values])
+    target = folder / "sheet.arrow"
+    feather.write_feather(pa.table(columns), str(target), compression="uncompressed")
+    return target
+
+
+def _sheet(path: Path, names: list[str], wanted: str | None) -> str:
+    """Return the sheet to read."""
+    shown = ", ".join(map(repr, names))
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted is None:
+        raise InputError(f"{path} has {len(names)} sheets ({shown}): name one with --sheet")
+    if wanted not in names:
+        raise InputError(f"{path} has no sheet {wanted!r}: it has {shown}")
+    return wanted

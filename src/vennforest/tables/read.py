@@ -43,13 +43,6 @@ def read_table(
         Its index is 0, 1, …; cells that say NA, NaN, null or nothing are missing. A column of a
         text file in which every cell is a number, or every cell true or false, is one of numbers
         or booleans; others stay text.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, it is not a table, has no rows, or two columns share a name.
-    ImportError
-        If pandas or pyarrow is not installed, or openpyxl for a workbook.
     """
     need_pandas()
     from vennforest.tables.stream import TableFile
@@ -63,13 +56,7 @@ def read_table(
 
 
 def need_pandas() -> None:
-    """Say what to install where pandas or pyarrow is missing.
-
-    Raises
-    ------
-    ImportError
-        If one of them is.
-    """
+    """Say what to install where pandas or pyarrow is missing."""
     try:
         import pandas  # noqa: F401
         import pyarrow  # noqa: F401
@@ -80,24 +67,12 @@ def need_pandas() -> None:
 
 
 def find_column(table: pd.DataFrame, name: str, what: str = "column") -> str:
-    """Return the name of a column, refused with close names where there is none.
-
-    Raises
-    ------
-    InputError
-        If there is no such column.
-    """
+    """Return the name of a column, refused with close names where there is none."""
     return find_name(list(table.columns), name, what)
 
 
 def find_name(names: list[str], name: str, what: str = "column", where: str = "") -> str:
-    """Return a name that is among some, refused with close ones where it is not.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """Return a name that is among some, refused with close ones where it is not."""
     if name in names:
         return name
     lower = {column.strip().lower(): column for column in names}

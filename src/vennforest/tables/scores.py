@@ -25,13 +25,7 @@ Progress = Callable[[int, int | None], None]
 
 
 def check_names(table: TableFile, names: Sequence[str]) -> None:
-    """Refuse columns that the table does not have, and names given twice.
-
-    Raises
-    ------
-    InputError
-        Naming the first, and what is close to it.
-    """
+    """Refuse columns that the table does not have, and names given twice."""
     for name in names:
         find_name(table.names, name, where=f" in {table.path}")
     if len(set(names)) < len(names):
@@ -47,12 +41,6 @@ def read_scores(
     """Return a column's cells as finite scores, shape (n,).
 
     ``place`` says what to call a row by its number in the index of the cells.
-
-    Raises
-    ------
-    InputError
-        If one is missing, no number, infinite, or outside the grid; the message names the row of
-        the table.
     """
     values, given = score_numbers(cells, name)
     wrong = ~np.isfinite(values)
@@ -65,13 +53,7 @@ def read_scores(
 
 
 def read_weights(cells: pd.Series[Any], name: str, place: Callable[[int], str]) -> FloatArray:
-    """Return a column's cells as finite weights that are not negative, shape (n,).
-
-    Raises
-    ------
-    InputError
-        As of `read_scores`.
-    """
+    """Return a column's cells as finite weights that are not negative, shape (n,)."""
     values, given = score_numbers(cells, name)
     wrong = ~np.isfinite(values) | (values < 0)
     if wrong.any():
@@ -141,11 +123,6 @@ class ScoreColumns:
 
         Cells of text that all say whole numbers, or true and false, become such; other kinds stay
         text.
-
-        Raises
-        ------
-        InputError
-            If there is only one, there are more than 1,000, or they are a quantity.
         """
         seen: dict[Any, None] = {}
         missing = done = 0
@@ -172,12 +149,6 @@ class ScoreColumns:
             What ``labels`` returned.
         grid, vectors, most
             Of `Counter`.
-
-        Raises
-        ------
-        InputError
-            If a score or a weight is missing or no finite number, a score is outside the grid, or
-            a weight is negative; the message names the row.
         """
         counter, n_rows = Counter(classes, grid, vectors, most), 0
         for scores, codes, weight in self.parts(grid):
@@ -216,13 +187,7 @@ class ScoreColumns:
 
 
 def classes_of(cells: list[Any], target: str) -> tuple[list[Any], dict[Any, int]]:
-    """Return the classes that distinct cells stand for, sorted, and the number of each cell's.
-
-    Raises
-    ------
-    InputError
-        If there are none, is only one, or they are a quantity.
-    """
+    """Return the classes that distinct cells stand for, sorted, and the number of each cell's."""
     if not cells:
         raise InputError(f"the target {target!r} is missing in every row")
     labels = _plain(cells, target)
@@ -327,15 +292,7 @@ class Counter:
         )
 
     def add(self, scores: FloatArray, codes: NDArray[np.int64], weight: FloatArray | None) -> None:
-        """Add a part.
-
-        Raises
-        ------
-        InputError
-            If score vectors are kept and there are too many different ones.
-        ValueError
-            If a score is not in the range of the grid.
-        """
+        """Add a part."""
         self._waiting.append(self._count(scores, codes, weight))
         # Parts are added when they are as many together as what they are added to.
         if sum(map(len, self._waiting)) > max(len(self.counts), 1 << 16):

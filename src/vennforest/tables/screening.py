@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vennforest._validation import InputError
 from vennforest.tables.cells import Column, number
-from vennforest.tables.number_formats import COMMA, PLAIN, POINT, learn_format
+from vennforest.tables.formats import COMMA, PLAIN, POINT, learn_format
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,7 @@ from vennforest._files import files_of, one_line
 from vennforest._validation import InputError
 from vennforest.tables.arrow import ArrowFile, ParquetFiles, plain, to_frame
 from vennforest.tables.cells import Column, numbers, without_markers
-from vennforest.tables.excel import is_workbook, sheet_as_arrow
-from vennforest.tables.files import check_table_file, is_arrow
+from vennforest.tables.files import check_table_file, is_arrow, is_workbook, sheet_as_arrow
 from vennforest.tables.refusals import row_of
 from vennforest.tables.text import TextFormat, read_text, text_format, text_parts, with_point
 
@@ -50,11 +49,6 @@ class TableFile:
         None where only reading would tell.
     text : TextFormat or None
         How it is written as text; None: it is Parquet or Arrow.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, it is not a table, or two columns share a name.
     """
 
     def __init__(self, path: Path, sheet: str | None = None) -> None:
@@ -110,11 +104,6 @@ class TableFile:
             Columns that stay text in a text file.
         missing : sequence of str
             Cells that stand for missing values.
-
-        Raises
-        ------
-        InputError
-            If the file is damaged further on.
         """
         if self._arrow is not None:
             return without_markers(to_frame(self._arrow.read()), missing)
@@ -155,11 +144,6 @@ class TableFile:
             Above zero.
         numbers : sequence of str
             The columns in which a comma may be a decimal comma.
-
-        Raises
-        ------
-        InputError
-            If the file is damaged further on.
         """
         try:
             yield from (

@@ -101,12 +101,6 @@ def split_target(
     types : mapping of str to str, optional
         What columns contain, see `TableColumns`; those to drop are left out, and others stay though
         they look like identifiers.
-
-    Raises
-    ------
-    InputError
-        If there is no such column, no other column, no label or only one class, the labels are
-        a quantity or nearly as many as there are rows, or a cell is not what is declared.
     """
     target = find_column(table, target)
     types = {
@@ -158,11 +152,6 @@ def load_example(
         The column to predict; by default the data set's own.
     drop : list of str, optional
         Columns to leave out.
-
-    Raises
-    ------
-    InputError
-        If there is none of this name.
     """
     from sklearn import datasets
 

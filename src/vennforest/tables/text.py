@@ -49,13 +49,7 @@ class TextFormat:
 
 
 def text_format(path: Path) -> TextFormat:
-    """Detect the format of a text file from its first lines.
-
-    Raises
-    ------
-    InputError
-        If it is not text, or two columns share a name.
-    """
+    """Detect the format of a text file from its first lines."""
     sample = _sample(path)
     encoding = _encoding(path, sample)
     text = sample.decode(encoding, errors="ignore")
@@ -84,13 +78,7 @@ def _sample(path: Path) -> bytes:
 
 
 def read_text(path: Path, how: TextFormat) -> pd.DataFrame:
-    """Return all rows; cells are text, missing ones NaN.
-
-    Raises
-    ------
-    InputError
-        If it is not a table.
-    """
+    """Return all rows; cells are text, missing ones NaN."""
     with opened(path) as file, _Text(path, file, how) as text:
         with text.errors():
             table: pd.DataFrame = _parse(text, how)
@@ -99,13 +87,7 @@ def read_text(path: Path, how: TextFormat) -> pd.DataFrame:
 
 
 def text_parts(path: Path, how: TextFormat, size: int) -> Iterator[pd.DataFrame]:
-    """Yield the rows, up to ``size`` at a time; cells are text, missing ones NaN.
-
-    Raises
-    ------
-    InputError
-        If it is not a table.
-    """
+    """Yield the rows, up to ``size`` at a time; cells are text, missing ones NaN."""
     with opened(path) as file, _Text(path, file, how) as text:
         with text.errors():
             parts = _parse(text, how, chunksize=size)
@@ -185,13 +167,7 @@ class _Text:
             raise InputError(f"{self.path} is not a table: {one_line(error)}") from error
 
     def check_widths(self, table: pd.DataFrame) -> None:
-        """Refuse rows with fewer cells than there are columns, which pandas fills.
-
-        Raises
-        ------
-        InputError
-            Naming the first of them.
-        """
+        """Refuse rows with fewer cells than there are columns, which pandas fills."""
         if self._widths_known or not table[self.how.names[-1]].isna().any():
             return  # what is filled is missing in the last column
         self._widths_known = True

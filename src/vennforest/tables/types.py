@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from vennforest._files import one_line, refuse_special, write_text
 from vennforest._validation import InputError
 from vennforest.tables.cells import Column, Kind
-from vennforest.tables.number_formats import PLAIN, NumberFormat
+from vennforest.tables.formats import PLAIN, NumberFormat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,11 +38,6 @@ def read_types(given: Path | str) -> dict[str, str]:
     given : Path or str
         JSON, a file of JSON, or one of TOML where its name ends in ``.toml``: columns and what
         they contain, see `TableColumns`.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or it says something else.
     """
     if str(given).lstrip().startswith("{"):
         return check_types(_parsed(str(given), "--types", toml=False), "--types")
@@ -78,13 +73,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_types(types: Any, what: str = "types") -> dict[str, str]:
-    """Return declared types as a dictionary, once each of them is seen to be one.
-
-    Raises
-    ------
-    InputError
-        If they are not a mapping of columns to what they contain.
-    """
+    """Return declared types as a dictionary, once each of them is seen to be one."""
     if not isinstance(types, Mapping):
         raise InputError(f"{what} must contain {FORM}, got {str(types)[:60]}")
     for name, declared in types.items():
@@ -95,13 +84,7 @@ def check_types(types: Any, what: str = "types") -> dict[str, str]:
 
 
 def parse_type(declared: str, name: str) -> tuple[str, str | None]:
-    """Return the kind that a column is declared as (or drop), and how its cells are written.
-
-    Raises
-    ------
-    InputError
-        If there is no such kind, or the format is none of it.
-    """
+    """Return the kind that a column is declared as (or drop), and how its cells are written."""
     kind, _, written = declared.partition(" ")
     kind, written = ALIASES.get(kind, kind), written.strip()
     if kind not in KINDS:
@@ -141,13 +124,7 @@ def _checked_date(written: str) -> str:
 
 
 def learn_declared(column: Column, declared: str) -> tuple[Kind, str | None]:
-    """Return the kind of a column that is declared, and how its cells are written.
-
-    Raises
-    ------
-    InputError
-        If a cell is not what is declared; the message names it.
-    """
+    """Return the kind of a column that is declared, and how its cells are written."""
     parsed, written = parse_type(declared, column.name)
     kind = cast(Kind, parsed)
     column.declared = declared
@@ -167,11 +144,6 @@ def declared_read(X: pd.DataFrame, types: Mapping[str, str]) -> tuple[pd.DataFra
     X : DataFrame of shape (n, d)
     types : mapping of str to str
         None of them to drop.
-
-    Raises
-    ------
-    InputError
-        If a cell is not what is declared; the message names it.
     """
     read, notes = {}, []
     for name, declared in types.items():

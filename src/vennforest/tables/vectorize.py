@@ -86,11 +86,6 @@ class ColumnEncoders:
         skrub's, of the columns of text and dates.
     outputs : dict of str to list of str
         The names of what each column becomes.
-
-    Raises
-    ------
-    ValueError
-        If an encoder is missing, or there is no output.
     """
 
     encodings: dict[str, Encoding]

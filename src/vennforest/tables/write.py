@@ -34,13 +34,7 @@ SUFFIXES = {
 
 
 def output_format(path: str | os.PathLike[str]) -> str:
-    """Return csv, csv.gz, csv.zst, the same of tsv, parquet or arrow, by the suffix of a name.
-
-    Raises
-    ------
-    InputError
-        If the suffix is another.
-    """
+    """Return csv, csv.gz, csv.zst, the same of tsv, parquet or arrow, by the suffix of a name."""
     suffixes = Path(path).suffixes[-2:]
     for suffix in ("".join(suffixes).lower(), "".join(suffixes[-1:]).lower()):
         if suffix in SUFFIXES:

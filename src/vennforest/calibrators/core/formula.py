@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray
-from vennforest.counts import ScoreGrid
-from vennforest.counts.grid import REACH
+from vennforest.counts import REACH, ScoreGrid
 
 Operation = Literal[
     "add", "subtract", "multiply", "divide", "min", "max", "log", "exp", "floor", "if <="

@@ -486,8 +486,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         table: CalibrationTable = exports().table_of(self)
         return table
 
-    def to_json(self) -> str:
+    def to_json(self, *, confidence: bool = False) -> str:
         """Return the fitted calibrator as JSON, which any program can read.
+
+        Parameters
+        ----------
+        confidence : bool, default=False
+            Whether other programs are to find the ends of the confidence intervals of level .95
+            too, ``low95`` and ``high95``.
 
         Returns
         -------
@@ -502,7 +508,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             If it contains something else than numbers and text, such as a user's function.
         """
         check_is_fitted(self, "classes_")
-        document: str = exports().to_json(self)
+        document: str = exports().to_json(self, confidence)
         return document
 
     @classmethod
@@ -542,6 +548,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         table: str = "scores",
         score: str | Sequence[str] = "score",
         steps: str | None = None,
+        confidence: bool = False,
     ) -> str:
         """Return a query that adds the answers to the columns of a table.
 
@@ -558,13 +565,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         steps : str, optional
             A table that contains what ``to_table`` gives, for large ones; None: it is written into
             the query.
+        confidence : bool, default=False
+            Whether to add the ends of the confidence intervals of level .95.
 
         Returns
         -------
         str
-            A SELECT of all columns and ``p0``, ``p1`` (with bounds) and ``p``, which are NULL
-            where the score is NULL, NaN, infinite, or refused by ``predict_proba``; of more than
-            two classes ``p_`` and the label, for each. Rows come in no order.
+            A SELECT of all columns and ``p0``, ``p1`` (with bounds), ``p``, and if asked for
+            ``low95`` and ``high95``, which are NULL where the score is NULL, NaN, infinite, or
+            refused by ``predict_proba``; of more than two classes ``p_`` and the label, for each.
+            Rows come in no order.
 
         Raises
         ------
@@ -579,7 +589,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         by 1e-13 at most in ``p``.
         """
         check_is_fitted(self, "classes_")
-        query: str = exports().to_sql(self, dialect, table, score, steps)
+        query: str = exports().to_sql(self, dialect, table, score, steps, confidence)
         return query
 
     @property

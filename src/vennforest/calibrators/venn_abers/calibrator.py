@@ -19,6 +19,7 @@ from vennforest.calibrators.confidence import (
     ConfidenceIntervals,
     Method,
     intervals_of,
+    tables_of,
 )
 from vennforest.calibrators.core.formula import LOWEST, Terms, after
 from vennforest.calibrators.core.interface import (
@@ -34,10 +35,10 @@ from vennforest.calibrators.core.interface import (
     normalised_formula,
 )
 from vennforest.calibrators.core.scores import FINEST, MOST_LOG_ODDS, SMALLEST
+from vennforest.calibrators.likelihood_ratio import IntervalTable
 from vennforest.calibrators.maps.log_odds import PlattMap, fit_platt_to_counts
 from vennforest.calibrators.venn_abers import kernels, left_out_kernels
-from vennforest.counts import ScoreCounts
-from vennforest.counts.score_counts import CountArray
+from vennforest.counts import CountArray, ScoreCounts
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.prior import shift_intervals, shift_probabilities
 
@@ -784,9 +785,8 @@ class VennAbers(VennPredictor):
                 "sample_weight must be None at fit for exact confidence intervals, which count "
                 "examples: use method='likelihood-ratio'"
             )
-        per_class = [ClassExamples(table.x, *table.sums.counts()) for table in self.tables_]
         columns = new[:, None] if new.ndim == 1 else new
-        found = intervals_of(per_class, columns, self.classes_, level, method, simultaneous)
+        found = intervals_of(self._examples(), columns, self.classes_, level, method, simultaneous)
         p, shift = self._predict_proba(new), self._fitted.shift
         if shift is not None:
             lower, upper = shift_intervals(found.lower, found.upper, shift.factors)
@@ -802,6 +802,13 @@ class VennAbers(VennPredictor):
         totals = np.array([positive.sum() for _, positive in counts])
         shares: FloatArray = totals / totals.sum()
         return shares
+
+    def _examples(self) -> list[ClassExamples]:
+        return [ClassExamples(table.x, *table.sums.counts()) for table in self.tables_]
+
+    def _interval_tables(self, level: float) -> list[IntervalTable]:
+        """Return what ``predict_confidence`` looks up, one a class or for the second of two."""
+        return tables_of(self._examples(), level)
 
     def _smooth(self, scores: FloatArray) -> FloatArray:
         if self.smooth_ is None:

@@ -1,12 +1,18 @@
-"""Numbers as people write them: decimal commas, thousands, units, per cent, limits."""
+"""How the numbers and the dates of a column are written as text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from vennforest._validation import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PLAIN, POINT, COMMA = "1234.5", "1,234.5", "1.234,5"
 """How a number is written: the point is the decimal one, and there are no commas; the comma
@@ -20,7 +26,8 @@ UNIT = r"[^\d\s.,'’<>≤≥~=+\-−()]"
 """How a unit begins."""
 
 LONGEST = 100
-"""Letters of a cell beyond which it is text: no number is as long."""
+"""Letters of a cell beyond which it is text: no number or date is as long, and guessing a format of
+dates takes a second for each 50,000."""
 
 # What repeats without a bound gives nothing back (possessive quantifiers), since what follows it
 # begins with another letter: a cell takes time in proportion to its length, whatever it contains.
@@ -78,13 +85,7 @@ class NumberFormat:
 
     @classmethod
     def parse(cls, text: str) -> NumberFormat:
-        """Return the format of a sample: one number such as ``1.234,5 €``.
-
-        Raises
-        ------
-        InputError
-            If it is none, or could be of several.
-        """
+        """Return the format of a sample: one number such as ``1.234,5 €``."""
         found = _parts(text)
         if found is not None and not (found["limit"] or found["sign"] or found["second"]):
             fitting = [name for name in DIGITS if _read(text, name) is not None]
@@ -113,11 +114,6 @@ def learn_format(
     """Return how the cells of a column are written, or the first that does not fit the others.
 
     Where a format is declared, only a unit that it lacks is learnt.
-
-    Raises
-    ------
-    InputError
-        If a comma or a point could separate thousands or decimals in all of them.
     """
     if declared is not None:
         return _with_unit(cells, declared.digits, declared.unit)
@@ -172,3 +168,71 @@ def _parts(cell: str) -> re.Match[str] | None:
 def _value(cell: str, digits: str) -> float | None:
     found = _read(cell, digits)
     return None if found is None else found.value
+
+
+PROBED = 5
+"""Different cells whose formats are tried; any that all cells share is one of each of them."""
+
+TRIED_FIRST = 1000
+"""Cells that a format is tried with before all are."""
+
+TIME = re.compile(r"\d\d:\d\d")
+HALF = re.compile(r"\b[ap]m\b", re.IGNORECASE)
+
+
+def date_format(cells: pd.Series[Any]) -> str | None:
+    """Return the one format in which all cells are dates, None where there is none.
+
+    It depends on all cells, and on no draw of some: of the formats that pandas sees in the first
+    few, the first that every cell has, formats with the month before the day before others. Thus
+    05/06/2020 is the fifth of June wherever another cell of the column has a day above 12.
+
+    Parameters
+    ----------
+    cells : Series of str, shape (n,)
+    """
+    for written in _formats(list(islice(dict.fromkeys(cells), PROBED))):
+        if _all_dates(cells[:TRIED_FIRST], written) and _all_dates(cells, written):
+            return written
+    return None
+
+
+def _formats(cells: list[str]) -> Iterator[str]:
+    """Yield the formats that cells may have, each of them once."""
+    seen = set()
+    for day_first in (False, True):
+        for cell in cells:
+            guessed = _guess(cell, day_first)
+            if guessed is None or guessed.startswith(("%Y-%d", "%Y/%d", "%Y.%d")):
+                continue  # no one writes the day between year and month; it is a slip of the pen
+            for written in (guessed, guessed.replace("%b", "%B")):  # May may be either
+                if written not in seen:
+                    seen.add(written)
+                    yield written
+
+
+def _guess(cell: str, day_first: bool) -> str | None:
+    """Return the format of a date.
+
+    It is that of the same date at 10:11 in the morning, since pandas may take 20:15 for the year
+    2015, and knows no afternoon.
+    """
+    from pandas.tseries.api import guess_datetime_format
+
+    if len(cell) > LONGEST:
+        return None
+    morning = HALF.sub("AM", TIME.sub("10:11", cell, count=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that 25/06 is a day and its month
+        try:
+            guessed = guess_datetime_format(morning, dayfirst=day_first)
+        except (ValueError, TypeError, OverflowError):  # of text that is far from any date
+            return None
+    return guessed if isinstance(guessed, str) else None
+
+
+def _all_dates(cells: pd.Series[Any], written: str) -> bool:
+    import pandas as pd
+
+    dates = pd.to_datetime(cells, format=written, errors="coerce", utc=True)
+    return bool(dates.notna().all())

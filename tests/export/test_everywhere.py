@@ -1,0 +1,182 @@
+"""Every export of drawn calibrators: the same numbers in all systems, to 1e-12."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from support.systems import SYSTEMS
+from vennforest import (
+    CalibratedClassifier,
+    PooledCalibration,
+    ScoreCounts,
+    ScoreGrid,
+    Venn,
+    VennAbers,
+)
+from vennforest._validation import InputError
+from vennforest.calibrators import METHODS, Calibrator, IsotonicCalibration, PlattScaling
+from vennforest.calibrators.venn.taxonomies import NAMED, ConfidenceBins
+
+SEED = 20261123
+SLOW = ("duckdb", "postgres", "spark")
+"""Systems in which a query takes a second to plan."""
+
+
+def draw(rng, k):
+    """Return scores, labels and new scores of k classes, with ties, zeros, ends, and a NaN."""
+    sharp = rng.choice([0.1, 1.0])
+    scores = rng.dirichlet(np.full(k, sharp), 150)
+    if rng.integers(2):  # as of a forest of twenty trees
+        scores = np.array([rng.multinomial(20, row) for row in scores]) / 20
+    y = np.append(np.arange(k), [rng.choice(k, p=row / row.sum()) for row in scores[k:]])
+    new = np.vstack([rng.dirichlet(np.full(k, sharp), 40), scores[:20], np.eye(k)])
+    if k == 2:
+        s, odd = scores[:, 1], [-0.0, 0.5, 5e-324, 1e-300]
+        new = np.concatenate([new[:, 1], odd, *(np.nextafter(s[:30], end) for end in (0, 1))])
+        return s, y, np.append(new, [np.nan, np.inf, -np.inf])
+    return scores, y, np.vstack([new, np.full((1, k), 1 / k), np.full((3, k), np.nan)])
+
+
+def forests(rng):
+    """Yield the calibrators of classifiers with two and five classes, and scores."""
+    for k in (2, 5):
+        X = rng.normal(size=(400, 4))
+        cuts = np.linspace(-1, 1, k + 1)[1:-1]
+        y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=400), cuts)
+        for merge in ("auto", "log"):
+            model = CalibratedClassifier(RandomForestClassifier(30), merge=merge, random_state=0)
+            model.fit(X[:300], y[:300])
+            new = model.estimator_.predict_proba(X[300:340])
+            new = np.append(new[:, 1], [np.nan] * 3) if k == 2 else new
+            new = new if k == 2 else np.vstack([new, np.full((3, k), np.nan)])
+            yield f"forest, {k} classes, {merge}", model.calibrator_, new
+            if merge == "auto":
+                yield f"point of a forest, {k} classes", model.point_calibrator_, new
+
+
+def drawn():
+    """Yield names, fitted calibrators and new scores, of which the last three rows are refused."""
+    rng = np.random.default_rng(SEED)
+    yield from forests(rng)
+    for of in ([2], [3, 4, 5]):
+        models = [method.make() for method in METHODS.values()]
+        for merge in ("log", "brier", "midpoint", "smooth"):
+            models += [VennAbers(merge), Venn(ConfidenceBins(int(rng.integers(1, 6))), merge)]
+        models += [Venn(name, str(rng.choice(["log", "smooth"]))) for name in NAMED]
+        models += [PooledCalibration([VennAbers("log"), PlattScaling()])]
+        models += [PlattScaling(on="logit"), IsotonicCalibration("linear")] if of == [2] else []
+        for i, model in enumerate(models):
+            scores, y, new = draw(rng, int(rng.choice(of)))
+            yield f"{model}, {i}, {of[0]} classes", model.fit(scores, y), new
+        if of == [2]:
+            scores, y, new = draw(rng, 2)
+            yield "other shares", VennAbers().fit(scores, y).with_prior({0: 0.9, 1: 0.1}), new
+        for grid in (ScoreGrid(cells=40), ScoreGrid(cells=300, on="logit")):
+            for model in (VennAbers(), IsotonicCalibration()):
+                scores, y, new = draw(rng, of[-1])
+                counts = ScoreCounts.from_scores(scores, y, grid=grid)
+                yield f"{model} on {grid}, {of[0]} classes", model.fit_counts(counts), new
+
+
+@pytest.fixture(scope="module")
+def cases():
+    return list(drawn())
+
+
+def expected(model, new, confidence=False):
+    """Return p, and with bounds p0 and p1, each (n,) or (n, k)."""
+    found = {"p": model.predict_proba(new)}
+    if hasattr(model, "predict_multiprobability"):
+        bounds = model.predict_multiprobability(new)
+        found |= {"p0": bounds.lower, "p1": bounds.upper}
+    if confidence:
+        intervals = model.predict_confidence(new)
+        found |= {"low95": intervals.lower, "high95": intervals.upper}
+    return {name: one[:, 1] if one.shape[1] == 2 else one for name, one in found.items()}
+
+
+def check(name, found, model, new, confidence=False):
+    wanted = expected(model, new[:-3], confidence)
+    assert found.keys() == wanted.keys(), name
+    for part, values in wanted.items():
+        given = found[part]
+        said = f"{part} of {name}"
+        np.testing.assert_allclose(given[:-3], values, rtol=0, atol=1e-12, err_msg=said)
+        assert np.isnan(given[-3:]).all(), said
+
+
+def without_tiny(new):
+    tiny = (new != 0) & (np.abs(new) < 1e-150)
+    return new[~tiny.reshape(len(new), -1).any(axis=1)]
+
+
+@pytest.mark.parametrize("confidence", [False, True])
+@pytest.mark.parametrize(
+    "system",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "spark")) for name in SYSTEMS],
+)
+def test_the_same_numbers(system, confidence, cases):
+    some = [one for one in cases if not confidence or isinstance(one[1], VennAbers)]
+    if system in SLOW:  # each database gets others of those that are no forest's
+        some = some[:6] + some[6 + list(SLOW).index(system) :: 6]
+    if system == "postgres":  # it refuses products that are too small to be told from 0
+        some = [(name, model, without_tiny(new)) for name, model, new in some]
+    answers = SYSTEMS[system]([case[1:] for case in some], confidence)
+    for (name, model, new), found in zip(some, answers, strict=True):
+        check(name, found, model, new, confidence)
+
+
+def test_read_from_json(cases):
+    for name, model, new in cases:
+        read = Calibrator.from_json(model.to_json(confidence=isinstance(model, VennAbers)))
+        found, wanted = expected(read, new[:-3]), expected(model, new[:-3])
+        for part, values in wanted.items():
+            assert np.array_equal(found[part], values), name
+
+
+def test_no_intervals_of_what_gives_none():
+    model = PlattScaling().fit([0.1, 0.9], [0, 1])
+    for export in (model.to_json, model.to_sql):
+        with pytest.raises(InputError, match="confidence must be False: a PlattScaling gives no"):
+            export(confidence=True)
+
+
+def test_scaling_into_bounds():
+    """Drawn rows, some with zeros, and with bounds that leave one point: to 1e-12."""
+    from vennforest.calibrators.core.formula import Score, written
+    from vennforest.calibrators.core.interface import scaled_formulas
+    from vennforest.multiprobability import scale_into_bounds
+
+    class Python:
+        def __init__(self, columns):
+            self.columns = columns
+
+        def score(self, column):
+            return self.columns[column]
+
+        def number(self, value):
+            return np.float64(value)
+
+        def apply(self, operation, *terms):
+            if operation == "if <=":
+                return np.where(terms[0] <= terms[1], *terms[2:])
+            named = {"min": np.minimum, "max": np.maximum}
+            return named.get(operation, getattr(np, operation, None))(*terms)
+
+        def keep(self, term):
+            return term
+
+    rng = np.random.default_rng(20261125)
+    for _ in range(300):
+        k = int(rng.integers(3, 8))
+        at = rng.dirichlet(np.full(k, rng.choice([0.05, 1.0])), 30)
+        lower = at * rng.choice([0.0, 1.0, rng.random()], at.shape)
+        upper = at + (1 - at) * rng.choice([0.0, 1.0, rng.random()], at.shape)
+        p = rng.random(at.shape) * rng.choice([0.0, 1.0, 1e-200, 1e-9], at.shape)
+        columns = [*p.T, *lower.T, *upper.T]
+        terms = [Score(j) for j in range(3 * k)]
+        made = scaled_formulas(*(tuple(terms[i * k : i * k + k]) for i in range(3)))
+        with np.errstate(all="ignore"):
+            found = np.column_stack(written(made, Python(columns)))
+        wanted = scale_into_bounds(p, lower, upper)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)

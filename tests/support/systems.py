@@ -1,0 +1,224 @@
+"""Other systems that answer for a calibrator: databases, ONNX, and readers of JSON.
+
+Each takes calibrators and scores, (n,) or (n, k), and returns for each calibrator a dict of the
+columns that it answers, (n,) or (n, k); NaN where a row is refused.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+READERS = Path(__file__).parents[2] / "examples" / "readers"
+
+
+def score_columns(model):
+    """Return the names of the columns of scores, odd ones."""
+    k = len(model.classes_)
+    return ['my `score "1'] if k == 2 else [f"score of {label}" for label in model.classes_]
+
+
+def statement(model, dialect, table, confidence):
+    names = score_columns(model)
+    one = names[0] if len(names) == 1 else names
+    return model.to_sql(dialect, table=table, score=one, confidence=confidence)
+
+
+def columns_of(model, table):
+    """Return the answers in the columns of a data frame, beside each other for more classes."""
+    given = len(score_columns(model)) + 1
+    k, names = len(model.classes_), list(table.columns)[given:]
+    values = table[names].to_numpy(np.float64, na_value=np.nan)
+    if k == 2:
+        return dict(zip(names, values.T, strict=True))
+    of = [name.rpartition("_")[0] for name in names]
+    return {name: values[:, [one == name for one in of]] for name in dict.fromkeys(of)}
+
+
+def frame_of(model, new):
+    import pandas as pd
+
+    table = pd.DataFrame(new.reshape(len(new), -1), columns=score_columns(model))
+    table.insert(0, "row", np.arange(len(new)))
+    return table
+
+
+def in_duckdb(cases, confidence):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        for model, new in cases:
+            connection.register("scores", frame_of(model, new))
+            sql = statement(model, "duckdb", "scores", confidence)
+            yield columns_of(model, connection.sql(f"SELECT * FROM ({sql}) ORDER BY row").df())
+
+
+def in_spark(cases, confidence):
+    spark = local_spark()
+    for i, (model, new) in enumerate(cases):
+        spark.createDataFrame(frame_of(model, new)).createOrReplaceTempView(f"scores{i}")
+        sql = statement(model, "spark", f"scores{i}", confidence)
+        yield columns_of(model, spark.sql(f"SELECT * FROM ({sql}) ORDER BY row").toPandas())
+
+
+def in_postgres(cases, confidence):
+    import io
+
+    import pandas as pd
+
+    with postgres() as run:
+        for model, new in cases:
+            columns = ['"' + name.replace('"', '""') + '"' for name in score_columns(model)]
+            kinds = ", ".join(f"{name} DOUBLE PRECISION" for name in columns)
+            rows = "\n".join(
+                "\t".join([str(i), *(repr(float(s)) for s in row)])
+                for i, row in enumerate(new.reshape(len(new), -1))
+            )
+            sql = statement(model, "postgres", "scores", confidence)
+            text = run(
+                f"CREATE TEMP TABLE scores (row INTEGER, {kinds});\n"
+                f"COPY scores FROM stdin;\n{rows}\n\\.\n"
+                f"COPY (SELECT * FROM ({sql}) AS a ORDER BY row) TO STDOUT CSV HEADER;\n"
+            )
+            yield columns_of(model, pd.read_csv(io.StringIO(text), float_precision="round_trip"))
+
+
+def in_onnx(cases, confidence):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    from vennforest.export import to_onnx
+
+    for model, new in cases:
+        graph = to_onnx(model, confidence=confidence).SerializeToString()
+        session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+        (given,) = session.get_inputs()
+        names = [one.name for one in session.get_outputs()]
+        yield dict(zip(names, session.run(None, {given.name: new}), strict=True))
+
+
+JAVASCRIPT = """
+const fs = require("fs"), [reader, ...paths] = process.argv.slice(2);
+const {read, apply} = require(reader);
+for (let i = 0; i < paths.length; i += 2) {
+  const reading = read(paths[i]), answers = {};
+  for (const row of fs.readFileSync(paths[i + 1], "utf8").trim().split("\\n"))
+    for (const [name, one] of Object.entries(apply(reading, row.split(" ").map(Number))))
+      (answers[name] = answers[name] || []).push(one);
+  console.log(JSON.stringify(answers));
+}
+"""
+
+R = """
+arguments <- commandArgs(TRUE)
+source(arguments[1])
+for (i in seq(2, length(arguments), 2)) {
+  given <- lapply(strsplit(readLines(arguments[i + 1]), " "), as.numeric)
+  scores <- do.call(rbind, given)
+  if (ncol(scores) == 1) scores <- scores[, 1]
+  answers <- apply_calibrator(read_calibrator(arguments[i]), scores)
+  cat(toJSON(lapply(answers, unclass), digits = NA, na = "null"), "\\n", sep = "")
+}
+"""
+
+
+def has_r():
+    """Tell whether R can read JSON."""
+    if shutil.which("Rscript") is None:
+        return False
+    asked = ["Rscript", "--vanilla", "-e", "library(jsonlite)"]
+    return subprocess.run(asked, capture_output=True).returncode == 0
+
+
+def by_reader(command, program, ending, written, cases, confidence):
+    if not READERS.exists():
+        pytest.skip("needs the examples")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / f"run{ending}").write_text(program)
+        paths = [folder / f"run{ending}", READERS / f"calibrator{ending}"]
+        for i, (model, new) in enumerate(cases):
+            paths += [folder / f"{i}.json", folder / f"{i}.scores"]
+            paths[-2].write_text(model.to_json(confidence=confidence), encoding="utf-8")
+            rows = [" ".join(map(written, row)) for row in new.reshape(len(new), -1).tolist()]
+            text = "\n".join(rows) + "\n"
+            paths[-1].write_text(text.replace("inf", "Infinity").replace("nan", "NaN"))
+        done = subprocess.run([*command, *paths], capture_output=True, text=True, check=True)
+    for line in done.stdout.splitlines():
+        answers = json.loads(line)
+        yield {name: np.array(one, np.float64) for name, one in answers.items()}
+
+
+def in_javascript(cases, confidence):
+    if shutil.which("node") is None:
+        pytest.skip("needs node")
+    yield from by_reader(["node"], JAVASCRIPT, ".js", repr, cases, confidence)
+
+
+def in_r(cases, confidence):
+    if not has_r():
+        pytest.skip("needs Rscript with jsonlite")
+    yield from by_reader(["Rscript", "--vanilla"], R, ".R", float.hex, cases, confidence)
+
+
+def local_spark():
+    """Return a session of two workers in this machine; a task is tried four times."""
+    sql = pytest.importorskip("pyspark.sql")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    made = (
+        sql.SparkSession.builder.master("local[2,4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    made.sparkContext.setLogLevel("OFF")
+    return made
+
+
+@contextmanager
+def postgres():
+    """Give what runs a script in a PostgreSQL server of our own, which listens to a socket."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    initdb = shutil.which("initdb") or (found[-1] if found else None)
+    if initdb is None or shutil.which("psql") is None:
+        pytest.skip("needs PostgreSQL's initdb and psql")
+    programs = Path(initdb).resolve().parent
+    # The server refuses to run as root.
+    user = {"user": "postgres"} if hasattr(os, "geteuid") and os.geteuid() == 0 else {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if user:
+            shutil.chown(folder, **user)
+
+        def start(program, *arguments, given=None, **options):
+            command = [programs / program, *arguments]
+            options |= {"cwd": folder, "text": True, "check": True, "input": given}
+            return subprocess.run(command, capture_output=True, **user, **options).stdout
+
+        start("initdb", "--pgdata=data", "--auth=trust", "--username=test", "--no-sync")
+        listens = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c jit=off -F"
+        arguments = ["--pgdata=data", "--wait", f"--log={folder}/log"]
+        start("pg_ctl", *arguments, f"--options={listens}", "start")
+        try:
+            asked = ["-qX", "-v", "ON_ERROR_STOP=1", "-h", str(folder), "-U", "test", "postgres"]
+            yield lambda script: start("psql", *asked, given=script)
+        finally:
+            start("pg_ctl", *arguments, "--mode=immediate", "stop")
+
+
+SYSTEMS = {
+    "duckdb": in_duckdb,
+    "postgres": in_postgres,
+    "spark": in_spark,
+    "onnx": in_onnx,
+    "javascript": in_javascript,
+    "r": in_r,
+}
