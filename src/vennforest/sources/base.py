@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import _num_samples, check_consistent_length, column_or_1d
 
 from vennforest._state import stored
 from vennforest._validation import (
@@ -431,7 +431,7 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         raise TypeError(
             f"estimator must have predict_proba or decision_function, got {type(model).__name__}"
         )
-    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    rows = _num_samples(X)
     if scores.shape != (rows, len(known)):
         raise InputError(
             f"estimator must give scores of shape ({rows}, {len(known)}), a column for each of "
