@@ -19,20 +19,22 @@ HEAD = (
 OUTCOMES = {"refused": "error", "warned": "warning", "right": "right answer"}
 
 FOOT = (
-    "\nThree faults cannot be seen in what `fit` is given: an estimator that keeps labels outside "
-    "itself (a cache that its copies share), a feature recorded after the outcome, and rows "
-    "sorted by label beside a column that follows the order. The [report](report.md) points at "
-    "columns that look like the last two.\n"
+    "\nFour faults cannot be seen in what `fit` is given: an estimator that keeps labels outside "
+    "itself (a cache that its copies share), a frozen step of your own that saw labels, a feature "
+    "recorded after the outcome, and rows sorted by label beside a column that follows the order. "
+    "The [report](report.md) points at columns that look like the last two. A model that you "
+    "refit or edit after it was calibrated is no longer calibrated.\n"
 )
 
 
 def page() -> str:
     """Return the text of the page."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from hazards.drawn import DRAWN
     from hazards.table import HAZARDS
 
     rows = []
-    for hazard in HAZARDS:
+    for hazard in [*HAZARDS, *DRAWN]:
         outcomes = {OUTCOMES[hazard.verdict_of(way).outcome] for way in hazard.ways}
         rows.append(
             f"| {hazard.fault} | {', '.join(hazard.ways)} | {' or '.join(sorted(outcomes))} |"

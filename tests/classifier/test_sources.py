@@ -189,7 +189,7 @@ def test_pooled_folds_calibrate_one_model_trained_on_everybody(method, k):
     assert_array_equal(model.calibration_scores_, scores)
     assert_array_equal(model.calibration_y_, y)
     base = GaussianNB().fit(X, y)
-    expected = type(model.calibrator_)().fit(scores, y).predict_proba(score(base, new))
+    expected = clone(model.calibrator_).fit(scores, y).predict_proba(score(base, new))
     assert_array_equal(model.predict_proba(new), expected)
 
 
@@ -345,7 +345,7 @@ def test_a_fitted_model_is_only_calibrated_and_never_touched(method, k):
         assert pickle.dumps(base) == before
         assert model.estimator_.estimator is base
         assert_array_equal(model.calibration_scores_, score(base, X[60:]))
-        expected = type(model.calibrator_)().fit(score(base, X[60:]), y[60:])
+        expected = clone(model.calibrator_).fit(score(base, X[60:]), y[60:])
         assert_array_equal(p, expected.predict_proba(score(base, new)))
 
 

@@ -459,7 +459,7 @@ def test_apply_for_other_shares_of_the_classes(table, capsys):
     assert "with_prior" in capsys.readouterr().err
 
 
-def exports(folder, n=600, seed=9):
+def exports(folder, n=2000, seed=9):
     """Write tables as other systems export them: scores 300-850, percentages, class columns."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)

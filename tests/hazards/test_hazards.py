@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hazards.table import HAZARDS
+from hazards.drawn import DRAWN
+from hazards.table import HAZARDS as FIRST
+
+HAZARDS = [*FIRST, *DRAWN]
 
 CASES = [
     pytest.param(hazard, way, id=f"{hazard.name}: {way}")

@@ -67,6 +67,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
 from vennforest.sources import Fold, Source, Subforest, TrainingData
 from vennforest.sources.base import feature_importances
+from vennforest.sources.hazards import check_order
 from vennforest.sources.row_hashes import KnownRows
 
 Bound = TypeVar("Bound", bound=Callable[..., Any])
@@ -346,6 +347,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         settings = Settings.of(self)
         several = _has_several_columns(y)
+        check_order(X, y=y, sample_weight=sample_weight, groups=groups)
         X, y = indexable(X, y)
         check_consistent_length(X, y)
         random_state = check_random_state(self.random_state)
@@ -370,6 +372,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"y must contain at least two classes, got one class: {classes.tolist()[0]!r}"
             )
         weight = check_weights(sample_weight, len(codes))
+        if known is None and weight is not None and len(np.unique(codes[weight > 0])) < 2:
+            raise ValueError("y must hold at least two classes with a weight above zero, got one")
         to_fit, weight_param, to_split = route(self, estimator, weight, groups, fit_params)
         small = codes.astype(np.min_scalar_type(len(classes) - 1))
         labels = classes[codes]

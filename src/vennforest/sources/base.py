@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, TypedDict, Unpack
 
 import attrs
 import numpy as np
@@ -14,12 +14,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import _num_samples, check_consistent_length, column_or_1d
 
 from vennforest._state import stored
 from vennforest._validation import (
     CodeArray,
     FloatArray,
+    InputError,
     IntArray,
     array,
     check_array,
@@ -167,6 +168,14 @@ class CalibrationExamples:
         )
 
 
+class Drawn(TypedDict):
+    """What `Source.folds` takes by name."""
+
+    seed: int
+    random_state: np.random.RandomState
+    n_jobs: int | None
+
+
 class Source(Protocol):
     """Where calibration scores come from: data in, fitted models with calibration scores out.
 
@@ -200,15 +209,7 @@ class Source(Protocol):
     284
     """
 
-    def folds(
-        self,
-        estimator: Any,
-        data: TrainingData,
-        *,
-        seed: int,
-        random_state: np.random.RandomState,
-        n_jobs: int | None,
-    ) -> Sequence[Fold]:
+    def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> Sequence[Fold]:
         """Fit models and score calibration examples.
 
         Parameters
@@ -230,6 +231,10 @@ class Source(Protocol):
             With several, predictions are merged over them as over folds.
         """
         ...
+
+
+NONE = ("None", "nan", "NaT", "<NA>")
+"""What Python prints of cells that are missing."""
 
 
 @attrs.frozen(eq=False)
@@ -302,6 +307,16 @@ class TrainingData:
             return None
         groups = column_or_1d(given)
         check_consistent_length(self.codes, groups)
+        if groups.dtype.kind in "fmMO":
+            cells = groups.astype(object).tolist()
+            missing = sum(not isinstance(one, str) and str(one) in NONE for one in cells)
+            if missing:
+                raise InputError(
+                    f"groups must name a group for every row, got {missing} that are missing: give "
+                    "these rows a group each"
+                )
+        if groups.dtype.kind == "O":
+            groups = groups.astype(str)
         numbers: IntArray = np.unique(groups, return_inverse=True)[1]
         return numbers
 
@@ -416,8 +431,19 @@ def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         raise TypeError(
             f"estimator must have predict_proba or decision_function, got {type(model).__name__}"
         )
+    rows = _num_samples(X)
+    if scores.shape != (rows, len(known)):
+        raise InputError(
+            f"estimator must give scores of shape ({rows}, {len(known)}), a column for each of "
+            f"classes_, got {scores.shape}"
+        )
     if not np.array_equal(known, classes):
         column = {label: j for j, label in enumerate(known.tolist())}
+        if strange := [label for label in known.tolist() if label not in classes.tolist()]:
+            raise InputError(
+                f"estimator must keep the labels of y in classes_, got {strange[0]!r}, which is "
+                "none: return scores of the labels given to fit"
+            )
         scores = np.column_stack(
             [scores[:, column[c]] if c in column else missing for c in classes.tolist()]
         )

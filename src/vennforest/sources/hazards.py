@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.stats import binomtest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_selection import SelectorMixin, VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 from sklearn.utils import get_tags
 
@@ -261,8 +265,14 @@ SAME = 1e-9
 UNLABELLED = (SelfTrainingClassifier, LabelPropagation, LabelSpreading)
 """Estimators to which the label -1 means that a row has none."""
 
+FEW_OBSERVATIONS = 2
+"""Sum of weights below which they were not meant as numbers of observations."""
+
 FEWEST = 2
 """Mean number of examples in a fold below which its calibrator could learn nothing."""
+
+SHARED = 0.05
+"""Share of the rows of a table for early stopping from which on they are rows of X."""
 
 THRESHOLDS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 
@@ -285,11 +295,13 @@ def check_training_data(estimator: Any, data: TrainingData, source: str) -> None
     Warns
     -----
     UserWarning
-        Of labels spelled in two ways, weights that balance the classes, a decision threshold
-        inside the estimator, and rows that are copies of others.
+        Of labels or groups spelled in two ways, rows of X for early stopping, weights that balance
+        the classes, a decision threshold inside the estimator, and rows that are copies of others.
     """
     check_frozen_parts(estimator)
     check_labels(estimator, data.classes)
+    check_groups(data)
+    check_held_out(data.X, data.fit_params)
     check_class_weights(data.codes, data.classes, data.weight)
     check_thresholds(estimator)
     if source != "training" and not isinstance(estimator, FrozenEstimator):
@@ -350,21 +362,132 @@ def check_labels(estimator: Any, classes: NDArray[Any]) -> None:
                 f"{type(part).__name__}, got labels such as {classes.tolist()[0]!r}: "
                 "use sklearn.preprocessing.LabelEncoder().fit_transform(y)"
             )
-    spelled: dict[str, list[str]] = defaultdict(list)
-    for label in classes.tolist():
-        if isinstance(label, str):
-            spelled[" ".join(label.split()).casefold()].append(label)
-    twice = [labels for labels in spelled.values() if len(labels) > 1]
+    twice = _spelled_twice(classes)
     if twice:
-        named = " and ".join(", ".join(map(repr, labels)) for labels in twice[:3])
         warn(
-            f"y has labels that differ only in case or spaces: {named}. They count as "
+            f"y has labels that differ only in case or spaces: {twice}. They count as "
             f"{len(classes)} classes; correct them if they are meant to be the same"
+        )
+    missing = [one for one in classes.tolist() if isinstance(one, str) and _is_missing(one)]
+    if missing:
+        warn(
+            f"y has a label that stands for a missing value: {missing[0]!r}. It counts as a class; "
+            "leave out the rows without a label"
         )
 
 
+def _spelled_twice(names: NDArray[Any]) -> str:
+    """Return examples of texts that differ only in case or spaces; empty where none do."""
+    spelled: dict[str, list[str]] = defaultdict(list)
+    for name in names.tolist():
+        if isinstance(name, str):
+            spelled[" ".join(name.split()).casefold()].append(name)
+    twice = [some for some in spelled.values() if len(some) > 1]
+    return " and ".join(", ".join(map(repr, some)) for some in twice[:3])
+
+
+def _is_missing(label: str) -> bool:
+    return label.strip().casefold() in ("", "nan", "<na>", "nat", "null")
+
+
+def check_groups(data: TrainingData) -> None:
+    """Warn of groups that differ only in case or in spaces around them.
+
+    Warns
+    -----
+    UserWarning
+        With examples.
+    """
+    given = data.split_params.get("groups")
+    if given is None:
+        return
+    names = np.asarray(given)
+    twice = _spelled_twice(np.unique(names.astype(str))) if names.dtype.kind in "OUST" else ""
+    if twice:
+        warn(
+            f"groups differ only in case or spaces: {twice}. They count as different groups, whose "
+            "rows may be on both sides of a split; correct them if they are meant to be the same"
+        )
+
+
+def check_order(X: Any, **given: Any) -> None:
+    """Refuse masked cells, and warn where X and its labels have different orders of one index.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n, d)
+    **given : array-like of shape (n,) or None
+        By name.
+
+    Raises
+    ------
+    InputError
+        If cells are masked, which estimators do not see.
+
+    Warns
+    -----
+    UserWarning
+        Naming what has the index of X in another order.
+    """
+    for name, values in {"X": X, **given}.items():
+        if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+            raise InputError(
+                f"{name} must have no masked cells, whose hidden values would be used, got some: "
+                "use filled(np.nan), or leave the rows out"
+            )
+    index: Any = getattr(X, "index", None)
+    for name, values in given.items():
+        other: Any = getattr(values, "index", None)
+        if not hasattr(index, "equals") or not hasattr(other, "equals") or index.equals(other):
+            continue
+        if len(index) == len(other) and index.is_unique and index.isin(other).all():
+            warn(
+                f"{name} has the index of X in another order, and rows are matched by their place: "
+                f"use {name}.loc[X.index] if the index names the rows"
+            )
+
+
+def check_held_out(X: Any, fit_params: Mapping[str, Any]) -> None:
+    """Warn of calibration rows that the estimator's ``fit`` is given for early stopping.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame of shape (n, d)
+    fit_params : mapping
+        What else the estimator's ``fit`` is given.
+
+    Warns
+    -----
+    UserWarning
+        Naming the argument whose table has rows of X.
+    """
+    tables = [(name, table) for name, value in fit_params.items() for table in _tables(value)]
+    if not tables:
+        return
+    own = hash_rows(X)
+    for name, table in tables:
+        if table.shape[1:] != np.shape(X)[1:]:
+            continue
+        shared = np.isin(hash_rows(table), own)
+        if shared.mean() > SHARED:
+            warn(
+                f"{name} has rows of X ({shared.mean():.0%} of its rows): a model that was chosen "
+                "by rows that calibrate it is too certain on them. Give rows that are not in X, "
+                "or let the estimator hold rows of its own out"
+            )
+
+
+def _tables(value: Any) -> Iterator[Any]:
+    """Yield the tables (m, d) in an argument of ``fit``, such as ``[(X, y)]``."""
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _tables(one)
+    elif len(getattr(value, "shape", ())) == 2 and value.shape[0] and value.shape[1] > 1:
+        yield value
+
+
 def check_class_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray | None) -> None:
-    """Warn of weights that are constant within each class and differ between classes.
+    """Warn of weights that are constant within each class and differ, or that sum to little.
 
     Such weights balance the classes. A weight counts as repeated observations, so probabilities
     become those of a population with the weighted class frequencies.
@@ -379,10 +502,15 @@ def check_class_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatAr
     Warns
     -----
     UserWarning
-        With the class frequencies before and after.
+        With the class frequencies before and after, or the sum of the weights.
     """
     if weight is None:
         return
+    if weight.sum() < min(FEW_OBSERVATIONS, np.count_nonzero(weight)):
+        warn(
+            f"sample_weight sums to {weight.sum():.3g}: a weight counts as that many observations, "
+            "so there is next to nothing to calibrate on. Divide the weights by their mean"
+        )
     k = len(classes)
     low, high = np.full(k, np.inf), np.zeros(k)
     counted = weight > 0
@@ -405,20 +533,27 @@ def check_class_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatAr
 
 
 def check_frozen_parts(estimator: Any) -> None:
-    """Refuse a supervised part that folds and bags cannot train again.
+    """Refuse a supervised part that cannot be trained again, and one that changes X in place.
 
     Raises
     ------
     InputError
         Naming the part: its training rows may be among those that are to calibrate.
     """
+    for part in parts_of(estimator):
+        if isinstance(part, TransformerMixin) and getattr(part, "copy", True) is False:
+            raise InputError(
+                "estimator must leave X as it is, because X is read more than once, got "
+                f"{type(part).__name__}(copy=False): use copy=True"
+            )
     if isinstance(estimator, FrozenEstimator):
         return
     for part in parts_of(estimator):
         inner = part.estimator if isinstance(part, FrozenEstimator) else None
-        selects = isinstance(inner, SelectorMixin) and not isinstance(inner, VarianceThreshold)
-        if inner is not None and (selects or get_tags(inner).target_tags.required):
+        if inner is not None and _supervised(inner):
             found = f"a frozen {type(inner).__name__} in {type(estimator).__name__}"
+        elif isinstance(part, FunctionTransformer) and (model := _fitted_behind(part)) is not None:
+            found = f"a FunctionTransformer that calls a fitted {type(model).__name__}"
         elif isinstance(cv := getattr(part, "cv", None), str) and cv == "prefit":
             found = f'{type(part).__name__}(cv="prefit")'
         else:
@@ -428,6 +563,42 @@ def check_frozen_parts(estimator: Any) -> None:
             f"leaves rows out, got {found}: leave the part unfrozen, or fit the whole estimator "
             "and calibrate FrozenEstimator(estimator) on rows that no part of it has seen"
         )
+
+
+def _supervised(part: Any) -> bool:
+    selects = isinstance(part, SelectorMixin) and not isinstance(part, VarianceThreshold)
+    return selects or bool(get_tags(part).target_tags.required)
+
+
+def _fitted_behind(step: FunctionTransformer) -> Any:
+    """Return a fitted supervised model that a function calls, None where none is seen.
+
+    It may be the owner of a method, an argument, or a variable of the place of its definition.
+    """
+    todo = [step.func, step.inverse_func, step.kw_args]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, BaseEstimator):
+            if _supervised(one) and any(key.endswith("_") for key in vars(one)):
+                return one
+        elif isinstance(one, Mapping):
+            todo.extend(one.values())
+        elif isinstance(one, partial):
+            todo += [one.func, *one.args, one.keywords]
+        elif isinstance(one, MethodType):
+            todo.append(one.__self__)
+        elif isinstance(one, FunctionType):
+            todo += [cell.cell_contents for cell in one.__closure__ or () if _filled(cell)]
+            around = [one.__globals__.get(name) for name in one.__code__.co_names]
+            todo += [value for value in around if isinstance(value, BaseEstimator)]
+    return None
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # a variable without a value yet
+        return False
 
 
 def check_thresholds(estimator: Any) -> None:
@@ -461,9 +632,15 @@ def check_folds(pairs: Sequence[tuple[IntArray, IntArray]], ensemble: bool) -> N
     Raises
     ------
     InputError
-        If a row is on both sides, or folds score fewer than two examples on average for a
-        calibrator.
+        If a row is on both sides or scored twice in a fold, or folds score fewer than two examples
+        on average for a calibrator.
     """
+    for _, test in pairs:
+        if len(np.unique(test)) < len(test):
+            raise InputError(
+                "cv must score a row at most once in a fold, got a fold that repeats some: "
+                "use a splitter of scikit-learn, or a number of folds"
+            )
     both = max((len(np.intersect1d(train, test)) for train, test in pairs), default=0)
     if both:
         raise InputError(
@@ -490,6 +667,8 @@ def parts_of(estimator: Any) -> Iterator[Any]:
         seen.add(id(part))
         if isinstance(part, list | tuple):
             todo.extend(part)
+        elif isinstance(part, Mapping):
+            todo.extend(part.values())
         elif hasattr(part, "get_params"):
             yield part
             todo.extend(part.get_params(deep=False).values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from numbers import Integral
-from typing import Any
+from typing import Any, Unpack
 
 import attrs
 import joblib
@@ -21,8 +21,8 @@ from sklearn.model_selection import (
 
 from vennforest._messages import warn
 from vennforest._state import stored
-from vennforest._validation import IntArray, number
-from vennforest.sources.base import Fold, ModelScorer, TrainingData, last_step, model_scores
+from vennforest._validation import InputError, IntArray, number
+from vennforest.sources.base import Drawn, Fold, ModelScorer, TrainingData, last_step, model_scores
 from vennforest.sources.hazards import check_folds
 
 FEW = 8
@@ -52,15 +52,7 @@ class Holdout:
     size: float | int = attrs.field(default=1 / 3, validator=number(0))
     stratify: bool = attrs.field(default=False, validator=BOOLEAN)
 
-    def folds(
-        self,
-        estimator: Any,
-        data: TrainingData,
-        *,
-        seed: int,
-        random_state: np.random.RandomState,
-        n_jobs: int | None,
-    ) -> list[Fold]:
+    def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
         """Return one fold.
 
         Raises
@@ -76,7 +68,7 @@ class Holdout:
         if not 1 <= (size * n if size < 1 else size) <= n - 1:
             raise ValueError(f"holdout_size must leave {what} on both sides of {n}, got {size!r}")
         stratify = self.stratify or _must_stratify(data, "the part held out")
-        held = _held_out(data, size, stratify, random_state)
+        held = _held_out(data, size, stratify, given["random_state"])
         train = np.setdiff1d(np.arange(len(data)), held)
         return [_part(data.rows(train).fit(estimator), data.rows(held))]
 
@@ -122,15 +114,7 @@ class Training:
     is valid (their Proposition 2).
     """
 
-    def folds(
-        self,
-        estimator: Any,
-        data: TrainingData,
-        *,
-        seed: int,
-        random_state: np.random.RandomState,
-        n_jobs: int | None,
-    ) -> list[Fold]:
+    def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
         """Return one fold."""
         data = data.present()
         return [attrs.evolve(_part(data.fit(estimator), data), rows=None)]
@@ -141,15 +125,7 @@ class Training:
 class Frozen:
     """Calibrate an already fitted model, which is not touched, on all the data."""
 
-    def folds(
-        self,
-        estimator: Any,
-        data: TrainingData,
-        *,
-        seed: int,
-        random_state: np.random.RandomState,
-        n_jobs: int | None,
-    ) -> list[Fold]:
+    def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
         """Return one fold."""
         return [_part(estimator, data.present())]
 
@@ -181,15 +157,7 @@ class Folds:
     stratify: bool = attrs.field(default=False, validator=BOOLEAN)
     share_trees: bool = attrs.field(default=False, validator=BOOLEAN)
 
-    def folds(
-        self,
-        estimator: Any,
-        data: TrainingData,
-        *,
-        seed: int,
-        random_state: np.random.RandomState,
-        n_jobs: int | None,
-    ) -> list[Fold]:
+    def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
         """Return one per split, or with ``ensemble=False`` one.
 
         Raises
@@ -197,12 +165,12 @@ class Folds:
         ValueError
             If the folds leave no example out, without ``ensemble`` one twice, or split a group.
         """
-        splitter = self._splitter(data, random_state)
+        splitter = self._splitter(data, given["random_state"])
         splits = list(splitter.split(data.X, data.codes, **data.split_params))
         _check_groups(splits, data)
         if self.share_trees:
             estimator = _with_share_of_members(estimator, len(splits))
-        return _fold_parts(estimator, data, splits, self.ensemble, n_jobs)
+        return _fold_parts(estimator, data, splits, self.ensemble, given["n_jobs"])
 
     def _splitter(self, data: TrainingData, random_state: np.random.RandomState) -> Any:
         cv = 5 if self.cv is None else self.cv
@@ -267,7 +235,10 @@ def _fold_parts(
     check_folds(pairs, ensemble)
     tested = np.concatenate([test for _, test in pairs]) if pairs else np.empty(0, np.intp)
     if not len(tested):
-        raise ValueError("cv must leave examples out, got no test indices")
+        raise InputError(
+            "cv must leave examples out, got no test indices: a generator gives its splits once, "
+            "so use a list or a splitter"
+        )
     if not ensemble and len(np.unique(tested)) < len(tested):
         raise ValueError(
             "cv must leave each example out at most once with ensemble=False, "
@@ -275,6 +246,12 @@ def _fold_parts(
         )
     trained_on = [train for train, _ in pairs]
     everyone = _counting(np.arange(len(data)), data)
+    last = max(rows.max(initial=-1) for rows in (tested, *trained_on))
+    if beyond := int((everyone > last).sum()):
+        warn(
+            f"cv leaves the last {beyond} of {len(everyone)} rows out of every fold: they neither "
+            "train nor calibrate. Use the splits of these rows, or a splitter"
+        )
     if not ensemble:
         trained_on.append(everyone)
     elif (fewest := min(map(len, trained_on))) < FEWEST * len(everyone):
@@ -321,6 +298,12 @@ def _counting(index: Any, data: TrainingData) -> IntArray:
     """Return which of the indexed examples have a weight above zero."""
     given = np.asarray(index)
     rows = np.flatnonzero(given) if given.dtype == bool else given.astype(np.intp)
+    if len(rows) and (rows.min() < 0 or rows.max() >= len(data)):
+        wrong = rows.min() if rows.min() < 0 else rows.max()
+        raise InputError(
+            f"cv must give row numbers from 0 to {len(data) - 1}, got {wrong}: give a splitter, "
+            "or the splits of these rows"
+        )
     return rows if data.weight is None else rows[data.weight[rows] > 0]
 
 

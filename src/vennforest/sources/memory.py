@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
@@ -67,7 +69,8 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
     """Return whether a fitted classifier remembers the labels of rows.
 
     A model that was trained on a row has its probability of the row's label peak there; moved a
-    little in any direction, the row gets less. What curvature of an honest model makes of that is
+    little in any direction, or with a cell of another row where no column is measured, the row
+    gets less. What curvature of an honest model makes of that is
     measured with a copy of the model: trained on half of the rows, and asked about both halves.
     The model remembers the rows if it is nearer to the half that the copy saw.
 
@@ -81,17 +84,15 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
     Returns
     -------
     bool
-        False as well where nothing can be told: no measured columns, fewer than 40 rows, or a model
-        that cannot be trained again.
+        False as well where nothing can be told: a sparse table, fewer than 40 rows, or a model that
+        cannot be trained again.
     """
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(len(y))[:MOST_ROWS])
-    if len(rows) < FEWEST_ROWS or issparse(X) or not hasattr(model, "predict_proba"):
+    if len(rows) < FEWEST_ROWS or issparse(X) or len(getattr(X, "shape", ())) != 2:
         return False
     X, y = _safe_indexing(X, rows), y[rows]
     table, columns = _measured(X)
-    if not columns:
-        return False
     half = rng.permutation(len(rows)) < len(rows) // 2
     seen, unseen = np.flatnonzero(half), np.flatnonzero(~half)
     try:
@@ -132,7 +133,7 @@ def _mean(recall: FloatArray) -> Recall:
 
 
 class _Moved(NamedTuple):
-    """Rows, and by how much each is moved in its measured columns."""
+    """Rows, and how they are moved: in their measured columns, or else cell by cell."""
 
     X: Any
     columns: list[Any]
@@ -141,6 +142,8 @@ class _Moved(NamedTuple):
 
     @classmethod
     def of(cls, X: Any, table: FloatArray, columns: list[Any], rng: np.random.Generator) -> _Moved:
+        if not columns:
+            return cls(X, [], [])
         spread = table.std(axis=0)
         scaled = table / spread
         away = NearestNeighbors(n_neighbors=2).fit(scaled).kneighbors(scaled)[0][:, 1:]
@@ -156,36 +159,61 @@ class _Moved(NamedTuple):
         column = {label: j for j, label in enumerate(model.classes_.tolist())}
         label = np.array([column.get(one, -1) for one in y.tolist()])
         rows = np.arange(len(y))
-        here = model.predict_proba(self.X)[rows, label]
-        there = [model.predict_proba(self._by(far * move))[rows, label] for move in self.moves]
+        here = _probabilities(model, self.X)[rows, label]
+        there = [_probabilities(model, moved)[rows, label] for moved in self._tables(far)]
         recall: FloatArray = np.where(label >= 0, here - np.mean(there, axis=0), np.nan)
         return recall
 
-    def _by(self, move: FloatArray) -> Any:
-        if isinstance(self.X, np.ndarray):
-            moved = self.X.astype(np.float64)
-            moved[:, self.columns] += move
-            return moved
-        return self.X.assign(
-            **{name: self.X[name] + move[:, j] for j, name in enumerate(self.columns)}
-        )
+    def _tables(self, far: float) -> Iterator[Any]:
+        """Yield the moved rows; without measured columns, with ``far`` cells of another row."""
+        for move in self.moves:
+            if isinstance(self.X, np.ndarray):
+                moved = self.X.astype(np.float64)
+                moved[:, self.columns] += far * move
+                yield moved
+            else:
+                yield self.X.assign(
+                    **{n: self.X[n] + far * move[:, j] for j, n in enumerate(self.columns)}
+                )
+        rng = np.random.default_rng(1)
+        n, d = self.X.shape
+        for _ in range(0 if self.moves else MOVES):
+            moved = self.X.copy()
+            cells = moved.iloc if hasattr(moved, "iloc") else moved
+            for _ in range(int(far)):
+                which, giver = rng.integers(0, d, n), rng.integers(0, n, n)
+                for j in range(d):
+                    rows = np.flatnonzero(which == j)
+                    own = self.X.iloc[giver[rows], j] if hasattr(moved, "iloc") else None
+                    cells[rows, j] = self.X[giver[rows], j] if own is None else own.to_numpy()
+            yield moved
+
+
+def _probabilities(model: Any, X: Any) -> FloatArray:
+    """Return probabilities (n, k); of two classes by a logistic curve where there are none."""
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X), np.float64)
+    second = expit(model.decision_function(X))
+    return np.column_stack([1 - second, second])
 
 
 def _measured(X: Any) -> tuple[FloatArray, list[Any]]:
     """Return the columns of measured numbers, (n, c), and their names or places."""
     names: list[Any]
     if hasattr(X, "select_dtypes"):  # pandas
-        table = X.select_dtypes("floating")
+        table = X.select_dtypes("number")
         names = [name for name in table.columns if isinstance(name, str)]
         values = table[names].to_numpy(np.float64)
     else:
         values = np.asarray(X)
-        if values.ndim != 2 or values.dtype.kind != "f":
+        if values.ndim != 2 or values.dtype.kind not in "fiu":
             return np.empty((0, 0)), []
         values, names = values.astype(np.float64), list(range(values.shape[1]))
+    known = np.isfinite(values)
     used = [
         j
         for j in range(values.shape[1])
-        if np.isfinite(values[:, j]).all() and len(np.unique(values[:, j])) > len(values) / 4
+        if known[:, j].any() and len(np.unique(values[known[:, j], j])) > len(values) / 4
     ]
-    return values[:, used], [names[j] for j in used]
+    middle = [np.median(values[known[:, j], j]) for j in used]
+    return np.where(known[:, used], values[:, used], middle), [names[j] for j in used]

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import ks_2samp
 from sklearn import get_config
 from sklearn.base import clone
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
@@ -37,10 +49,13 @@ from vennforest.forest import BagsError, Members, Membership
 from vennforest.forest.kinds import read_bags
 from vennforest.forest.packed import Answers, Votes
 from vennforest.sources.base import (
+    ROWS_CHECKED,
+    Drawn,
     Fold,
     SampledScores,
     TrainingData,
     is_bagged,
+    last_step,
     obstacle,
     sees_labels,
     taken_apart,
@@ -163,12 +178,12 @@ Subforest = Literal["exchangeable", "random", "all", "joined"]
 
 
 class StepsError(InputError):
-    """What stands before an ensemble has seen the labels of examples that are out of bag."""
+    """What stands before an ensemble treats examples out of bag otherwise than new objects."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            'estimator must leave the labels to its last step for calibrate_on="oob", got one in '
-            f'which {reason}: use calibrate_on="cv"'
+            "estimator must treat new rows as it treats those given to fit for "
+            f'calibrate_on="oob", got one in which {reason}: use calibrate_on="cv"'
         )
         self.reason = reason
 
@@ -228,15 +243,7 @@ class OutOfBag:
         if self.n_draws != "all":
             check_count(self.n_draws, "n_draws")
 
-    def folds(
-        self,
-        estimator: Any,
-        data: TrainingData,
-        *,
-        seed: int,
-        random_state: np.random.RandomState,
-        n_jobs: int | None,
-    ) -> list[Fold]:
+    def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
         """Return one fold; ``seed`` is that of the hash that draws examples.
 
         Raises
@@ -255,7 +262,7 @@ class OutOfBag:
         else:
             model = estimator
             transformer, ensemble, seen = _take_apart(ready, data)
-        members = Members(ensemble, self.votes, n_jobs)
+        members = Members(ensemble, self.votes, given["n_jobs"])
         answers = members.answers
         rows = answers.check(seen)
         try:
@@ -277,7 +284,9 @@ class OutOfBag:
         chosen = data if everyone else data.rows(kept)
         if own is not None:
             n_draws = 1 if self.n_draws == "all" else self.n_draws
-            its = own.make(transformer, members, data, rows, membership, kept, n_draws, seed)
+            its = own.make(
+                transformer, members, data, rows, membership, kept, n_draws, given["seed"]
+            )
             scores = its.calibration_scores()
             numbers, by = chosen.numbers, chosen.by
             return [Fold(model, scores, chosen.codes, chosen.weight, its, None, numbers, by)]
@@ -291,7 +300,7 @@ class OutOfBag:
             None if everyone else kept,
             self.subforest,
             self.n_draws,
-            seed,
+            given["seed"],
         )
         groups, numbers, by = chosen.groups, chosen.numbers, chosen.by
         share = member_variance(answers, seen, membership, kept, scores)
@@ -447,6 +456,9 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, An
     if len(pipeline.steps) > 1:
         transformers = pipeline[:-1]
         why = sees_labels(transformers, data.X, data.codes, data.y, others)
+        if why is None:
+            own_rows = attrs.evolve(data, fit_params=others, weight=None)
+            why = tells_seen_rows(transformers, last_step(last), own_rows)
         if why is not None:
             raise StepsError(why)
         seen = transformers.fit_transform(data.X, data.y, **others)
@@ -456,6 +468,81 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, An
     pipeline.steps = [*steps, (name, model)]
     steps = [*steps, (name, within)] if within is not None else steps
     return pipeline, Pipeline(steps) if steps else None, ensemble, seen
+
+
+SMALL = 25
+"""Members of the ensemble by which scores of seen and of new rows are compared."""
+
+FEWEST_COMPARED = 100
+
+UNLIKE = 1e-3
+"""Chance at which scores of seen and of new rows may be taken for different ones."""
+
+FEW_STATISTICS = (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    RobustScaler,
+    SimpleImputer,
+    StandardScaler,
+    VarianceThreshold,
+)
+"""Steps that learn one or two numbers of a column: a single row changes next to nothing."""
+
+
+def tells_seen_rows(transformers: Pipeline, ensemble: Any, data: TrainingData) -> str | None:
+    """Return how unsupervised steps tell the rows that they saw from new ones, None if not.
+
+    Encoders of nearly unique texts, clusters and components of many columns fit the rows that they
+    are given, so scores of these rows, out of bag too, are not distributed as those of new rows.
+    The steps and a small ensemble are fitted to half of at most 5,000 rows; the out-of-bag scores
+    of these are compared with scores of the other half by as many members (Kolmogorov-Smirnov).
+
+    Parameters
+    ----------
+    transformers : Pipeline
+        Not fitted.
+    ensemble : classifier
+        The last step, not fitted.
+    data : TrainingData
+        With what else the steps' ``fit`` is given.
+    """
+    steps = [step for _, step in transformers.steps if step not in (None, "passthrough")]
+    if all(isinstance(step, FEW_STATISTICS) for step in steps):
+        return None
+    rng = np.random.default_rng(0)
+    unit = np.arange(len(data)) if data.groups is None else data.groups
+    side = rng.integers(0, 2, int(unit.max(initial=0)) + 1)[unit]
+    rows = np.sort(rng.permutation(len(data))[:ROWS_CHECKED])
+    if len(rows) < FEWEST_COMPARED:
+        return None
+    seen, new = data.rows(rows[side[rows] == 0]), data.rows(rows[side[rows] == 1])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            half = clone(transformers)
+            of_seen = half.fit_transform(seen.X, seen.y, **seen.fit_params)
+            of_new = half.transform(new.X)
+            small = clone(ensemble)
+            small.set_params(n_estimators=min(SMALL, small.n_estimators))
+            answers = Members(small.fit(of_seen, seen.y), "soft", None).answers
+            checked = answers.check(of_seen)
+            bags = read_bags(small, checked, seen.codes, None, seen.groups, False)
+            kept = np.flatnonzero(bags.counts() > 0)
+            known = answers.mean(answers.check(_safe_indexing(of_seen, kept)), bags, kept)
+            unknown = answers.mean(answers.check(of_new), bags, rng.choice(kept, len(new)))
+    except Exception:  # whatever steps and ensembles do with half of the rows
+        return None
+    pairs = zip(np.atleast_2d(known.T), np.atleast_2d(unknown.T), strict=True)
+    chances = [ks_2samp(one, other).pvalue for one, other in pairs]
+    if min(chances) * len(chances) >= UNLIKE:
+        return None
+    names = ", ".join(type(step).__name__ for step in steps)
+    return (
+        f"the steps before the ensemble ({names}) fit the rows that they are given: scores of "
+        "these rows differ from those of new ones"
+    )
 
 
 def _take_apart(model: Any, data: TrainingData) -> tuple[Any, Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import attrs
 import numpy as np
@@ -27,7 +27,7 @@ from vennforest._validation import (
 from vennforest.forest import Answers, Members, Membership
 from vennforest.forest.mixed import MixedForestClassifier
 from vennforest.forest.packed import FORESTS, Votes
-from vennforest.sources.base import Fold, SampledScores, TrainingData
+from vennforest.sources.base import Drawn, Fold, SampledScores, TrainingData
 from vennforest.sources.row_hashes import draw_examples, hash_rows
 
 PartitionSubforest = Literal["all", "exchangeable"]
@@ -87,15 +87,7 @@ class Partitions:
         check_option(self.subforest, PartitionSubforest, "subforest")
         check_option(self.votes, Votes, "votes")
 
-    def folds(
-        self,
-        estimator: Any,
-        data: TrainingData,
-        *,
-        seed: int,
-        random_state: np.random.RandomState,
-        n_jobs: int | None,
-    ) -> list[Fold]:
+    def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
         """Return one fold.
 
         Raises
@@ -104,7 +96,7 @@ class Partitions:
             If the estimator is not a forest, there are too few partitions, or one parts a group.
         """
         check_forest(estimator)
-        home = self._home(data.present(), random_state, data)
+        home = self._home(data.present(), given["random_state"], data)
         data = data.present()
         crews = plan(estimator, int(home.max()) + 1, self.per_tree)
         grown = []
@@ -113,10 +105,12 @@ class Partitions:
             grown.append(grow(estimator, data.rows(rows), crew))
         forest = join_forests(grown)
         membership = bags_of(crews, int(home.max()) + 1)
-        members = Members(forest, self.votes, n_jobs)
+        members = Members(forest, self.votes, given["n_jobs"])
         answers = members.answers
         scores = answers.mean(answers.check(data.X), membership, home)
-        scorer = PartitionScorer(members, membership, home, self.subforest, self.n_draws, seed)
+        scorer = PartitionScorer(
+            members, membership, home, self.subforest, self.n_draws, given["seed"]
+        )
         groups, numbers, by = data.groups, data.numbers, data.by
         return [Fold(forest, scores, data.codes, data.weight, scorer, groups, numbers, by)]
 

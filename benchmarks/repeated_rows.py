@@ -1,0 +1,114 @@
+"""Alarms of `Monitor` on streams in which nothing changes but how rows are sent.
+
+    python benchmarks/repeated_rows.py [--streams 60] [--seed 205931]
+
+Of 60 streams three alarms are allowed at 1 in 20. Rows of few categories repeat by nature: of them
+the last lines count false alarms, and alarms when the event becomes half as likely again.
+"""
+
+import argparse
+import warnings
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from vennforest import CalibratedClassifier
+from vennforest._validation import InputError
+from vennforest.monitoring import Monitor
+
+
+def draw(rng, n, kind="measured", shift=0.0):
+    if kind == "categories":
+        X = rng.integers(0, 3, (n, 4)).astype(float)
+        return X, (X[:, 0] - 1 + shift + rng.logistic(size=n) > 1).astype(int)
+    X = rng.normal(size=(n, 3))
+    return X, (X[:, 0] + shift + rng.logistic(size=n) > 1).astype(int)
+
+
+def make(rng, kind="measured"):
+    linear = FrozenEstimator(LogisticRegression().fit(*draw(rng, 300, kind)))
+    return Monitor(CalibratedClassifier(linear).fit(*draw(rng, 400, kind)), random_state=0).fit()
+
+
+def windows(monitor, rng):
+    X, y = draw(rng, 1600)
+    for first in range(0, 1500, 50):
+        monitor.update(X[first : first + 100], y[first : first + 100])
+
+
+def five_times(monitor, rng):
+    X, y = draw(rng, 400)
+    rows = np.repeat(np.arange(400), 5)
+    monitor.update(X[rows], y[rows])
+
+
+def in_turns(monitor, rng):
+    pair = [draw(rng, 200) for _ in range(2)]
+    for turn in range(8):
+        X, y = pair[turn % 2]
+        order = rng.permutation(200)
+        monitor.update(X[order], y[order])
+
+
+def late(monitor, rng):
+    for _ in range(10):
+        X, y = draw(rng, 200)
+        given = y.astype(float)
+        given[(y == 1) & (rng.random(200) < 0.3)] = np.nan
+        monitor.update(X, given)
+
+
+def once(kind, shift=0.0):
+    def send(monitor, rng):
+        for _ in range(10):
+            monitor.update(*draw(rng, 200, kind, shift))
+
+    return send
+
+
+STREAMS = {
+    "half-overlapping windows": ("measured", windows),
+    "each row five times": ("measured", five_times),
+    "two batches in turns": ("measured", in_turns),
+    "30% of the positive labels late": ("measured", late),
+    "measured, once": ("measured", once("measured")),
+    "measured, changed": ("measured", once("measured", 0.8)),
+    "categories, once": ("categories", once("categories")),
+    "categories, changed": ("categories", once("categories", 0.8)),
+}
+
+
+def main(streams, seed):
+    print(f"seed {seed}\n\n| stream | alarms | of | alarms that name late labels | rows left out |")
+    print("|---|---|---|---|---|")
+    for t, (name, (kind, send)) in enumerate(STREAMS.items()):
+        alarms = told = left = 0
+        for stream in range(streams):
+            rng = np.random.default_rng([seed, t, stream])
+            monitor = make(rng, kind)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                send(monitor, rng)
+            alarms += monitor.alarm_ is not None
+            told += any("had no label" in str(one.message) for one in caught)
+            left += monitor.n_repeated_
+        print(f"| {name} | {alarms} | {streams} | {told} | {left} |", flush=True)
+    refused = 0
+    for stream in range(streams):
+        rng = np.random.default_rng([seed, len(STREAMS), stream])
+        X, y = draw(rng, 400)
+        model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, y)
+        try:
+            Monitor(model, random_state=0).fit().update(X[:100], y[:100])
+        except InputError:
+            refused += 1
+    print(f"| training rows | {streams - refused} | {streams} | 0 | {refused} streams refused |")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--streams", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=205931)
+    given = parser.parse_args()
+    main(given.streams, given.seed)

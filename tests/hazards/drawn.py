@@ -1,0 +1,766 @@
+"""A second round of hazards: settings, labels, weights, groups, splits, models and steps."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    VotingClassifier,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_score,
+)
+from sklearn.multiclass import OutputCodeClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.semi_supervised import LabelSpreading
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from hazards.table import Hazard, Rng, Verdict, coin, doubled, fit, forest, partly_labelled, spelled
+from vennforest import CalibratedClassifier, VennAbers
+from vennforest.calibrators import BetaCalibration
+
+FRAME = list("abcde")
+
+
+def frame(rng: Rng, columns: list[str] = FRAME) -> pd.DataFrame:
+    """Return a table with named columns."""
+    return pd.DataFrame(coin(rng)[0], columns=columns)
+
+
+def with_params(rng: Rng, estimator: Any, **params: Any) -> Any:
+    """Fit to coin labels with arguments of ``fit``."""
+    return fit(estimator, *coin(rng), **params)
+
+
+def with_cv(rng: Rng, cv: Any, **settings: Any) -> Any:
+    """Fit a model over folds of 200 coin labels."""
+    return fit(GaussianNB(), *coin(rng), {"cv": cv, **settings})
+
+
+def of_tree(rng: Rng, use: Callable[[Any], Any]) -> Any:
+    """Fit a forest behind a function that calls a tree fitted to the same rows."""
+    X, y = coin(rng)
+    step = FunctionTransformer(use(DecisionTreeClassifier().fit(X, y)))
+    return fit(make_pipeline(step, forest()), X, y)
+
+
+def ask(X: Any, model: Any) -> Any:
+    """Return a model's probabilities."""
+    return model.predict_proba(X)
+
+
+def mixed_up(rng: Rng, what: str) -> Any:
+    """Fit with one argument a series in another order than X."""
+    X, y = frame(rng), pd.Series(coin(rng)[1])
+    given = {
+        "y": y,
+        "sample_weight": pd.Series(rng.random(200) + 0.5),
+        "groups": pd.Series(np.arange(200) // 4),
+    }
+    if what:
+        given[what] = given[what].sample(frac=1, random_state=1)
+    return fit(forest(), X, **given)
+
+
+class OwnEncoder(TransformerMixin, BaseEstimator):
+    """A target encoder that does not say that it needs labels."""
+
+    def fit(self, X: Any, y: Any = None) -> OwnEncoder:
+        """Learn the mean label of each category."""
+        cells = np.asarray(X)[:, 0]
+        self.all_ = 0.0 if y is None else float(np.mean(y))
+        self.mean_ = {} if y is None else {v: y[cells == v].mean() for v in np.unique(cells)}
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the means."""
+        return np.array([[self.mean_.get(v, self.all_)] for v in np.asarray(X)[:, 0]])
+
+
+class Recoded(ClassifierMixin, BaseEstimator):
+    """A model whose classes are numbers of its own."""
+
+    def fit(self, X: Any, y: Any) -> Recoded:
+        """Fit to numbered labels."""
+        self.model_ = GaussianNB().fit(X, np.unique(y, return_inverse=True)[1])
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return probabilities."""
+        return self.model_.predict_proba(X)
+
+
+class Shaped(ClassifierMixin, BaseEstimator):
+    """A model whose probabilities have another shape, or are missing."""
+
+    def __init__(self, kind: str = "column") -> None:
+        self.kind = kind
+
+    def fit(self, X: Any, y: Any) -> Shaped:
+        """Fit a plain model."""
+        self.model_ = GaussianNB().fit(X, y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return what the kind says."""
+        p = self.model_.predict_proba(X)
+        if self.kind == "missing":
+            return np.where(X[:, :1] > 1.5, np.nan, p)
+        return {"column": p[:, 1], "three": np.column_stack([p, p[:, 0]]), "fewer": p[:-1]}[
+            self.kind
+        ]
+
+
+def at_predict(rng: Rng, change: Callable[[Any], Any], ask: str = "predict_proba") -> Any:
+    """Fit to a table, and ask about one that was changed."""
+    model = fit(forest(), frame(rng), coin(rng)[1])
+    return getattr(model, ask)(change(frame(rng)))
+
+
+def remembered(kind: str, model: Any, same: bool) -> Callable[[Rng], Any]:
+    """Return what calibrates a frozen model on its own rows, or on others."""
+
+    def rows(rng: Rng) -> Any:
+        if kind == "whole numbers":
+            return rng.integers(0, 10**6, (200, 5)), rng.integers(0, 2, 200)
+        if kind == "counts":
+            return rng.poisson(4, (200, 8)), rng.integers(0, 2, 200)
+        if kind == "categories":
+            return rng.integers(0, 6, (200, 8)).astype(str), rng.integers(0, 2, 200)
+        X, y = coin(rng)
+        return (np.where(rng.random(X.shape) < 0.1, np.nan, X) if kind == "gaps" else X), y
+
+    def run(rng: Rng) -> Any:
+        X, y = rows(rng)
+        model.fit(X, y)
+        return fit(FrozenEstimator(model), *((X, y) if same else rows(rng)))
+
+    return run
+
+
+MEMORIES = {
+    "whole numbers": GradientBoostingClassifier(n_estimators=60, random_state=0),
+    "counts": GradientBoostingClassifier(n_estimators=60, random_state=0),
+    "categories": make_pipeline(
+        OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(random_state=0)
+    ),
+    "gaps": DecisionTreeClassifier(min_samples_leaf=2, random_state=0),
+    "decisions": SVC(C=100),
+}
+
+
+def edited(rng: Rng, how: str, **settings: Any) -> Any:
+    """Calibrate a frozen forest whose members were changed after its fit."""
+    X, y = coin(rng)
+    model = forest().fit(X, y)
+    if how == "others":
+        model.estimators_ += forest(bootstrap=False).fit(X, y).estimators_
+    elif how == "warm start":
+        model = forest(warm_start=True).fit(*coin(rng)).set_params(n_estimators=80).fit(X, y)
+    elif how == "fewer":
+        model.estimators_ = model.estimators_[:30]
+    elif how == "reversed":
+        model.estimators_ = model.estimators_[::-1]
+    return fit(FrozenEstimator(model), X, y, settings)
+
+
+def rare_mean(estimator: Any) -> Callable[[Rng], bool]:
+    """Return whether probabilities of a rare class without signal are about its share."""
+
+    def run(rng: Rng) -> bool:
+        X, y = coin(rng, 600, 5, 0.1)
+        p = fit(estimator, X, y).predict_proba(coin(rng)[0])[:, 1]
+        return bool(abs(p.mean() - y.mean()) < 0.02)
+
+    return run
+
+
+def resampling(calibrate_on: str) -> Callable[[Rng], Any]:
+    """Return what calibrates a pipeline that repeats rare rows."""
+
+    def run(rng: Rng) -> Any:
+        from imblearn.over_sampling import RandomOverSampler
+        from imblearn.pipeline import make_pipeline as resampled
+
+        model = resampled(RandomOverSampler(random_state=0), forest())
+        if calibrate_on == "auto":
+            return rare_mean(model)(rng)
+        return fit(model, *coin(rng, 600, 5, 0.1), {"calibrate_on": calibrate_on})
+
+    return run
+
+
+def balanced_forest(rng: Rng) -> bool:
+    """Return whether a forest of balanced bags gives the share of the rare class."""
+    from imblearn.ensemble import BalancedRandomForestClassifier
+
+    return rare_mean(BalancedRandomForestClassifier(60, random_state=0))(rng)
+
+
+def encoded(rng: Rng, step: Any, calibrate_on: str = "auto") -> bool:
+    """Return whether a target encoder that hides what it does is calibrated on folds."""
+    X = rng.integers(0, 30, (200, 1)).astype(str)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # equal rows, of which there are many
+        model = fit(make_pipeline(step, forest()), X, coin(rng)[1], {"calibrate_on": calibrate_on})
+    return bool(model.calibrate_on_ == "cv")
+
+
+def fitting_steps(rng: Rng, calibrate_on: str = "auto") -> bool:
+    """Return whether codes of nearly unique texts are calibrated on folds."""
+    amount = np.exp(10 + rng.normal(size=600))
+    y = (np.log(amount) + rng.normal(size=600) > 10).astype(int)
+    texts = pd.DataFrame({"amount": [f"${one:012,.2f}" for one in amount]})
+    step = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    model = fit(make_pipeline(step, forest()), texts, y, {"calibrate_on": calibrate_on})
+    return bool(model.calibrate_on_ == "cv")
+
+
+def cached(rng: Rng) -> bool:
+    """Return whether a pipeline's cache changes nothing."""
+    X, y = coin(rng)
+    with tempfile.TemporaryDirectory() as place:
+        one = fit(make_pipeline(StandardScaler(), forest(), memory=place), X, y)
+        two = fit(make_pipeline(StandardScaler(), forest()), X, y)
+        return bool(np.array_equal(one.predict_proba(X[:9] + 1), two.predict_proba(X[:9] + 1)))
+
+
+def twice(estimator: Any) -> Callable[[Rng], bool]:
+    """Return whether a classifier that was fitted before gives what a new one gives."""
+
+    def run(rng: Rng) -> bool:
+        X, y = coin(rng)
+        used = CalibratedClassifier(estimator(), random_state=0).fit(*coin(rng)).fit(X, y)
+        new = CalibratedClassifier(estimator(), random_state=0).fit(X, y)
+        return bool(np.array_equal(used.predict_proba(X + 1), new.predict_proba(X + 1)))
+
+    return run
+
+
+def modest(estimator: Any) -> Callable[[Rng], bool]:
+    """Return whether probabilities of coin labels stay near a half."""
+    return lambda rng: bool(
+        np.ptp(fit(estimator, *coin(rng)).predict_proba(coin(rng)[0])[:, 1]) < 0.4
+    )
+
+
+def search(rng: Rng, make: Callable[[Rng], Any]) -> None:
+    """Search over a parameter."""
+    model = CalibratedClassifier(forest(), random_state=0)
+    GridSearchCV(model, {"method": ["platt"]}, cv=3).fit(*make(rng))
+
+
+def pipeline(rng: Rng, make: Callable[[Rng], Any]) -> None:
+    """Fit a pipeline that ends in a calibrated classifier."""
+    make_pipeline(StandardScaler(), CalibratedClassifier(forest(), random_state=0)).fit(*make(rng))
+
+
+def duckdb(rng: Rng, scores: Any, y: Any, **more: Any) -> None:
+    """Fit a calibrator by DuckDB."""
+    from vennforest.engines.duckdb import calibrate
+
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "scores.parquet"
+        pd.DataFrame({"s": scores, "y": y, "w": more.get("w", 1.0)}).to_parquet(path)
+        calibrate(str(path), score="s", target="y", weight="w")
+
+
+def one_class(rng: Rng) -> Any:
+    """Return labels of one class."""
+    return coin(rng)[0], np.zeros(200, int)
+
+
+ENTRIES = {"search": search, "pipeline": pipeline}
+
+
+def entries(make: Callable[[Rng], Any], *names: str) -> dict[str, Callable[[Rng], Any]]:
+    """Return the ways of a table through searches and pipelines."""
+    return {name: functools.partial(ENTRIES[name], make=make) for name in names}
+
+
+GROUPS = np.arange(200) // 4
+
+DRAWN = [
+    Hazard(
+        "copies by other ways",
+        "every row twice, by other ways in",
+        entries(doubled, *ENTRIES),
+        Verdict("warned", "copy|copies|repeat|duplicate|equal"),
+    ),
+    Hazard(
+        "spellings by other ways",
+        'labels "yes" and "Yes ", by other ways in',
+        entries(spelled, *ENTRIES),
+        Verdict("warned", "case or spaces"),
+    ),
+    Hazard(
+        "one class by other ways",
+        "labels of one class, by other ways in",
+        entries(one_class, "pipeline")
+        | {"duckdb": lambda rng: duckdb(rng, rng.random(50), np.zeros(50))},
+        Verdict("refused", "class"),
+    ),
+    Hazard(
+        "scores in an engine",
+        "NaN or infinite scores, or negative weights, in an engine",
+        {
+            "NaN": lambda rng: duckdb(rng, np.where(np.arange(50) < 9, np.nan, 0.5), GROUPS[:50]),
+            "infinite": lambda rng: duckdb(rng, np.full(50, np.inf), np.arange(50) % 2),
+            "weights": lambda rng: duckdb(rng, rng.random(50), np.arange(50) % 2, w=-1.0),
+        },
+        Verdict("refused", "score|weight|NaN|finite|negative"),
+        lambda rng: duckdb(rng, rng.random(50), np.arange(50) % 2),
+    ),
+    Hazard(
+        "a model behind a function",
+        "a FunctionTransformer that calls a model fitted to the same rows",
+        {
+            "method": lambda rng: of_tree(rng, lambda tree: tree.predict_proba),
+            "closure": lambda rng: of_tree(rng, lambda tree: lambda X: tree.predict_proba(X)),
+            "partial": lambda rng: of_tree(rng, lambda tree: functools.partial(ask, model=tree)),
+        },
+        Verdict("refused", "calls a fitted"),
+        lambda rng: fit(make_pipeline(FunctionTransformer(np.abs), forest()), *coin(rng)),
+    ),
+    Hazard(
+        "steps that change X",
+        "StandardScaler(copy=False), which changes X in place",
+        {
+            name: lambda rng, model=model: fit(
+                make_pipeline(StandardScaler(copy=False), model), *coin(rng)
+            )
+            for name, model in {"out of bag": forest(), "folds": GaussianNB()}.items()
+        },
+        Verdict("refused", "copy=True"),
+        lambda rng: fit(make_pipeline(StandardScaler(), forest()), *coin(rng)),
+    ),
+    Hazard(
+        "early stopping on the rows",
+        "X_val=X for early stopping",
+        {
+            "all rows": lambda rng: fit(
+                HistGradientBoostingClassifier(early_stopping=True),
+                *(m := coin(rng)),
+                X_val=m[0],
+                y_val=m[1],
+            ),
+            "some rows": lambda rng: fit(
+                HistGradientBoostingClassifier(early_stopping=True),
+                *(m := coin(rng)),
+                X_val=m[0][:70],
+                y_val=m[1][:70],
+            ),
+        },
+        Verdict("warned", "has rows of X"),
+        lambda rng: fit(
+            HistGradientBoostingClassifier(early_stopping=True),
+            *coin(rng),
+            X_val=(m := coin(rng, 90))[0],
+            y_val=m[1],
+        ),
+    ),
+    Hazard(
+        "another order",
+        "y, weights or groups with the index of X in another order",
+        {
+            what: lambda rng, what=what: mixed_up(rng, what)
+            for what in ("y", "sample_weight", "groups")
+        },
+        Verdict("warned", "another order"),
+        lambda rng: mixed_up(rng, ""),
+    ),
+    Hazard(
+        "masked cells",
+        "a masked array as X or y",
+        {
+            "X": lambda rng: fit(forest(), np.ma.masked_greater((m := coin(rng))[0], 1), m[1]),
+            "y": lambda rng: fit(forest(), (m := coin(rng))[0], np.ma.array(m[1], mask=m[1] == 1)),
+        },
+        Verdict("refused", "masked"),
+        lambda rng: fit(forest(), np.ma.array((m := coin(rng))[0]), m[1]),
+    ),
+    Hazard(
+        "labels that stand for none",
+        'labels "" or "nan" where there is none',
+        {
+            f'"{empty}"': lambda rng, empty=empty: fit(
+                forest(), (m := coin(rng))[0], np.where(m[0][:, 0] > 1, empty, m[1].astype(str))
+            )
+            for empty in ("", "nan")
+        },
+        Verdict("warned", "missing value"),
+        lambda rng: fit(forest(), (m := coin(rng))[0], np.array(["none", "some"])[m[1]]),
+    ),
+    Hazard(
+        "missing labels",
+        "None, pd.NA or labels of several types in y",
+        {
+            "None": lambda rng: fit(
+                forest(), (m := coin(rng))[0], np.where(m[0][:, 0] > 1, None, m[1].astype(str))
+            ),
+            "NA": lambda rng: fit(
+                forest(),
+                (m := coin(rng))[0],
+                pd.Series(m[1], dtype="Int64").where(m[0][:, 0] < 1, pd.NA),
+            ),
+            "types": lambda rng: fit(
+                forest(), (m := coin(rng))[0], np.array([1, "1"], object)[m[1]]
+            ),
+            "probabilities": lambda rng: fit(forest(), coin(rng)[0], rng.random(200).round(1)),
+        },
+        Verdict("refused", "sorted|NaN|continuous|missing"),
+        lambda rng: fit(forest(), (m := coin(rng))[0], pd.Series(m[1], dtype="Int64")),
+    ),
+    Hazard(
+        "weights that sum to one",
+        "sample_weight divided by its sum",
+        {
+            name: lambda rng, model=model: with_params(
+                rng, model, sample_weight=(w := rng.random(200) + 0.5) / w.sum()
+            )
+            for name, model in {"out of bag": forest(), "folds": GaussianNB()}.items()
+        },
+        Verdict("warned", "Divide the weights by their mean"),
+        lambda rng: with_params(
+            rng, GaussianNB(), sample_weight=(w := rng.random(200) + 0.5) / w.mean()
+        ),
+    ),
+    Hazard(
+        "impossible weights",
+        "negative, NaN or too large weights, or none for a class",
+        {
+            "negative": lambda rng: with_params(rng, forest(), sample_weight=rng.normal(size=200)),
+            "NaN": lambda rng: with_params(rng, forest(), sample_weight=np.full(200, np.nan)),
+            "too large": lambda rng: with_params(rng, forest(), sample_weight=np.full(200, 2**62)),
+            "no class": lambda rng: fit(
+                forest(), *(m := coin(rng)), sample_weight=m[1].astype(float)
+            ),
+        },
+        Verdict("refused", "negative|at most|weight above zero"),
+        lambda rng: with_params(rng, GaussianNB(), sample_weight=rng.integers(0, 3, 200)),
+    ),
+    Hazard(
+        "weights not taken",
+        "sample_weight for a model that takes none",
+        {
+            "fit": lambda rng: with_params(
+                rng, KNeighborsClassifier(), sample_weight=rng.random(200) + 0.5
+            )
+        },
+        Verdict("warned", "takes no sample_weight"),
+    ),
+    Hazard(
+        "groups spelled in two ways",
+        'groups "p7" and "P7 "',
+        {
+            name: lambda rng, model=model: with_params(
+                rng, model, groups=[f"{'pP'[j % 2]}{j // 4}{' ' * (j % 3)}" for j in range(200)]
+            )
+            for name, model in {"forest": forest(), "folds": GaussianNB()}.items()
+        },
+        Verdict("warned", "case or spaces"),
+        lambda rng: with_params(rng, GaussianNB(), groups=[f"p{j // 4}" for j in range(200)]),
+    ),
+    Hazard(
+        "missing groups",
+        "NaN or None among groups",
+        {
+            "NaN": lambda rng: with_params(
+                rng, forest(), groups=np.where(GROUPS < 9, np.nan, GROUPS)
+            ),
+            "None": lambda rng: with_params(
+                rng, forest(), groups=np.where(GROUPS < 9, None, GROUPS.astype(str))
+            ),
+        },
+        Verdict("refused", "for every row"),
+        lambda rng: with_params(rng, GaussianNB(), groups=GROUPS.astype(float)),
+    ),
+    Hazard(
+        "splits of other rows",
+        "splits with negative row numbers, or numbers beyond the last row",
+        {
+            "negative": lambda rng: with_cv(
+                rng, [(np.arange(-200, 0), np.arange(100)), (np.arange(-200, 0), GROUPS[:1] + 150)]
+            ),
+            "beyond": lambda rng: with_cv(rng, list(KFold(5).split(np.zeros((300, 1))))),
+        },
+        Verdict("refused", "row numbers from 0"),
+        lambda rng: with_cv(rng, list(KFold(5).split(np.zeros((200, 1))))),
+    ),
+    Hazard(
+        "splits of fewer rows",
+        "splits that leave rows out of every fold",
+        {"fit": lambda rng: with_cv(rng, list(KFold(5).split(np.zeros((150, 1)))))},
+        Verdict("warned", "out of every fold"),
+    ),
+    Hazard(
+        "repeated rows in a fold",
+        "splits that score a row twice",
+        {
+            "fit": lambda rng: with_cv(
+                rng, [(a, np.repeat(b, 2)) for a, b in KFold(5).split(np.zeros((200, 1)))]
+            ),
+            "ShuffleSplit": lambda rng: with_cv(
+                rng, ShuffleSplit(5, random_state=0), ensemble=False
+            ),
+        },
+        Verdict("refused", "at most once"),
+        lambda rng: with_cv(rng, ShuffleSplit(5, random_state=0)),
+    ),
+    Hazard(
+        "no splits",
+        "a generator of splits that is used up, or more folds than rows",
+        {
+            "generator": lambda rng: (
+                (model := CalibratedClassifier(GaussianNB(), cv=KFold(5).split(np.zeros((200, 1)))))
+                .fit(*coin(rng))
+                .fit(*coin(rng))
+                and model
+            ),
+            "one fold": lambda rng: with_cv(rng, 1),
+            "many folds": lambda rng: with_cv(rng, 300),
+        },
+        Verdict("refused", "splits once|n_splits"),
+        lambda rng: CalibratedClassifier(GaussianNB(), cv=KFold(5)).fit(*coin(rng)).fit(*coin(rng)),
+    ),
+    Hazard(
+        "shuffled splits of groups",
+        "groups with a splitter that shuffles rows",
+        {
+            name: lambda rng, cv=cv: fit(GaussianNB(), *coin(rng), {"cv": cv}, groups=GROUPS)
+            for name, cv in {
+                "ShuffleSplit": ShuffleSplit(3, random_state=0),
+                "StratifiedKFold": StratifiedKFold(3, shuffle=True, random_state=0),
+            }.items()
+        },
+        Verdict("refused", "every group on one side"),
+    ),
+    Hazard(
+        "classes of another name",
+        "a model whose classes_ are not the labels of y",
+        {
+            "fit": lambda rng: fit(Recoded(), (m := coin(rng))[0], np.array(["a", "b"])[m[1]]),
+            "frozen": lambda rng: fit(
+                FrozenEstimator(Recoded().fit(coin(rng)[0], coin(rng)[1])),
+                (m := coin(rng))[0],
+                np.array(["a", "b"])[m[1]],
+            ),
+        },
+        Verdict("refused", "classes_|labels"),
+        lambda rng: fit(Recoded(), *coin(rng)),
+    ),
+    Hazard(
+        "scores of another shape",
+        "predict_proba that returns one column, three, fewer rows, or NaN",
+        {
+            kind: lambda rng, kind=kind: fit(Shaped(kind), *coin(rng))
+            for kind in ("column", "three", "fewer", "missing")
+        },
+        Verdict("refused", "shape|finite"),
+    ),
+    Hazard(
+        "columns in another order",
+        "other columns at predict than at fit",
+        {
+            "order": lambda rng: at_predict(rng, lambda X: X[FRAME[::-1]]),
+            "order, bounds": lambda rng: at_predict(
+                rng, lambda X: X[FRAME[::-1]], "predict_multiprobability"
+            ),
+            "order, interval": lambda rng: at_predict(
+                rng, lambda X: X[FRAME[::-1]], "predict_confidence"
+            ),
+            "more": lambda rng: at_predict(rng, lambda X: X.assign(f=1.0)),
+            "fewer": lambda rng: at_predict(rng, lambda X: X[FRAME[:4]]),
+            "infinite": lambda rng: at_predict(rng, lambda X: X.assign(a=np.inf)),
+        },
+        Verdict("refused", "feature names|infinity|features"),
+        lambda rng: at_predict(rng, lambda X: X),
+    ),
+    Hazard(
+        "columns without names",
+        "an array at predict where fit had names",
+        {"fit": lambda rng: at_predict(rng, lambda X: X.to_numpy())},
+        Verdict("warned", "feature names"),
+    ),
+    Hazard(
+        "frozen models of other tables",
+        "a frozen model and its own training rows, of categories, counts or with gaps",
+        {kind: remembered(kind, model, True) for kind, model in MEMORIES.items()},
+        Verdict("warned", "trained on the rows"),
+        remembered("counts", MEMORIES["counts"], False),
+    ),
+    Hazard(
+        "members of other forests",
+        "a frozen forest with members that saw other or all rows",
+        {
+            "others": lambda rng: edited(rng, "others"),
+            "warm start": lambda rng: edited(rng, "warm start"),
+            "others, oob": lambda rng: edited(rng, "others", calibrate_on="oob"),
+            "warm start, oob": lambda rng: edited(rng, "warm start", calibrate_on="oob"),
+        },
+        Verdict("warned", "trained on the rows"),
+        lambda rng: edited(rng, ""),
+        {
+            way: Verdict("refused", "what the frozen model was trained on")
+            for way in ("others, oob", "warm start, oob")
+        },
+    ),
+    Hazard(
+        "fewer members",
+        "a frozen forest whose members were cut or reordered",
+        {
+            how: lambda rng, how=how: edited(rng, how).calibrate_on_ == "oob"
+            for how in ("fewer", "reversed")
+        },
+        Verdict("right"),
+    ),
+    Hazard(
+        "resampling in a pipeline",
+        "imbalanced-learn's samplers in a pipeline",
+        {name: resampling(name) for name in ("auto", "oob")},
+        Verdict("right"),
+        None,
+        {"oob": Verdict("refused", "changes which rows")},
+    ),
+    Hazard(
+        "balanced bags",
+        "forests whose bags are balanced, for a rare class",
+        {
+            "imbalanced-learn": balanced_forest,
+            "subsample": rare_mean(forest(class_weight="balanced_subsample")),
+        },
+        Verdict("right"),
+    ),
+    Hazard(
+        "target encoders without tags",
+        "a target encoder that does not say that it needs labels",
+        {
+            "step": lambda rng: encoded(rng, OwnEncoder()),
+            "columns": lambda rng: encoded(rng, make_column_transformer((OwnEncoder(), [0]))),
+            "oob": lambda rng: encoded(rng, OwnEncoder(), "oob"),
+        },
+        Verdict("right"),
+        None,
+        {"oob": Verdict("refused", "with labels than without")},
+    ),
+    Hazard(
+        "steps that fit their rows",
+        "codes of nearly unique texts, such as amounts, before a forest",
+        {name: lambda rng, name=name: fitting_steps(rng, name) for name in ("auto", "oob")},
+        Verdict("right"),
+        lambda rng: fit(make_pipeline(PCA(3), forest()), *coin(rng)),
+        {"oob": Verdict("refused", "fit the rows that they are given")},
+    ),
+    Hazard(
+        "unlabelled rows in a pipeline",
+        "-1 for rows without a label, for LabelSpreading",
+        {
+            "alone": lambda rng: fit(LabelSpreading(), *partly_labelled(rng)),
+            "pipeline": lambda rng: fit(
+                make_pipeline(StandardScaler(), LabelSpreading()), *partly_labelled(rng)
+            ),
+        },
+        Verdict("refused", "not labelled"),
+    ),
+    Hazard(
+        "no scores",
+        "estimators without scores of classes",
+        {
+            name: lambda rng, model=model: fit(model, *coin(rng))
+            for name, model in {
+                "hard votes": VotingClassifier([("a", GaussianNB()), ("b", GaussianNB())]),
+                "output codes": OutputCodeClassifier(GaussianNB()),
+                "regression": RandomForestRegressor(5),
+                "clusters": KMeans(3),
+                "no refit": GridSearchCV(GaussianNB(), {"var_smoothing": [0.1]}, refit=False),
+                "several outputs": MultiOutputClassifier(GaussianNB()),
+            }.items()
+        },
+        Verdict("refused", "predict_proba|two dimensions|multi-output"),
+    ),
+    Hazard(
+        "caches",
+        "a pipeline's cache, warm starts and shared random states",
+        {
+            "memory": cached,
+            "warm start": twice(lambda: forest(warm_start=True)),
+            "random state": twice(
+                lambda: RandomForestClassifier(20, random_state=np.random.RandomState(0))
+            ),
+        },
+        Verdict("right"),
+    ),
+    Hazard(
+        "calibrators inside",
+        "a calibrated classifier inside another",
+        {
+            "own": modest(CalibratedClassifier(forest(), random_state=0)),
+            "scikit-learn": modest(CalibratedClassifierCV(forest())),
+            "early stopping": modest(GradientBoostingClassifier(n_iter_no_change=3)),
+        },
+        Verdict("right"),
+    ),
+    Hazard(
+        "groups of a search",
+        "groups given to a search or cross-validation, whose model gets none",
+        {
+            "search": lambda rng: GridSearchCV(
+                CalibratedClassifier(forest(), random_state=0),
+                {"method": ["platt"]},
+                cv=GroupKFold(3),
+            ).fit(*coin(rng), groups=GROUPS),
+            "cross-validation": lambda rng: cross_val_score(
+                CalibratedClassifier(forest(), random_state=0),
+                *coin(rng),
+                cv=GroupKFold(3),
+                groups=GROUPS,
+            ),
+        },
+        Verdict("warned", "split by groups"),
+    ),
+    Hazard(
+        "scores of a calibrator",
+        "scores that are text, of another length, NaN at predict, or percentages",
+        {
+            "text": lambda rng: VennAbers().fit(np.array(["a"] * 50), np.arange(50) % 2),
+            "length": lambda rng: VennAbers().fit(rng.random(50), np.arange(40) % 2),
+            "NaN": lambda rng: (
+                VennAbers().fit(rng.random(50), np.arange(50) % 2).predict_proba([np.nan])
+            ),
+            "percentages": lambda rng: (
+                BetaCalibration().fit(rng.random(50), np.arange(50) % 2).predict_proba([90.0])
+            ),
+        },
+        Verdict("refused", "numbers|inconsistent|finite|in \\[0, 1\\]"),
+        lambda rng: VennAbers().fit(rng.random(50), np.arange(50) % 2).predict_proba([0.3]),
+    ),
+]
