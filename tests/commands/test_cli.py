@@ -232,12 +232,12 @@ def test_stopping_leaves_nothing_half_written(table, tmp_path):
     code = (
         "import sys, pathlib, vennforest.report.folds as folds\n"
         "from vennforest.cli import main\n"
-        "real = folds._judged\n"
+        "real = folds._predicted\n"
         "def slow(*a):\n"
         f"    pathlib.Path({str(ready)!r}).touch()\n"
         "    import time; time.sleep(60)\n"
         "    return real(*a)\n"
-        "folds._judged = slow\n"
+        "folds._predicted = slow\n"
         "sys.exit(main())"
     )
     process = subprocess.Popen(
