@@ -334,7 +334,7 @@ def test_no_memory_is_said(folder, tmp_path, capsys, monkeypatch):
     def greedy(*_, **__):
         raise np._core._exceptions._ArrayMemoryError((10**9, 10**9), np.dtype(float))
 
-    monkeypatch.setattr("vennforest.commands.predict.predict_once", greedy)
+    monkeypatch.setattr("vennforest._answers.Answers.predict", greedy)
     assert run(*commands(folder, tmp_path / "o.csv")["predict"]) == 2
     assert sentence(capsys).startswith("there is not enough memory: ")
     assert not list(tmp_path.iterdir())
@@ -347,7 +347,7 @@ def test_errors_of_a_model_are_the_models(folder, tmp_path, capsys, monkeypatch,
     def broken(*_, **__):
         raise error
 
-    monkeypatch.setattr("vennforest.commands.predict.predict_once", broken)
+    monkeypatch.setattr("vennforest._answers.Answers.predict", broken)
     assert run(*commands(folder, tmp_path / "o.csv")["predict"]) == 2
     said = sentence(capsys)
     assert said.startswith(f"the model in {folder / 'm.skops'} fails on this table, with ")
