@@ -98,7 +98,8 @@ def test_the_same_to_the_last_bit(tmp_path, monkeypatch, kind, weight):
             rows_at_once=70,
         )
         assert fast[:3] == slow[:3]
-        assert (fast[3], slow[3]) == (False, True)
+        # Of more classes some rows are read once more: `watch` compares with them.
+        assert (fast[3], slow[3]) == (len(scores) > 1 and weight is None, True)
 
 
 @pytest.mark.parametrize("kind", ["text", "three"])
@@ -118,7 +119,7 @@ def test_scores_go_on_a_grid_where_they_do_otherwise(tmp_path, monkeypatch, kind
     )
     assert fast[:3] == slow[:3]
     assert (most, fast[1]["grid"]) not in ((20, None), (301, "logit"))
-    assert (fast[3], slow[3]) == (False, True)
+    assert (fast[3], slow[3]) == (len(scores) > 1, True)
 
 
 def test_too_many_scores_that_are_no_probabilities_are_compressed(tmp_path, monkeypatch):
