@@ -402,7 +402,7 @@ def test_a_class_that_a_model_does_not_know_has_the_least_score(known, method):
         own = np.column_stack([-own[:, 0], own[:, 0]])
     given = own[:, 1] if method == "decision_function" and len(known) == 2 else own
     model = SimpleNamespace(classes_=np.array(known), **{method: lambda X: given})
-    scores = model_scores(model, None, np.array(list("abcd")))
+    scores = model_scores(model, np.empty((20, 1)), np.array(list("abcd")))
     for j, label in enumerate("abcd"):
         if label in known:
             assert_array_equal(scores[:, j], own[:, known.index(label)])
