@@ -75,7 +75,7 @@ def test_the_library_reads_these_leaves():
     model = CalibratedClassifier(
         TrainingSetForest(20), method="none", calibrate_on=OutOfBag(verify=False), random_state=0
     ).fit(X, y)
-    with pytest.raises(ValueError, match="leaves hold other examples"):
+    with pytest.raises(ValueError, match="leaves contain other examples"):
         CalibratedClassifier(TrainingSetForest(20), calibrate_on="oob").fit(X, y)
     np.testing.assert_allclose(
         model.predict_proba(X), model.estimator_.predict_proba(X), atol=1e-12
