@@ -23,7 +23,9 @@ FOOT = (
     "itself (a cache that its copies share), a frozen step of your own that saw labels, a feature "
     "recorded after the outcome, and rows sorted by label beside a column that follows the order. "
     "The [report](report.md) points at columns that look like the last two. A model that you "
-    "refit or edit after it was calibrated is no longer calibrated.\n"
+    "refit or edit after it was calibrated is no longer calibrated. A frozen model is found to be "
+    "given its own rows where it remembers them (trees, boosting); linear models, sparse tables "
+    "and models fitted on half of the rows pass.\n"
 )
 
 
