@@ -51,9 +51,11 @@ def test_the_honest_loss_agrees_with_the_oracle(seed):
     n, settings = rng.integers(3, 12), rng.integers(1, 5)
     losses = rng.exponential(size=(n, settings))
     weight = rng.integers(1, 4, n).astype(float)
-    state = np.random.RandomState(seed)
-    found = bootstrap_corrected(losses, weight, state)
-    assert found == pytest.approx(slow(losses, weight, np.random.RandomState(seed)))
+    unit = rng.integers(0, n, n) if seed % 2 else np.arange(n)
+    unit[:2] = 0, 1
+    found = bootstrap_corrected(losses, weight, unit, np.random.RandomState(seed))
+    expected = slow(losses, weight, unit.tolist(), np.random.RandomState(seed))
+    assert found == pytest.approx(expected)
 
 
 def test_the_honest_loss_has_none_of_the_gain_of_choosing_among_equal_settings():
@@ -62,7 +64,8 @@ def test_the_honest_loss_has_none_of_the_gain_of_choosing_among_equal_settings()
     for _ in range(40):
         losses = rng.exponential(size=(60, 8))  # every setting has an expected loss of 1
         best.append(losses.mean(axis=0).min())
-        honest.append(bootstrap_corrected(losses, np.ones(60), np.random.RandomState(0)))
+        state = np.random.RandomState(0)
+        honest.append(bootstrap_corrected(losses, np.ones(60), np.arange(60), state))
     error = np.std(honest) / np.sqrt(40)
     assert np.mean(best) < 0.9
     assert abs(np.mean(honest) - 1) < 4 * error
@@ -71,11 +74,43 @@ def test_the_honest_loss_has_none_of_the_gain_of_choosing_among_equal_settings()
 def test_groups_and_folds_are_those_of_the_model():
     X, y = drawn(2)
     groups = np.arange(len(y)) // 3
-    model = CalibratedClassifier(LogisticRegression(), cv=3)
+    model = CalibratedClassifier(LogisticRegression(), cv=3, random_state=0)
     search = OutOfBagSearch(model, {"estimator__C": [0.01, 1.0]}).fit(X, y, groups=groups)
-    other = clone(model).set_params(**search.best_params_, random_state=0)
     assert search.best_estimator_.calibrate_on_ == "cv"
-    assert search.best_loss_ < log_loss(y, other.fit(X, y).predict_proba(X)[:, ::-1])
+    best = clone(model).set_params(**search.best_params_)
+    apart = log_loss(y, clone(best).fit(X, y, groups=groups).oob_probability_)
+    mixed = log_loss(y, clone(best).fit(X, y).oob_probability_)
+    assert search.best_loss_ == pytest.approx(apart) != pytest.approx(mixed)
+
+
+def test_copies_in_groups_do_not_make_the_honest_loss_look_better():
+    rng = np.random.default_rng(2)
+    found = {"rows": [], "groups": []}
+    for _ in range(40):
+        losses = np.repeat(rng.exponential(size=(30, 8)), 5, axis=0)
+        for name, unit in (("rows", np.arange(150)), ("groups", np.arange(150) // 5)):
+            state = np.random.RandomState(0)
+            found[name].append(bootstrap_corrected(losses, np.ones(150), unit, state))
+    error = np.std(found["groups"]) / np.sqrt(40)
+    assert abs(np.mean(found["groups"]) - 1) < 4 * error
+    assert np.mean(found["rows"]) < 1 - 4 * error
+
+
+def test_settings_are_compared_on_rows_that_all_of_them_score():
+    X, y = drawn(2)
+    model = CalibratedClassifier(RandomForestClassifier(random_state=1), calibrate_on="oob")
+    grid = {"estimator__n_estimators": [3, 40]}
+    with pytest.warns(UserWarning, match="out of bag"):
+        search = OutOfBagSearch(model, grid, random_state=0).fit(X, y)
+        p = [
+            clone(search.best_estimator_).set_params(**s).fit(X, y).oob_probability_
+            for s in search.settings_
+        ]
+    both = np.isfinite(p[0][:, 0]) & np.isfinite(p[1][:, 0])
+    assert not both.all()
+    np.testing.assert_allclose(search.losses_, [log_loss(y[both], q[both]) for q in p])
+    first = int(np.argmin(search.losses_))
+    np.testing.assert_array_equal(search.best_estimator_.oob_probability_, p[first])
 
 
 def test_a_search_that_could_not_be_honest_is_refused():

@@ -5,7 +5,7 @@
 scikit-learn's sigmoid and temperature over five folds, each forest of 300 trees. Beside them:
 temperature scaling on the out-of-bag scores of one forest and of one with as many trees as five
 folds have, and over folds of 60 trees. Losses and processor seconds are appended to
-``results/confirm.jsonl`` split by split, so that a stopped run goes on where it was;
+``results/confirm.jsonl`` split by split: a stopped run goes on where it was;
 ``--only-kept`` prints the tables of ``docs/results/mixtures.md``.
 """
 

@@ -31,7 +31,7 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
     Parameters
     ----------
     scores : array-like of shape (n,) or (n, k)
-        Any real numbers. float32 is widened, so calibration and new scores compare alike.
+        Any real numbers. float32 is widened, so calibration and new scores compare equal.
     name : str
         What the error message calls the argument.
     """

@@ -13,9 +13,10 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from vennforest._validation import FloatArray, check_weights, encode_labels
+from vennforest._validation import FloatArray, IntArray, check_weights, encode_labels
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.settings import resolve_estimator
+from vennforest.metrics._inputs import group_numbers
 from vennforest.multiprobability import Multiprobability
 
 FOREST_GRID = {
@@ -56,11 +57,12 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     best_params_ : dict
         That setting.
     best_loss_ : float
-        Its log loss. As the smallest of several it is optimistic.
+        Its log loss. As the smallest of several it is optimistic. All losses are means over the
+        rows that every setting scores.
     honest_loss_ : float
         The log loss corrected for the choice: over resamples of the rows, the loss of the setting
         that is best on the drawn rows, on the rows that were not drawn (Tsamardinos et al. 2018,
-        algorithm 3, BBC-CV).
+        algorithm 3, BBC-CV). With groups, whole groups are drawn.
     losses_ : ndarray of shape (settings,)
         Log loss of every setting.
     settings_ : list of dict
@@ -144,8 +146,8 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.settings_ = list(ParameterGrid(self._grid(base)))
         if not self.settings_:
             raise ValueError(f"param_grid must have a setting, got {self.param_grid!r}")
-        best, table = np.inf, np.empty((len(codes), len(self.settings_)))
-        for column, setting in zip(table.T, self.settings_, strict=True):
+        best, kept, table = np.inf, -1, np.empty((len(codes), len(self.settings_)))
+        for at, (column, setting) in enumerate(zip(table.T, self.settings_, strict=True)):
             model = clone(base).set_params(**setting).fit(X, y, **given)
             if model.calibrate_on_ not in SOURCES:
                 raise ValueError(
@@ -155,14 +157,23 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 )
             own = model.oob_probability_[np.arange(len(codes)), codes]
             column[:] = -np.log(np.maximum(own, np.finfo(float).tiny))
-            scored = np.isfinite(column) & (weight > 0)
+            scored = np.isfinite(table[:, : at + 1]).all(axis=1) & (weight > 0)
+            if not scored.any():
+                raise ValueError(
+                    "param_grid must leave rows that every setting scores, got none at "
+                    f"{setting}: use more trees"
+                )
             loss = np.average(column[scored], weights=weight[scored])
             if loss < best:
-                best, self.best_estimator_, self.best_params_ = loss, model, setting
-        scored = np.isfinite(table).all(axis=1) & (weight > 0)
-        self.losses_ = np.average(table[scored], axis=0, weights=weight[scored])
-        self.best_loss_ = float(best)
-        self.honest_loss_ = bootstrap_corrected(table[scored], weight[scored], random)
+                best, kept, self.best_estimator_ = loss, at, model
+        losses = np.average(table[scored], axis=0, weights=weight[scored])
+        self.losses_, first = losses, int(np.argmin(losses))
+        self.best_params_, self.best_loss_ = self.settings_[first], float(losses[first])
+        if first != kept:  # rows that a later setting does not score have decided
+            model = clone(base).set_params(**self.best_params_)
+            self.best_estimator_ = model.fit(X, y, **given)
+        unit = np.arange(len(codes)) if groups is None else group_numbers(groups, len(codes))
+        self.honest_loss_ = bootstrap_corrected(table[scored], weight[scored], unit[scored], random)
         self.classes_ = self.best_estimator_.classes_
         return self
 
@@ -195,7 +206,7 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
 
 def bootstrap_corrected(
-    losses: FloatArray, weight: FloatArray, random: np.random.RandomState
+    losses: FloatArray, weight: FloatArray, unit: IntArray, random: np.random.RandomState
 ) -> float:
     """Return the loss to expect of choosing the column with the smallest mean.
 
@@ -205,13 +216,16 @@ def bootstrap_corrected(
         Of each row, by models that have not seen it.
     weight : ndarray of shape (n,)
         Above zero.
+    unit : ndarray of shape (n,)
+        Rows of one number are drawn together.
     random : RandomState
-        Draws the rows, n with replacement, `BOOTSTRAPS` times.
+        Draws the units, as many as there are with replacement, `BOOTSTRAPS` times.
     """
-    n, found = len(losses), []
+    names, unit = np.unique(unit, return_inverse=True)
+    n, found = len(names), []
     weighted = losses * weight[:, None]
     for _ in range(BOOTSTRAPS):
-        drawn = np.bincount(random.randint(n, size=n), minlength=n)
+        drawn = np.bincount(random.randint(n, size=n), minlength=n)[unit]
         left = drawn == 0
         if left.any():
             best = int(np.argmin(drawn @ weighted))

@@ -179,7 +179,7 @@ def walk(
     Eight walk side by side, so their loads overlap; who has arrived after ``steps`` steps
     drops out. ``going`` (n,) is scratch space.
     """
-    # Everybody begins; rows are walked in one flat array, so a step has one index to compute.
+    # Every row begins; rows are walked in one flat array, so a step has one index to compute.
     width = np.uint64(keys.shape[1])
     flat = keys.reshape(keys.size)
     for i in range(n):

@@ -29,7 +29,7 @@ class HonestForest:
     know nothing of the examples in its leaves (Athey & Imbens 2016). Here each tree's leaves
     contain a bag in which every example of the rest is as often as a Poisson number of mean 1 says,
     drawn for each by itself; new objects join the bags as with ``subforest="joined"``. So
-    calibration examples and new objects are treated alike to the last detail, and Theorem 1 of Vovk
+    calibration examples and new objects are treated the same in every detail, and Theorem 1 of Vovk
     & Petej (2014) is exact, for any size of the data (``docs/joined.md``). Steps of a pipeline
     before the forest are fitted to the part that the trees are grown on, and may use its labels.
 

@@ -82,7 +82,7 @@ class Bags:
         """Read the bags of a forest that was fitted to the data.
 
         scikit-learn draws in proportion to sample and class weights from version 1.9 on; before,
-        every example is drawn alike, and the leaves contain the weights.
+        every example is drawn in the same way, and the leaves contain the weights.
         """
         n, k = len(data), len(data.classes)
         subsample = forest.class_weight == "balanced_subsample"

@@ -112,7 +112,7 @@ def import_skops() -> None:
     When it is imported skops imports every module of scikit-learn, to list the estimators that it
     trusts, and looks for each function of scipy in every module there is, which takes longer than
     everything else that ``vennforest predict`` does to one row. `is_estimator` and `is_function`
-    tell of one at a time whether it would be in the lists, so we do not need them. Whoever
+    check one at a time whether it would be in the lists, so we do not need them. Whoever
     else used skops in this process would miss them: hence only where there is no one.
     """
     if not _program.OWN_PROCESS or "skops.io" in sys.modules:

@@ -591,7 +591,7 @@ def sees_labels(
     """Return how labels reach the features that transformers make, None where they do not.
 
     The transformers are fitted to at most 5,000 rows twice, once with the labels and once without
-    them: features that are the same cannot tell of any label. The price is two fits of the
+    them: features that are the same reveal no label. The price is two fits of the
     transformers to that many rows. What a transformer was told of the labels before ``fit``, it
     cannot find.
 

@@ -189,7 +189,7 @@ class KnownRows:
 
     @classmethod
     def of(cls, rows: Any) -> Self | None:
-        """Return a sketch of rows; None where many are alike, or they cannot be hashed.
+        """Return a sketch of rows; None where many are equal, or they cannot be hashed.
 
         Parameters
         ----------
