@@ -7,7 +7,9 @@ the last lines count false alarms, and alarms when the event becomes half as lik
 """
 
 import argparse
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -16,6 +18,10 @@ from sklearn.linear_model import LogisticRegression
 from vennforest import CalibratedClassifier
 from vennforest._validation import InputError
 from vennforest.monitoring import Monitor
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from monitoring.test_repeats import five_times, in_turns, late, windows
 
 
 def draw(rng, n, kind="measured", shift=0.0):
@@ -29,34 +35,6 @@ def draw(rng, n, kind="measured", shift=0.0):
 def make(rng, kind="measured"):
     linear = FrozenEstimator(LogisticRegression().fit(*draw(rng, 300, kind)))
     return Monitor(CalibratedClassifier(linear).fit(*draw(rng, 400, kind)), random_state=0).fit()
-
-
-def windows(monitor, rng):
-    X, y = draw(rng, 1600)
-    for first in range(0, 1500, 50):
-        monitor.update(X[first : first + 100], y[first : first + 100])
-
-
-def five_times(monitor, rng):
-    X, y = draw(rng, 400)
-    rows = np.repeat(np.arange(400), 5)
-    monitor.update(X[rows], y[rows])
-
-
-def in_turns(monitor, rng):
-    pair = [draw(rng, 200) for _ in range(2)]
-    for turn in range(8):
-        X, y = pair[turn % 2]
-        order = rng.permutation(200)
-        monitor.update(X[order], y[order])
-
-
-def late(monitor, rng):
-    for _ in range(10):
-        X, y = draw(rng, 200)
-        given = y.astype(float)
-        given[(y == 1) & (rng.random(200) < 0.3)] = np.nan
-        monitor.update(X, given)
 
 
 def once(kind, shift=0.0):
