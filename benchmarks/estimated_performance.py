@@ -1,6 +1,7 @@
 """Coverage of estimated performance over drawn problems, with and without covariate shift.
 
     python benchmarks/estimated_performance.py run 200 [--seed SEED]   (goes on where it was)
+    python benchmarks/estimated_performance.py factor 600 [--seed SEED]   (likewise)
     python benchmarks/estimated_performance.py table
     python benchmarks/estimated_performance.py real        (needs VENNFOREST_DATA)
     python benchmarks/estimated_performance.py picture
@@ -9,6 +10,10 @@ A draw is a process (linear or with interactions, a share of .1 to .5), a learne
 training rows and of new ones, and whether new rows are drawn alike, from a part of the space
 ("covariate"), or with another relation of labels to rows ("concept"). The seed of the first run is
 drawn and written beside the results; draw i has the seed (that seed, i).
+
+``factor`` draws rows without shift alone, and asks how much wider than a sample's error the error
+of the calibration has to count where the same rows trained the models (`SAME_ROWS`): its variance
+times each of some factors, beside labelled rows of their own as the reference, which need none.
 """
 
 import argparse
@@ -31,8 +36,11 @@ from sklearn.metrics import (
 )
 
 from vennforest import CalibratedClassifier, estimate_performance
+from vennforest.performance import estimate
 
 RESULTS = Path(__file__).parent / "results" / "estimated_performance.jsonl"
+FACTORS = RESULTS.with_name("estimated_performance_factor.jsonl")
+TRIED = (1.0, 1.15, 1.3, 1.45, 1.6, 1.8)
 METRICS = ("accuracy", "precision", "recall", "brier", "log_loss", "auc")
 SHIFTS = ("none", "covariate", "concept")
 
@@ -71,8 +79,8 @@ def realised(p, y):
     }
 
 
-def draw(seed, number):
-    """Return one draw: what was estimated and what was."""
+def drawn_model(seed, number):
+    """Return a generator, a sampler, what a draw is of, a fitted model and its rows."""
     rng = np.random.default_rng([seed, number])
     sample, n, m = process(rng), int(rng.choice([400, 1500])), int(rng.choice([200, 1500]))
     name = str(rng.choice(["forest", "logistic"]))
@@ -83,7 +91,14 @@ def draw(seed, number):
     )
     X, y = sample(n, "none")
     model = CalibratedClassifier(estimator, random_state=0).fit(X, y)
-    found = {"seed": seed, "number": number, "learner": name, "n": n, "m": m, "shifts": {}}
+    found = {"seed": seed, "number": number, "learner": name, "n": n, "m": m}
+    return rng, sample, found, model, X
+
+
+def draw(seed, number):
+    """Return one draw: what was estimated and what was."""
+    _, sample, found, model, X = drawn_model(seed, number)
+    m, found["shifts"] = found["m"], {}
     for shift in SHIFTS:
         new, labels = sample(m, shift)
         truth = realised(model.predict_proba(new), labels)
@@ -99,12 +114,28 @@ def draw(seed, number):
     return found
 
 
-def run(number, seed):
-    done = [json.loads(line) for line in RESULTS.open()] if RESULTS.exists() else []
+def draw_factors(seed, number):
+    """Return one draw without shift: what was, and the intervals that each factor gives."""
+    _, sample, found, model, _ = drawn_model(seed, number)
+    new, labels = sample(found["m"], "none")
+    found["truth"] = realised(model.predict_proba(new), labels)
+    kept = estimate.SAME_ROWS
+    for factor in TRIED:
+        estimate.SAME_ROWS = factor
+        one = estimate_performance(model, new, METRICS)
+        found[str(factor)] = {k: one[k] for k in METRICS}
+    estimate.SAME_ROWS = kept
+    apart = estimate_performance(model, new, METRICS, reference=sample(found["n"], "none"))
+    found["apart"] = {k: apart[k] for k in METRICS}
+    return found
+
+
+def run(path, one, number, seed):
+    done = [json.loads(line) for line in path.open()] if path.exists() else []
     seed = seed or (done[0]["seed"] if done else secrets.randbelow(10**6))
     for i in range(len(done), number):
-        with RESULTS.open("a") as file:
-            file.write(json.dumps(draw(seed, i)) + "\n")
+        with path.open("a") as file:
+            file.write(json.dumps(one(seed, i)) + "\n")
 
 
 def table():
@@ -208,12 +239,14 @@ def picture(path):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["run", "table", "real", "picture"])
+    parser.add_argument("what", choices=["run", "factor", "table", "real", "picture"])
     parser.add_argument("number", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=None)
     given = parser.parse_args()
     if given.what == "run":
-        run(given.number, given.seed)
+        run(RESULTS, draw, given.number, given.seed)
+    elif given.what == "factor":
+        run(FACTORS, draw_factors, given.number, given.seed)
     else:
         {
             "table": table,

@@ -191,6 +191,34 @@ def test_without_labels_the_performance_is_estimated_by_month(folder, watch, tmp
     assert "Expected accuracy of these rows" in out
 
 
+def test_a_covariate_shift_is_named_and_corrected_for(folder, watch, tmp_path):
+    rng = np.random.default_rng(10)
+    pool = table(rng, 6000)
+    new = pool[(pool["size"] > rng.normal(0.5, 0.5, 6000))][:1500]
+    path, train = tmp_path / "unlabelled.csv", folder / "train.csv"
+    new.drop(columns="sold").to_csv(path, index=False)
+    code, out, err = watch(folder / "model.skops", path, "--reference", train)
+    assert code == 0, err
+    assert "1 of 2 columns differ from 'train.csv': 'size' (median " in out
+    assert "corrected for how frequent each kind of row is" in out
+    page = (tmp_path / "w.html").read_text()
+    assert "Columns beside train.csv" in page and "same labels as before" in page
+    _, out, _ = watch(folder / "model.skops", path, "--reference", train, "--json")
+    found = json.loads(out)
+    model = vennforest.load(folder / "model.skops")
+    accuracy = (model.predict(new[["size", "town"]]) == new["sold"].to_numpy()).mean()
+    _, lower, upper = found["expected"]["accuracy"]
+    assert lower - 0.02 <= accuracy <= upper + 0.02
+    plain = json.loads(watch(folder / "model.skops", path, "--json")[1])["expected"]["accuracy"]
+    assert plain != found["expected"]["accuracy"]
+    shuffled = tmp_path / "shuffled.csv"
+    pd.read_csv(train)[::-1].to_csv(shuffled, index=False)
+    _, _, err = watch(folder / "model.skops", path, "--reference", shuffled)
+    assert "got its training rows in another order" in err
+    _, _, err = watch(folder / "model.skops", train, "-t", "sold", "--reference", train)
+    assert "--reference is for rows without labels" in err
+
+
 def test_a_window_with_few_rows_gets_a_sentence_and_no_figure(folder, watch, tmp_path):
     rng = np.random.default_rng(9)
     path = tmp_path / "few.csv"

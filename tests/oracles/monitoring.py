@@ -107,6 +107,12 @@ def evidence(column, factors, prior, jumps, wait, form):
     return out
 
 
+def reached_by_a_fifth(capitals):
+    """The largest c so that a fifth of the copies have a capital of 5 c or more."""
+    reached = [c for c in capitals if sum(other >= c for other in capitals) >= len(capitals) / 5]
+    return max(reached) / 5
+
+
 def law_of_columns(examples, n_reference, of_labels, limits):
     """Probability of every sequence of columns over all orders of the examples, as fractions.
 

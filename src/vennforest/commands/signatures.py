@@ -456,6 +456,14 @@ def watch(
         Path | None,
         typer.Option(metavar="FILE", help="Save the monitor here, to continue with later rows."),
     ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Without --target: the rows the model was fitted to. Says which columns differ, "
+            "and corrects the expected performance for how frequent each kind of row has become.",
+        ),
+    ] = None,
     alpha: Annotated[
         float | None,
         typer.Option(help="Probability of ever raising a false alarm.", show_default="0.05"),

@@ -26,6 +26,7 @@ from vennforest.commands.model_rows import inner_model, read_model, rows_of, tab
 from vennforest.commands.terminal import busy, print_json, say
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
+from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.folds import moments
 from vennforest.report.watched import Watched, watched, write_page
@@ -54,6 +55,7 @@ def run(
     target: str | None = None,
     time: str | None = None,
     keep: Path | None = None,
+    reference: Path | None = None,
     trusted: Sequence[str] = (),
     scores: Sequence[str] = (),
     sheet: str | None = None,
@@ -73,6 +75,11 @@ def run(
         check_output(keep, {"table": data, "page": output})
         if keep.resolve() == output.resolve():
             raise InputError(f"the monitor must not be kept where the page is, got {keep} for both")
+    if reference is not None and target is not None:
+        raise InputError(
+            "--reference is for rows without labels, whose performance it helps to estimate: leave "
+            "it or --target out"
+        )
     notes: list[str] = []
     about: dict[str, Any] = {}
     with busy("Watching"):
@@ -82,6 +89,11 @@ def run(
                 raise InputError(
                     "--keep is for models: a calibrator is watched over a whole table of scores"
                 )
+            if reference is not None:
+                raise InputError(
+                    "--reference is for models: a calibrator sees scores, and how frequent each "
+                    "score is counts already"
+                )
             read = read_calibrator(model, scores)
             monitor = _monitor_of_scores(read, model, target, seed, options)
             found = _watched_scores(monitor, read, file, target, time, notes)
@@ -89,7 +101,7 @@ def run(
             if scores:
                 raise InputError("--score is for a calibrator: a model reads its own columns")
             monitor, about = _monitor(model, target, trusted, seed, options)
-            found = _watched(monitor, about, file, target, time, notes)
+            found = _watched(monitor, about, file, target, time, notes, reference)
         write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
     if keep is not None:
         write_model(monitor, keep, about)
@@ -215,14 +227,21 @@ def _watched(
     target: str | None,
     time: str | None,
     notes: list[str],
+    reference: Path | None,
 ) -> Watched:
+    """Return what is found in rows of a table."""
     table, times, labels = _stream(monitor, file, target, time, notes)
     rows = rows_of(monitor.model, file, [name for name in (time, target) if name])
     X = rows.read(table[rows.columns])
     try:
-        _refuse_known(monitor.model, X, about.get("known_rows", []), notes)
+        _refuse_known(_share_of_training(monitor.model, X, about), notes)
         p: FloatArray = monitor.model.predict_proba(X)
         columns = {name: _plain(table[name]) for name in rows.columns}
+        options: dict[str, Any] = {}
+        earlier: dict[str, NDArray[Any]] = {}
+        if reference is not None:
+            examples, earlier = _reference(monitor, about, reference)
+            options = {"shift": "covariate", "reference": examples}
         return watched(
             monitor,
             X=X,
@@ -230,7 +249,8 @@ def _watched(
             y=labels,
             times=times,
             probabilities=p,
-            judged=(monitor.model, X, {}),
+            judged=(monitor.model, X, options),
+            reference=(reference.name, earlier) if reference is not None else None,
             name=file.path.name,
             target=target or "",
             notes=notes,
@@ -239,6 +259,31 @@ def _watched(
         raise
     except ValueError as error:  # what the model's own checks say of the rows
         raise InputError(f"the model refuses the table: {one_line(error)}") from error
+
+
+def _reference(
+    monitor: Monitor, about: Mapping[str, Any], path: Path
+) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """Return the rows that a model was fitted to, with their labels if there, and their columns."""
+    model, file = monitor.model, TableFile(path)
+    table, target = file.read(), str(about.get("target", ""))
+    labels = None
+    if target in table.columns:
+        labels = _labels(table, target, monitor)
+        known = np.array([label is not None for label in labels.tolist()])
+        table, labels = (
+            table[known].reset_index(drop=True),
+            labels[known].astype(monitor.classes_.dtype),
+        )
+    rows = rows_of(model, file, [target] if target else [])
+    X = rows.read(table[rows.columns])
+    columns = {name: _plain(table[name]) for name in rows.columns}
+    if labels is None:
+        return X, columns
+    codes = np.searchsorted(monitor.classes_, labels)
+    if not are_of_fit(model, codes) and _share_of_training(model, X, about) >= KNOWN:
+        raise InputError(OTHER_ORDER)
+    return (X, labels), columns
 
 
 def _in_order(
@@ -293,12 +338,16 @@ def _plain(column: pd.Series[Any]) -> NDArray[Any]:
     return values
 
 
-def _refuse_known(model: Any, X: Any, sketch: Any, notes: list[str]) -> None:
-    """Refuse rows that the model was fitted to."""
-    columns = table_columns(model)
+def _share_of_training(model: Any, X: Any, about: Mapping[str, Any]) -> float:
+    """Return which share of rows the model was fitted to, about; 0 where that is not known."""
+    columns, sketch = table_columns(model), about.get("known_rows")
     if columns is None or not isinstance(sketch, list) or not sketch:
-        return
-    share = share_known(columns.transform(X), sketch)
+        return 0.0
+    return share_known(columns.transform(X), sketch)
+
+
+def _refuse_known(share: float, notes: list[str]) -> None:
+    """Refuse rows that the model was fitted to."""
     if share >= KNOWN:
         raise InputError(
             f"the table must be of new rows, and about {share:.0%} of it are rows that the model "

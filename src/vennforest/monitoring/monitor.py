@@ -25,11 +25,15 @@ from vennforest._validation import (
 )
 from vennforest.monitoring.evidence import (
     Change,
+    Channel,
     Form,
     Watch,
     capital_of,
     changes_of,
     channels_of,
+    combined,
+    log_start,
+    n_copies,
 )
 from vennforest.monitoring.progress import SEEDS, Progress, RecentRows
 from vennforest.monitoring.scoring import (
@@ -45,13 +49,19 @@ LEAST = 40
 """Examples that a monitor needs before the stream."""
 
 MANY = 10
-"""Rows left out from which on it is said why."""
+"""Repeated rows from which on they are warned of."""
 
 REPEATED = 0.05
 """Share of repeated rows from which on they are said to be some."""
 
 UNLABELLED = 0.02
-"""Share of rows without a label from which on an alarm may be due to them."""
+"""Share of rows that may have no label."""
+
+MISSING = 5
+"""Missing labels beyond that share from which on rows wait."""
+
+AT_ONCE = 10_000
+"""Rows by which the evidence of all copies is advanced together."""
 
 
 @stored("monitor")
@@ -264,18 +274,21 @@ class Monitor(BaseEstimator):
             raise InputError(f"the reference must have {LEAST} examples or more, got {n}")
         if len(classes) < 2:
             raise InputError(f"y must contain two classes or more, got {classes.tolist()}")
-        table = score_columns(scores, len(classes))
-        if designed is None:
-            order = rng.permutation(n)
-            first = max(1, min(n - 1, round(self.design_size * n)))
-            of_design = table[order[:first]], codes[order[:first]]
-            table, codes = table[order[first:]], codes[order[first:]]
-        else:
-            of_design = score_columns(designed.scores, len(classes)), designed.codes
+        k = len(classes)
+        table = score_columns(scores, k)
+        first, kept = max(1, min(n - 1, round(self.design_size * n))), np.arange(n)
+        if designed is not None:
+            of_design = score_columns(designed.scores, k), designed.codes
             probabilities = designed.probabilities
-        channels = channels_of(
-            of_design, probabilities, table, codes, k=len(classes), watch=self.watch, form=self.form
-        )
+        channels: list[Channel] = []
+        for _ in range(n_copies(k)):
+            if designed is None:
+                order = rng.permutation(n)
+                of_design, kept = (table[order[:first]], codes[order[:first]]), order[first:]
+            reference = table[kept], codes[kept]
+            channels += channels_of(
+                of_design, probabilities, *reference, k=k, watch=self.watch, form=self.form
+            )
         self._progress = Progress(
             classes=classes,
             watch=self.watch,
@@ -283,7 +296,7 @@ class Monitor(BaseEstimator):
             channels=tuple(channels),
             seeds=tuple(int(seed) for seed in rng.randint(SEEDS, size=len(channels))),
             own_reference=own_reference,
-            log_now=_log_start(self.form, len(channels)),
+            log_now=log_start(self.form, len(channels) // n_copies(k)),
             recent=RecentRows.at_first(0 if rows is None else rows.window),
             reference_rows=None if own_reference else rows,
         )
@@ -374,6 +387,13 @@ class Monitor(BaseEstimator):
         n = len(table)
         codes, known = self._labels(y, n)
         times = check_times(time, n, progress.last_time)
+        complete, excess = self._n_complete(known)
+        waiting = n - complete
+        if waiting:
+            missing = int((~known[complete:]).sum())
+            table, codes, known = table[:complete], codes[:complete], known[:complete]
+            times = None if times is None else times[:complete]
+            hashes = None if hashes is None else hashes[:complete]
         compared = met = 0
         taken = known
         if hashes is not None:
@@ -382,35 +402,68 @@ class Monitor(BaseEstimator):
             none = np.empty(0, np.uint64)
             new = progress.recent.take(hashes, codes, known, twins[0] if twins else none)
             taken = known & new
-        kept = table[taken] if not taken.all() else table
         when = None if times is None else times[taken]
-        found = np.full(len(kept), -np.inf)
-        for channel, seed in zip(progress.channels, progress.seeds, strict=True):
-            of_channel = channel.update(
-                np.ascontiguousarray(kept[:, 0 if k == 2 else channel.code]),
-                codes[taken] == channel.code,
-                when,
-                n_before=progress.n_seen,
-                seed=seed,
-                form=progress.form,
-            )
-            found = np.maximum(found, of_channel)
-        found = found - np.log(len(progress.channels))
+        found = self._advance(table[taken], codes[taken], when)
         self._progress = progress.after(
-            n_seen=progress.n_seen + len(kept),
+            n_seen=progress.n_seen + len(found),
             n_unlabelled=progress.n_unlabelled + int((~known).sum()),
             n_repeated=progress.n_repeated + int((known & ~taken).sum()),
+            excess=excess,
             n_compared=progress.n_compared + compared,
             n_known=progress.n_known + met,
-            last_time=float(times[-1]) if times is not None and n else progress.last_time,
+            last_time=float(times[-1]) if times is not None and complete else progress.last_time,
             **self._evidence(found, when),
         )
-        self.taken_ = taken
-        self._warn_after(progress)
-        if len(kept) < n:
-            places = np.cumsum(taken)
-            found = np.concatenate([[progress.log_now], found])[places]
+        self.taken_ = np.append(taken, np.zeros(waiting, bool))
+        if waiting:
+            warn(
+                f"{waiting} of {n} rows, from row {complete + 1} on, are not counted yet, since "
+                f"{missing} of them have no label: labels of one class that come later than others "
+                "would look like a change. Send these rows again when their labels are known. If "
+                "which labels are missing has nothing to do with the class (a random sample was "
+                "labelled), send only rows with a label"
+            )
+        self._warn_of_repeats(progress)
+        if len(found) < n:
+            found = np.append(progress.log_now, found)[np.cumsum(self.taken_)]
         return capital_of(found)
+
+    def _n_complete(self, known: NDArray[np.bool_]) -> tuple[int, float]:
+        """Return how many rows come before those of which too many have no label.
+
+        They begin where missing labels exceed 2% of the rows since by most, if by 5 or more. The
+        second number is what these rows leave of that excess to later updates (a cumulative sum,
+        Page 1954).
+        """
+        walk = self._progress.excess + np.cumsum(np.append(0.0, ~known - UNLABELLED))
+        lowest = min(float(walk.min()), 0.0)
+        if walk[-1] - lowest < MISSING:
+            return len(known), float(walk[-1]) - lowest
+        first = int(walk.argmin())
+        return first, float(walk[first]) - lowest
+
+    def _advance(
+        self, table: FloatArray, codes: NDArray[Any], times: FloatArray | None
+    ) -> FloatArray:
+        """Return the logarithm of the evidence after each of these examples, (n,)."""
+        progress, k = self._progress, len(self.classes_)
+        found = np.empty(len(table))
+        for first in range(0, len(table), AT_ONCE):
+            block = slice(first, first + AT_ONCE)
+            logs = [
+                channel.update(
+                    np.ascontiguousarray(table[block, 0 if k == 2 else channel.code]),
+                    codes[block] == channel.code,
+                    None if times is None else times[block],
+                    n_before=progress.n_seen + first,
+                    seed=seed,
+                    form=progress.form,
+                )
+                for channel, seed in zip(progress.channels, progress.seeds, strict=True)
+            ]
+            of_copies = np.reshape(logs, (n_copies(k), -1, len(logs[0])))
+            found[block] = combined(of_copies).max(axis=0)
+        return found
 
     def _known_rows(self) -> list[KnownRows]:
         """Return what is known of the reference's rows, and of those that trained the model."""
@@ -443,26 +496,18 @@ class Monitor(BaseEstimator):
             )
         return compared, met
 
-    def _warn_after(self, before: Progress) -> None:
-        """Warn of rows that were left out, where they are many or may have raised the alarm."""
-        now = self._progress
+    def _warn_of_repeats(self, before: Progress) -> None:
+        """Warn when rows that came before become many."""
 
-        def repeats(progress: Progress) -> bool:
+        def many(progress: Progress) -> bool:
             among = progress.n_seen + progress.n_repeated
             return progress.n_repeated >= max(MANY, REPEATED * among)
 
-        if repeats(now) and not repeats(before):
+        now = self._progress
+        if many(now) and not many(before):
             warn(
                 f"{now.n_repeated} of {now.n_seen + now.n_repeated} rows came before and are left "
                 "out, since each counts once: send every row once, when its label is known"
-            )
-        missing = now.n_unlabelled
-        late = missing >= max(MANY, UNLABELLED * (now.n_seen + missing))
-        if now.alarm is not None and before.alarm is None and late:
-            warn(
-                f"{missing} of {now.n_seen + missing} rows had no label and were left out. If the "
-                "labels of one class come later than others, that alone raises an alarm: send the "
-                "rows of a period when all their labels are known, and begin again with fit"
             )
 
     def _evidence(self, found: FloatArray, times: FloatArray | None) -> dict[str, Any]:
@@ -540,7 +585,7 @@ class Monitor(BaseEstimator):
         """The largest evidence so far."""
         check_is_fitted(self, "classes_")
         progress = self._progress
-        start = _log_start(progress.form, len(progress.channels))
+        start = log_start(progress.form, len(progress.channels) // n_copies(len(self.classes_)))
         return float(capital_of(np.array(max(progress.log_max, start))))
 
     def _log_threshold(self) -> float:
@@ -598,8 +643,3 @@ class Monitor(BaseEstimator):
                 require(calibration_examples(made.model), "model must have a reference")
             made._progress = progress
         return made
-
-
-def _log_start(form: Form, n: int) -> float:
-    """Return the logarithm of the evidence of n channels before anything came."""
-    return -np.inf if form == "shiryaev-roberts" else -float(np.log(n))

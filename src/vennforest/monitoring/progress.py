@@ -177,6 +177,8 @@ class Progress:
         Of the reference, where it was given; None: not, or equal rows say nothing.
     n_repeated : int
         Rows left out since they came before.
+    excess : float
+        By how many missing labels exceed 2% of the rows lately.
     n_compared, n_known : int
         Rows of the stream compared with those from before it, and those that were among them.
 
@@ -213,6 +215,7 @@ class Progress:
         default=None, validator=attrs.validators.optional(attrs.validators.instance_of(KnownRows))
     )
     n_repeated: int = attrs.field(default=0, validator=number(0, MOST, integer=True))
+    excess: float = attrs.field(default=0.0, validator=number(0, MOST))
     n_compared: int = attrs.field(default=0, validator=number(0, MOST, integer=True))
     n_known: int = attrs.field(default=0, validator=number(0, MOST, integer=True))
 
