@@ -195,6 +195,8 @@ def places():
     (X, y), (new, labels) = read("heart_c"), read("heart_h")
     both = numbers(pd.concat([X, new.set_axis(X.columns, axis=1)], ignore_index=True))
     yield "heart: Cleveland, Budapest", both[: len(y)], y, both[len(y) :], labels
+    (X, y), (new, labels) = read("kc1"), read("kc2")
+    yield "defects: project KC1, project KC2", numbers(X), y, numbers(new), labels
 
 
 def real():
@@ -206,7 +208,11 @@ def real():
         truth = realised(model.predict_proba(new), labels)
         print(f"| {name} | observed | " + " | ".join(f"{truth[k]:.3f}" for k in METRICS) + " |")
         for shift in (None, "covariate"):
-            found = estimate_performance(model, new, METRICS, shift=shift, reference=X)
+            try:
+                found = estimate_performance(model, new, METRICS, shift=shift, reference=X)
+            except ValueError as error:
+                print(f"| | {shift} | refused: {error} |" + " |" * (len(METRICS) - 1))
+                continue
             cells = [
                 f"{found[k][0]:.3f} ({found[k][1]:.3f}–{found[k][2]:.3f})"
                 + ("" if found[k][1] <= truth[k] <= found[k][2] else " ✗")
