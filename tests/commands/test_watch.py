@@ -113,7 +113,7 @@ def test_rows_are_put_in_order(folder, watch):
 
 
 def test_objects_alone(folder, watch):
-    code, out, _ = watch(folder / "model.skops", folder / "later.csv", "--form", "cusum")
+    code, out, _ = watch(folder / "model.skops", folder / "later.csv", "--form", "shiryaev-roberts")
     assert code == 0 and " rows" in out and "labelled" not in out
 
 

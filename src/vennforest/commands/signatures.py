@@ -470,13 +470,13 @@ def watch(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(help="ville, or for endless streams: shiryaev-roberts or cusum."),
+        typer.Option(help="ville, or for endless streams: shiryaev-roberts."),
     ] = None,
     run_length: Annotated[
         int | None,
         typer.Option(
             min=2,
-            help="For the last two: a false alarm within n rows has a probability of at most n "
+            help="For the last one: a false alarm within n rows has a probability of at most n "
             "divided by this.",
             show_default="10000",
         ),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vennforest import persistence
 from vennforest._files import check_output, one_line
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.commands.calibrator_file import (
     CalibratorFile,
@@ -29,7 +29,7 @@ from vennforest.monitoring.stream import as_numbers
 from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.folds import moments
-from vennforest.report.watched import Watched, watched, write_page
+from vennforest.report.watched import watched, write_page
 from vennforest.tables.cells import Column
 from vennforest.tables.known_rows import share_known
 from vennforest.tables.read import find_column
@@ -84,6 +84,7 @@ def run(
     about: dict[str, Any] = {}
     with busy("Watching"):
         file = TableFile(data, sheet)
+        read = None
         if is_calibrator_file(model):
             if keep is not None:
                 raise InputError(
@@ -96,12 +97,31 @@ def run(
                 )
             read = read_calibrator(model, scores)
             monitor = _monitor_of_scores(read, model, target, seed, options)
-            found = _watched_scores(monitor, read, file, target, time, notes)
         else:
             if scores:
                 raise InputError("--score is for a calibrator: a model reads its own columns")
             monitor, about = _monitor(model, target, trusted, seed, options)
-            found = _watched(monitor, about, file, target, time, notes, reference)
+        table = file.read()
+        if table.empty:
+            raise InputError(f"{data} has no rows, only the names of {len(table.columns)} columns")
+        times: NDArray[Any] | None = None
+        if time is not None:
+            table, times = _in_order(table, find_column(table, time), notes)
+        y = None if target is None else _labels(table, find_column(table, target), monitor)
+        carried = (time, target)
+        try:
+            if read is not None:
+                given = _of_scores(read, file, table, carried)
+            else:
+                given = _of_rows(monitor, about, file, table, carried, reference, notes)
+            found = watched(
+                monitor, **given, y=y, times=times, name=data.name, target=target or "", notes=notes
+            )
+        except InputError:
+            raise
+        except ValueError as error:  # what its own checks say of the rows
+            what = "model" if read is None else "calibrator"
+            raise InputError(f"the {what} refuses the table: {one_line(error)}") from error
         write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
     if keep is not None:
         write_model(monitor, keep, about)
@@ -173,92 +193,46 @@ def _monitor_of_scores(
     return monitor.fit_scores(scores, examples[1], classes=classes)
 
 
-def _stream(
-    monitor: Monitor, file: TableFile, target: str | None, time: str | None, notes: list[str]
-) -> tuple[Any, NDArray[Any] | None, NDArray[Any] | None]:
-    """Return a table in the order of its times, the times, and the labels."""
-    table = file.read()
-    if table.empty:
-        raise InputError(f"{file.path} has no rows, only the names of {len(table.columns)} columns")
-    times: NDArray[Any] | None = None
-    if time is not None:
-        table, times = _in_order(table, find_column(table, time), notes)
-    labels = None if target is None else _labels(table, find_column(table, target), monitor)
-    return table, times, labels
-
-
-def _watched_scores(
-    monitor: Monitor,
-    read: CalibratorFile,
-    file: TableFile,
-    target: str | None,
-    time: str | None,
-    notes: list[str],
-) -> Watched:
-    """Return what is found in scores of another system."""
-    table, times, labels = _stream(monitor, file, target, time, notes)
+def _of_scores(
+    read: CalibratorFile, file: TableFile, table: pd.DataFrame, carried: Sequence[str | None]
+) -> dict[str, Any]:
+    """Return what there is to watch in scores of another system, as `watched` takes it."""
     names = [find_column(table, name) for name in read.scores]
     columns = [read_scores(table[name], name, file.place) for name in names]
     scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
-    others = [name for name in table.columns if name not in (time, target)]
-    try:
-        return watched(
-            monitor,
-            X=read.oriented(scores),
-            columns={name: _plain(table[name]) for name in others},
-            y=labels,
-            times=times,
-            probabilities=read.calibrator.predict_proba(scores),
-            judged=(read.calibrator, scores, {"reference": read.examples()}),
-            name=file.path.name,
-            target=target or "",
-            notes=notes,
-        )
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"the calibrator refuses the table: {one_line(error)}") from error
+    return {
+        "X": read.oriented(scores),
+        "columns": {name: _plain(table[name]) for name in table.columns if name not in carried},
+        "probabilities": read.calibrator.predict_proba(scores),
+        "judged": (read.calibrator, scores, {"reference": read.examples()}),
+    }
 
 
-def _watched(
+def _of_rows(
     monitor: Monitor,
     about: Mapping[str, Any],
     file: TableFile,
-    target: str | None,
-    time: str | None,
-    notes: list[str],
+    table: pd.DataFrame,
+    carried: Sequence[str | None],
     reference: Path | None,
-) -> Watched:
-    """Return what is found in rows of a table."""
-    table, times, labels = _stream(monitor, file, target, time, notes)
-    rows = rows_of(monitor.model, file, [name for name in (time, target) if name])
+    notes: list[str],
+) -> dict[str, Any]:
+    """Return what there is to watch in rows of a table, as `watched` takes it."""
+    model = monitor.model
+    rows = rows_of(model, file, [name for name in carried if name])
     X = rows.read(table[rows.columns])
-    try:
-        _refuse_known(_share_of_training(monitor.model, X, about), notes)
-        p: FloatArray = monitor.model.predict_proba(X)
-        columns = {name: _plain(table[name]) for name in rows.columns}
-        options: dict[str, Any] = {}
-        earlier: dict[str, NDArray[Any]] = {}
-        if reference is not None:
-            examples, earlier = _reference(monitor, about, reference)
-            options = {"shift": "covariate", "reference": examples}
-        return watched(
-            monitor,
-            X=X,
-            columns=columns,
-            y=labels,
-            times=times,
-            probabilities=p,
-            judged=(monitor.model, X, options),
-            reference=(reference.name, earlier) if reference is not None else None,
-            name=file.path.name,
-            target=target or "",
-            notes=notes,
-        )
-    except InputError:
-        raise
-    except ValueError as error:  # what the model's own checks say of the rows
-        raise InputError(f"the model refuses the table: {one_line(error)}") from error
+    _refuse_known(_share_of_training(model, X, about), notes)
+    found = {
+        "X": X,
+        "columns": {name: _plain(table[name]) for name in rows.columns},
+        "probabilities": model.predict_proba(X),
+        "judged": (model, X, {}),
+    }
+    if reference is not None:
+        examples, earlier = _reference(monitor, about, reference)
+        found["judged"] = model, X, {"shift": "covariate", "reference": examples}
+        found["reference"] = reference.name, earlier
+    return found
 
 
 def _reference(

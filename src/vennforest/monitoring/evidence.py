@@ -26,10 +26,10 @@ from vennforest.monitoring.bets import (
     thought_shares,
 )
 
-Form = Literal["ville", "shiryaev-roberts", "cusum"]
+Form = Literal["ville", "shiryaev-roberts"]
 """How evidence is kept, and with that what an alarm guarantees."""
 
-FORMS: tuple[Form, ...] = ("ville", "shiryaev-roberts", "cusum")
+FORMS: tuple[Form, ...] = ("ville", "shiryaev-roberts")
 
 Watch = Literal["labels", "objects"]
 """What a monitor compares: labels with scores, or scores alone."""
@@ -114,10 +114,8 @@ class Channel:
         scales = np.zeros(len(JUMPS))
         if form == "ville":
             weights[:, 0] = 1
-        elif form == "shiryaev-roberts":
-            scales[:] = -np.inf
         else:
-            weights[:, 1:] = bets.prior
+            scales[:] = -np.inf
         sums, begins, times = np.zeros(k), np.zeros(k, np.int64), np.full(k, np.nan)
         return cls(code, bets, counts, weights, scales, sums, begins, times)
 

@@ -48,6 +48,9 @@ from vennforest.sources.row_hashes import HashArray, KnownRows, are_known, hash_
 LEAST = 40
 """Examples that a monitor needs before the stream."""
 
+DESIGN = 0.2
+"""Share of the reference that only decides what is bet on: else p-values would not be exact."""
+
 MANY = 10
 """Repeated rows from which on they are warned of."""
 
@@ -72,7 +75,8 @@ class Monitor(BaseEstimator):
     among all, and of its label among those with such a score, counted over a reference and the
     stream so far. While examples are exchangeable each of the three is a sequence of independent
     uniform numbers, and capital that is bet on them grows but by luck. It is spread over many
-    changes, and over the time of the change (``docs/drift.md``).
+    changes, and over the time of the change, and bet in fifteen copies (five with more than two
+    classes) that differ by what is drawn at random (``docs/drift.md``).
 
     Parameters
     ----------
@@ -82,18 +86,15 @@ class Monitor(BaseEstimator):
     watch : {"labels", "objects"}, default="labels"
         What to compare. ``"objects"``: scores alone, which needs no labels and sees no change of
         the labels given the scores. To use both, give each half of ``alpha``.
-    form : {"ville", "shiryaev-roberts", "cusum"}, default="ville"
+    form : {"ville", "shiryaev-roberts"}, default="ville"
         What an alarm means. ``"ville"``: if nothing changes, the probability that there is *ever*
-        one is at most ``alpha``. The others are for streams without end: if nothing changes there
-        is one within n examples with probability ``n / run_length`` at most, so there are
+        one is at most ``alpha``. The other is for streams without end: if nothing changes there is
+        one within n examples with probability ``n / run_length`` at most, so there are
         ``run_length / 2`` examples or more before one on average.
     alpha : float, default=0.05
         In (0, 1); for ``form="ville"``.
     run_length : int, default=10000
-        At least 2; for the other forms.
-    design_size : float, default=0.2
-        Share, in (0, 1), of the reference that only decides what is bet on. Were it part of the
-        reference as well, p-values would not be exact.
+        At least 2; for the other form.
     random_state : int, RandomState or None, default=None
         Draws the examples of the design, and what breaks ties among p-values.
 
@@ -104,13 +105,13 @@ class Monitor(BaseEstimator):
     n_seen_ : int
         Examples of the stream so far.
     n_unlabelled_ : int
-        Rows left out because their label was missing.
+        Rows left out because their label was missing; not those that wait (see ``update``).
     n_repeated_ : int
         Rows left out because they came before, within up to 10,000 rows.
     taken_ : ndarray of shape (n,)
         Which rows of the last update count; not there before one.
     evidence_ : float
-        Now: the capital, which began at 1, or the statistic of another form.
+        Now: one divided by it is the largest chance of so much if nothing has changed.
     max_evidence_ : float
         The largest so far.
     alarm_ : int or None
@@ -125,9 +126,11 @@ class Monitor(BaseEstimator):
 
     Notes
     -----
-    The evidence is the largest of the three capitals, divided by three; with k > 2 classes each is
-    watched against the rest, and it is the largest of 3 k, divided by 3 k (Bonferroni: capitals in
-    different p-values may be neither added nor multiplied).
+    Of each of the three kinds the capital is that which a fifth of the copies have or exceed,
+    divided by five: by Markov's inequality it ever reaches c with probability 1 / c at most,
+    although copies depend on each other. The evidence is the largest of the three, divided by
+    three; with k > 2 classes each is watched against the rest, and it is the largest of 3 k,
+    divided by 3 k (Bonferroni: capitals in different p-values may be neither added nor multiplied).
 
     The guarantee is exact where the reference and the stream are scored alike: with a held-out
     part, or a model fitted to other data. Out of bag, new objects are scored by the trees that some
@@ -165,7 +168,6 @@ class Monitor(BaseEstimator):
         form: Form = "ville",
         alpha: float = 0.05,
         run_length: int = 10_000,
-        design_size: float = 0.2,
         random_state: Any = None,
     ) -> None:
         self.model = model
@@ -173,7 +175,6 @@ class Monitor(BaseEstimator):
         self.form = form
         self.alpha = alpha
         self.run_length = run_length
-        self.design_size = design_size
         self.random_state = random_state
 
     def fit(self, X: Any = None, y: ArrayLike | None = None) -> Self:
@@ -276,7 +277,7 @@ class Monitor(BaseEstimator):
             raise InputError(f"y must contain two classes or more, got {classes.tolist()}")
         k = len(classes)
         table = score_columns(scores, k)
-        first, kept = max(1, min(n - 1, round(self.design_size * n))), np.arange(n)
+        first, kept = max(1, min(n - 1, round(DESIGN * n))), np.arange(n)
         if designed is not None:
             of_design = score_columns(designed.scores, k), designed.codes
             probabilities = designed.probabilities
@@ -313,8 +314,10 @@ class Monitor(BaseEstimator):
             Rows as the model takes them, in the order in which their labels became known (with
             ``watch="objects"``, in which they came).
         y : array-like of shape (n,), optional
-            Labels; rows whose label is missing (None, NaN) are left out and counted. Not given
-            with ``watch="objects"``.
+            Labels, missing where None or NaN. A few such rows are left out; where they are more
+            than 2%, all rows from there on wait: they do not count and can be sent again, since
+            labels of one class that come later would look like a change. Not given with
+            ``watch="objects"``.
         time : array-like of shape (n,), optional
             When: numbers, or dates (kept as seconds since 1970), which must not decrease.
 
@@ -335,8 +338,7 @@ class Monitor(BaseEstimator):
         Warns
         -----
         UserWarning
-            If one row in twenty or more was sent before, or at an alarm that labels that come late
-            may have raised.
+            If one row in twenty or more was sent before, or if rows wait for labels.
         """
         check_is_fitted(self, "classes_")
         if self.model is None:
@@ -604,10 +606,8 @@ class Monitor(BaseEstimator):
     def _check_parameters(self) -> None:
         check_option(self.watch, Watch, "watch")
         check_option(self.form, Form, "form")
-        for name in ("alpha", "design_size"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 < float(value) < 1:
-                raise InputError(f"{name} must be a number between 0 and 1, got {value!r}")
+        if not isinstance(self.alpha, Real) or not 0 < float(self.alpha) < 1:
+            raise InputError(f"alpha must be a number between 0 and 1, got {self.alpha!r}")
         if not isinstance(self.run_length, Real) or not 2 <= float(self.run_length) < np.inf:
             raise InputError(f"run_length must be a number >= 2, got {self.run_length!r}")
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse, vstack
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
@@ -37,6 +36,7 @@ from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import ShiftedPrior, shift_probabilities
 from vennforest.sources import Fold
 from vennforest.sources.row_hashes import hash_rows
+from vennforest.transductive import stack
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -569,20 +569,9 @@ def density_ratios(
     domain = CalibratedClassifier(clone(estimator), random_state=random_state, merge="pooled")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is said of training rows is not of the user's model
-        p = domain.fit(_stacked(old, new), is_new).oob_probability_
+        p = domain.fit(stack(old, new), is_new).oob_probability_
     odds = p[:, 1] / np.maximum(p[:, 0], np.finfo(float).tiny) * n / m
     odds[np.isnan(odds)] = 1.0  # rows that every tree of a small forest has seen
     ratios: FloatArray = np.clip(odds, 1 / MOST_RATIO, MOST_RATIO)
     ratios /= ratios[:n].mean()
     return ratios[:n], ratios[n:]
-
-
-def _stacked(old: Any, new: Any) -> Any:
-    if issparse(old):
-        parts: Any = [old, new]
-        return vstack(parts).tocsr()
-    if hasattr(old, "iloc"):
-        import pandas as pd
-
-        return pd.concat([old, new], ignore_index=True)
-    return np.concatenate([np.asarray(old), np.asarray(new)])
