@@ -138,29 +138,60 @@ def run(path, one, number, seed):
             file.write(json.dumps(one(seed, i)) + "\n")
 
 
+def inside(truth, intervals):
+    """Return which measures that are defined lie in their intervals."""
+    return [
+        low - 1e-12 <= truth[metric] <= up + 1e-12
+        for metric, (_, low, up) in intervals.items()
+        if np.isfinite([truth[metric], low]).all()
+    ]
+
+
+def share(of_draws):
+    """Return the share inside over draws, and its standard error, draws being independent."""
+    each = np.array([np.mean(one) for one in of_draws if one])
+    return f"{each.mean():.3f} ± {each.std() / np.sqrt(len(each)):.3f}"
+
+
 def table():
     done = [json.loads(line) for line in RESULTS.open()]
-    print(f"{len(done)} draws, seed {done[0]['seed']}: coverage (mean absolute error)")
+    print(f"{len(done)} draws, seed {done[0]['seed']}: coverage (mean absolute error)\n")
     print("| new rows | estimate | " + " | ".join(METRICS) + " | all |")
     print("|---|---|" + "---|" * (len(METRICS) + 1))
-    for shift, way in [
-        ("none", "plain"),
-        ("covariate", "plain"),
-        ("covariate", "covariate"),
-        ("concept", "plain"),
-    ]:
-        inside, cells = [], []
+    ways = [("none", "plain"), ("covariate", "plain"), ("covariate", "covariate")]
+    for shift, way in [*ways, ("concept", "plain")]:
+        parts = [one["shifts"][shift] for one in done]
+        cells = []
         for metric in METRICS:
-            held, off = [], []
-            for one in done:
-                part = one["shifts"][shift]
-                value, (estimate, low, up) = part["truth"][metric], part[way][metric]
-                if np.isfinite([value, low]).all():
-                    held.append(low - 1e-12 <= value <= up + 1e-12)
-                    off.append(abs(value - estimate))
-            inside += held
-            cells.append(f"{np.mean(held):.3f} ({np.mean(off):.3f})")
-        print(f"| {shift} | {way} | " + " | ".join(cells) + f" | {np.mean(inside):.3f} |")
+            some = [(part["truth"], {metric: part[way][metric]}) for part in parts]
+            held = np.concatenate([inside(*one) for one in some])
+            off = [abs(truth[metric] - found[metric][0]) for truth, found in some]
+            cells.append(f"{np.mean(held):.3f} ({np.nanmean(off):.3f})")
+        every = share([inside(part["truth"], part[way]) for part in parts])
+        print(f"| {shift} | {way} | " + " | ".join(cells) + f" | {every} |")
+    print("\n| learner, training rows, new rows | draws | no shift | covariate shift, corrected |")
+    print("|---|---|---|---|")
+    for cell in sorted({(one["learner"], one["n"], one["m"]) for one in done}):
+        own = [one["shifts"] for one in done if (one["learner"], one["n"], one["m"]) == cell]
+        cells = [
+            share([inside(one[shift]["truth"], one[shift][way]) for one in own])
+            for shift, way in (("none", "plain"), ("covariate", "covariate"))
+        ]
+        print(f"| {cell[0]}, {cell[1]}, {cell[2]} | {len(own)} | " + " | ".join(cells) + " |")
+    done = [json.loads(line) for line in FACTORS.open()]
+    print(f"\n{len(done)} other draws without shift, seed {done[0]['seed']}\n")
+    print("| factor | coverage | forest | logistic | 400 | 1500 |\n|---|---|---|---|---|---|")
+    for factor in (*map(str, TRIED), "apart"):
+        cells = [
+            share([inside(one["truth"], one[factor]) for one in done if where in one.values()])
+            for where in ("forest", "logistic")
+        ]
+        cells += [
+            share([inside(one["truth"], one[factor]) for one in done if one["n"] == n])
+            for n in (400, 1500)
+        ]
+        every = share([inside(one["truth"], one[factor]) for one in done])
+        print(f"| {factor} | {every} | " + " | ".join(cells) + " |")
 
 
 def places():

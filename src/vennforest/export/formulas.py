@@ -70,14 +70,12 @@ def answers(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms
     shift = calibrator._fitted.shift
     if shift is not None:
         factors = shift.factors.tolist()
-        distributions = isinstance(calibrator, Venn)
-        found |= {"p": _shifted(found["p"], factors)}
-        for pair, whole in (("p0", "p1"), distributions), (("low95", "high95"), False):
-            if pair[0] in found:
+        found["p"] = _shifted(found["p"], factors)
+        for low, high in (("p0", "p1"), ("low95", "high95")):
+            if low in found:
+                whole = low == "p0" and isinstance(calibrator, Venn)  # bounds of k distributions
                 shifted = _shifted_distributions if whole else _shifted_intervals
-                found |= dict(
-                    zip(pair, shifted(*(found[one] for one in pair), factors), strict=True)
-                )
+                found[low], found[high] = shifted(found[low], found[high], factors)
     return widened(found)
 
 
@@ -201,9 +199,9 @@ def table_of(calibrator: Calibrator) -> CalibrationTable:
         one = columns.get(name)
         if one is None:
             return None
-        p = one.table.columns[one.name][kept]
-        if shift is None:
-            return p
-        return shift_probabilities(np.column_stack([1 - p, p]), shift.factors)[:, 1]
+        p: FloatArray = one.table.columns[one.name][kept]
+        if shift is not None:
+            p = shift_probabilities(np.column_stack([1 - p, p]), shift.factors)[:, 1]
+        return p
 
     return CalibrationTable(start + 0.0, column("p0"), column("p1"), column("p"))
