@@ -82,12 +82,7 @@ def class_shares(codes: IntArray, weight: FloatArray | None, k: int) -> FloatArr
 def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
     """Return probabilities (n, k) under other shares of the classes, rows summing to 1.
 
-    Parameters
-    ----------
-    p : ndarray of shape (n, k)
-        In [0, 1], rows summing to 1.
-    factors : ndarray of shape (k,)
-        New share of each class divided by the old one, up to a common factor.
+    Factors (k,) are the new share of each class divided by the old one, up to a common factor.
 
     Notes
     -----
@@ -103,14 +98,9 @@ def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
 
 
 def shift_bounds(bounds: Multiprobability, factors: FloatArray) -> Multiprobability:
-    """Return bounds under other shares of the classes.
+    """Return bounds of one predictor under other shares of the classes (see above for factors).
 
-    Parameters
-    ----------
-    bounds : Multiprobability
-        Of one predictor: means of bounds are shifted before they are averaged.
-    factors : ndarray of shape (k,)
-        New share of each class divided by the old one, up to a common factor.
+    Means of bounds are shifted before they are averaged.
 
     Notes
     -----
@@ -264,19 +254,8 @@ def estimate_shares(
 ) -> PriorEstimate:
     """Estimate the shares of the classes among new objects from their probabilities.
 
-    Parameters
-    ----------
-    p : ndarray of shape (m, k)
-        Probabilities of the new objects, calibrated where the classes have shares ``prior``.
-    calibration_p : ndarray of shape (n, k)
-        Those of the calibration examples.
-    calibration_codes : ndarray of shape (n,)
-        Class numbers of the calibration examples.
-    prior : ndarray of shape (k,)
-        Above zero, with sum 1.
-    classes : ndarray of shape (k,)
-    level : float
-        Of the intervals, in (0, 1).
+    Probabilities of the new objects (m, k) and of the calibration examples (n, k) are calibrated
+    where the classes have shares ``prior`` (k,), above zero.
 
     Warns
     -----
@@ -401,14 +380,8 @@ def mixture_shares(
 ) -> FloatArray:
     """Return the shares q (k,) that maximise ``sum_i log sum_j q_j ratio_ij``.
 
-    Parameters
-    ----------
-    ratio : ndarray of shape (m, k)
-        Non-negative, no row of zeros.
-    start : ndarray of shape (k,)
-        Shares above zero: where to begin, and what is returned where all shares do as well.
-    near : ndarray of shape (k,), optional
-        Shares that are nearly right, such as those of nearly the same ``ratio``: begin there.
+    Ratios (m, k) are not negative, no row is of zeros. The search begins at ``start``, above zero,
+    which is returned where all shares do as well; or at ``near``, which is nearly right.
 
     Notes
     -----

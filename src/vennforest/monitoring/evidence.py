@@ -74,11 +74,6 @@ class Channel:
         the number of the example at which it was.
     times : ndarray of shape (n_bets,)
         The time of that example; NaN where none was given.
-
-    Raises
-    ------
-    ValueError
-        If shapes or numbers are none that `update` could have left.
     """
 
     code: int = attrs.field(validator=number(0, integer=True))
@@ -166,13 +161,7 @@ class Channel:
         return int((self.sums + np.log(self.bets.prior)).argmax())
 
     def check_form(self, form: Form) -> None:
-        """Refuse weights that no stream leaves: all capital is somewhere, if there is some.
-
-        Raises
-        ------
-        ValueError
-            If they are such.
-        """
+        """Refuse weights that no stream leaves: all capital is somewhere, if there is some."""
         waits = self.weights[:, 0] != 0
         require(form == "ville" or not waits.any(), f"no capital waits with form {form}")
         none = (self.scales == -np.inf) & (self.weights == 0).all(axis=1)
@@ -233,21 +222,8 @@ def channels_of(
 ) -> list[Channel]:
     """Return one copy of the evidence of every kind about every label, before anything came.
 
-    Parameters
-    ----------
-    design : (ndarray of shape (m, c), ndarray of shape (m,))
-        Scores and class numbers of the examples that decide what is bet on; one column of two
-        classes (c = 1), else a column per class.
-    probabilities : bool
-        Whether scores are in [0, 1].
-    scores : ndarray of shape (n, c)
-        Of the reference.
-    codes : ndarray of shape (n,)
-        Its class numbers.
-    k : int
-        Number of classes.
-    watch, form : str
-        See `Monitor`.
+    Scores (m, c) and class numbers (m,) of the design decide what is bet on; c is 1 with two
+    classes, else k. Scores (n, c) and class numbers (n,) of the reference are counted.
     """
 
     def watched(j: int) -> Iterator[Channel]:
@@ -322,13 +298,7 @@ def changes_of(channels: Sequence[Channel], classes: NDArray[Any]) -> list[Chang
 def check_channels(
     channels: Sequence[Channel], *, k: int, watch: Watch, form: Form, n_seen: int, log_now: float
 ) -> None:
-    """Refuse what ``channels_of`` and then ``n_seen`` examples could not have left.
-
-    Raises
-    ------
-    ValueError
-        If channels are not those of k classes, or tell of other examples or other evidence.
-    """
+    """Refuse what ``channels_of`` and then ``n_seen`` examples could not have left."""
     kinds: tuple[Kind, ...] = ("scores", "share", "labels given scores")
     kinds = kinds if watch == "labels" else kinds[:1]
     copies = n_copies(k)

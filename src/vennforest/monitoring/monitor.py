@@ -476,10 +476,7 @@ class Monitor(BaseEstimator):
     def _refuse_known(self, hashes: HashArray, codes: NDArray[Any]) -> tuple[int, int]:
         """Refuse rows from before the stream, and batches of it that come again.
 
-        Returns
-        -------
-        (int, int)
-            How many rows were compared with those from before the stream, and how many are known.
+        Otherwise return how many rows were compared with those before it, and how many are known.
         """
         progress = self._progress
         n, compared, met = len(hashes), 0, 0
@@ -624,13 +621,7 @@ class Monitor(BaseEstimator):
 
     @classmethod
     def from_state(cls, parameters: Mapping[str, Any], progress: Progress | None) -> Self:
-        """Return the monitor.
-
-        Raises
-        ------
-        ValueError
-            If parameters, evidence and model do not belong together.
-        """
+        """Return the monitor, and refuse parameters, evidence and a model of different ones."""
         made = cls(**parameters)
         if progress is not None:
             require(isinstance(progress, Progress), "progress must be of a monitor")

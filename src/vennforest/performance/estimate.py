@@ -548,19 +548,7 @@ def density_ratios(
 
     A calibrated classifier is trained to tell new rows from old, and the odds that it gives to a
     row that it was not trained on are the ratio, but for the numbers of rows (Bickel, Brückner &
-    Scheffer 2009).
-
-    Parameters
-    ----------
-    estimator : classifier
-        One that takes such rows; a clone is fitted.
-    old, new : array-like, sparse matrix or data frame of shape (n, d) and (m, d)
-    random_state : int
-
-    Returns
-    -------
-    (ndarray of shape (n,), ndarray of shape (m,))
-        Above zero; those at old rows have mean 1.
+    Scheffer 2009). Those at old rows have mean 1.
     """
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator

@@ -150,6 +150,8 @@ class Watched:
         """Return what was found, in sentences."""
         monitor = self.monitor
         n = f"{monitor.n_seen_:,}{' labelled' if monitor.watch == 'labels' else ''} rows"
+        if not monitor.n_seen_:
+            return ["Nothing was watched: no row of this table counts yet."]
         if monitor.alarm_ is None:
             return [
                 f"No alarm in {n}: {self._no_alarm()}.",
