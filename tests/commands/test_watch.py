@@ -197,6 +197,7 @@ def test_rows_wait_for_labels_that_come_late(folder, watch, tmp_path):
     for first, counted in ((0, "Nothing was watched"), (200, "No alarm in 1")):
         path = tmp_path / "late.csv"
         late = later.assign(sold=later["sold"].mask(missing & (np.arange(700) >= first)))
+        late.loc[first, "sold"] = None
         late[:300].to_csv(path, index=False)
         code, out, err = watch(folder / "model.skops", path, "-t", "sold", "--time", "day")
         assert code == 0 and out.startswith(counted)

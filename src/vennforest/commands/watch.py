@@ -125,7 +125,7 @@ def run(
         write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
     if keep is not None:
         write_model(monitor, keep, about)
-    for note in notes:
+    for note in found.notes:
         say(f"Note: {note}")
     if as_json:
         print_json({**found.summary(), "verdict": found.verdict(), "report": str(output)})
