@@ -39,25 +39,6 @@ def test_interval_summary_agrees_with_the_slow_one():
             close(list(vars(twice).values()), list(vars(again).values()))
 
 
-def test_interval_table_agrees_with_the_slow_one():
-    rng = np.random.default_rng(2)
-    for _ in range(100):
-        n = int(rng.integers(1, 60))
-        m = draw_intervals(rng, n, 2)
-        y = rng.integers(0, 2, n)
-        table = metrics.interval_table(y, m, bins=5)
-        low, high = m.of_label()
-        codes = np.array([oracle._bin_of(c, 5) for c in ((low + high) / 2).tolist()])
-        assert len(table) == len(set(codes))
-        assert table.n.sum() == n
-        for i, code in enumerate(sorted(set(codes))):
-            rows = np.flatnonzero(codes == code)
-            slow = oracle.interval_summary(m.lower, m.upper, m.classes, y, rows.tolist())
-            close((table.low[i], table.high[i], table.size[i], table.accuracy[i]), slow)
-            assert table.n[i] == len(rows)
-            close(table.confidence[i], (slow[0] + slow[1]) / 2)
-
-
 def test_inside_allows_for_rounding_and_nothing_more():
     bounds = np.array([[0.5, 0.5]] * 3)
     m = Multiprobability(bounds * [0.9, 0], bounds * [0.9, 0] + 0.1 / 3, np.array([0, 1]))
@@ -74,7 +55,7 @@ def test_interval_measures_refuse_what_does_not_fit():
         metrics.interval_summary(["a", "b"], m)
     with pytest.raises(ValueError, match="m must contain at least one object, got 0"):
         metrics.interval_summary([], m[[]])
-    for measure in (metrics.interval_summary, metrics.interval_table, metrics.interval_curve):
+    for measure in (metrics.interval_summary, metrics.interval_curve):
         with pytest.raises(ValueError, match="m must be a Multiprobability, got list: labels come"):
             measure(m, ["a", "b"])
     with pytest.raises(ValueError, match="m must contain at least one object, got 0"):

@@ -10,7 +10,6 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-import numpy as np
 import scipy.optimize
 
 # --- Venn–Abers ------------------------------------------------------------------------------
@@ -427,29 +426,6 @@ def corp(outcome, p, loss, weights=None):
     score, uncertainty = mean_loss(p), mean_loss([base] * len(p))
     recalibrated = mean_loss([float(fitted.get(q, 0)) for q in p])
     return score - recalibrated, uncertainty - recalibrated, uncertainty, score
-
-
-def smooth_calibration_error(outcome, p, weights=None, points=20001, images=6):
-    """Smooth ECE: mirror images of the Gaussian one by one, a fine grid, halving for the width."""
-    weights = np.ones(len(p)) if weights is None else np.asarray(weights, dtype=float)
-    t = np.linspace(0, 1, points)
-
-    def error(width):
-        smoothed = np.zeros(points)
-        for y, q, w in zip(outcome, p, weights, strict=True):
-            kernel = np.zeros(points)
-            for k in range(-images, images + 1):
-                for place in (2 * k + q, 2 * k - q):
-                    kernel += np.exp(-(((t - place) / width) ** 2) / 2)
-            smoothed += w / weights.sum() * (y - q) * kernel / (width * math.sqrt(2 * math.pi))
-        absolute = np.abs(smoothed)
-        return (absolute.sum() - (absolute[0] + absolute[-1]) / 2) / (points - 1)
-
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if error(middle) > middle else (low, middle)
-    return (low + high) / 2
 
 
 def spiegelhalter_z(codes, p):

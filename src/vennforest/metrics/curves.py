@@ -11,10 +11,10 @@ from scipy.optimize import isotonic_regression
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.metrics._inputs import (
-    Binner,
     Bins,
     EventEstimates,
     Strategy,
+    bin_codes,
     cells,
     check_estimates,
     check_level,
@@ -83,12 +83,8 @@ def reliability_curve(
 
     Parameters
     ----------
-    y, p, sample_weight, classes
+    y, p, bins, strategy, sample_weight, classes
         As in ``brier_decomposition``.
-    bins : int, array-like of edges, or "distinct"
-        As in ``brier_decomposition``.
-    strategy : {"uniform", "quantile"}
-        Bins of equal width, or of equal count.
     pos_label : label, optional
         The positive class; by default the second of two. With more than two classes and no
         ``pos_label`` the curve is that of the confidence in the predicted label.
@@ -113,8 +109,8 @@ def reliability_curve(
     problem = estimates.main()
     fit = recalibrate(problem)
     points = EventEstimates(fit.observed, fit.p, fit.weight)
-    codes = Binner(fit.p, bins, strategy)(fit.weight)
-    n_k, r_k, phi_k = cells(codes, points, fit.weight)
+    codes = bin_codes(fit.p, bins, strategy, fit.weight)
+    n_k, r_k, phi_k = cells(codes, points)
     corners = _corners(fit.fitted)
     band = _band(fit, codes, level, n_resamples, np.random.default_rng(random_state))
     counts, _ = np.histogram(fit.p, HISTOGRAM_BINS, (0, 1), weights=fit.weight)
@@ -184,8 +180,8 @@ def _band(
     )
 
 
-SPAN = 2 / 3
 POINTS = 61
+"""At how many estimates, at most, a smooth curve is taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +204,7 @@ def smooth_calibration_curve(
     y: ArrayLike,
     p: ArrayLike,
     *,
-    span: float = SPAN,
-    points: int = POINTS,
+    span: float = 2 / 3,
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
@@ -222,9 +217,6 @@ def smooth_calibration_curve(
         As in ``brier_decomposition``.
     span : float
         Share of the observations that bear on each point, in (0, 1].
-    points : int
-        Number of estimates at which the curve is taken at most, from 2 on: quantiles, and those
-        nearest to equal steps, half of them each.
     pos_label : label, optional
         As in ``reliability_curve``.
 
@@ -233,22 +225,19 @@ def smooth_calibration_curve(
     Cleveland (1979): at x the observed shares are regressed on the estimates by weighted least
     squares, with weights (1 - (|p_i - x| / h)^3)^3, h the distance of the nearest estimates that
     make up the span. A line is fitted, and a level where all estimates within h are the same. The
-    share is clipped to [0, 1]. Austin & Steyerberg (2014) use such curves for calibration.
+    share is clipped to [0, 1]. Austin & Steyerberg (2014) use such curves for calibration. The
+    curve is taken at 61 estimates at most: quantiles, and those nearest to equal steps.
     """
     if not 0 < span <= 1:
         raise ValueError(f"span must lie in (0, 1], got {span}")
-    if points < 2:
-        raise ValueError(f"points must be an integer >= 2, got {points}")
     outcome, estimate, weight = check_estimates(y, p, sample_weight, classes, pos_label).main()
     x, at = np.unique(estimate, return_inverse=True)
     w = np.bincount(at, weights=weight).astype(np.float64)
     share = np.bincount(at, weights=weight * outcome) / w
     reached = np.cumsum(w) / w.sum()
-    quantiles = x[
-        np.searchsorted(reached, np.linspace(0, 1, points // 2), "left").clip(0, len(x) - 1)
-    ]
+    quantiles = x[np.searchsorted(reached, np.linspace(0, 1, POINTS // 2)).clip(0, len(x) - 1)]
     # Where there are no estimates a line fitted to those on one side would say anything.
-    steps = np.linspace(x[0], x[-1], points - points // 2)
+    steps = np.linspace(x[0], x[-1], POINTS - POINTS // 2)
     after = np.searchsorted(x, steps).clip(0, len(x) - 1)
     before = np.maximum(after - 1, 0)
     nearest = np.where(steps - x[before] <= x[after] - steps, x[before], x[after])
