@@ -224,15 +224,13 @@ class ScoreTable(NamedTuple):
     counts: CountArray
 
 
-def columns(x: FloatArray, k: int) -> FloatArray:
-    """Return scores (n,) of two classes, or (n, k)."""
+def columns(x: FloatArray, k: int, name: str = "scores") -> FloatArray:
+    """Return scores (n,) of the second of two classes, or (n, k)."""
     if k == 2 and (x.ndim == 1 or x.shape[1] in (1, 2)):
         return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
     if k > 2 and x.ndim == 2 and x.shape[1] == k:
         return x
-    if not x.size:
-        return np.empty((0,) if k == 2 else (0, k))
-    raise ValueError(f"scores must have a column for each of {k} classes, got {x.shape}")
+    raise ValueError(f"{name} must have a column for each of {k} classes, got {x.shape}")
 
 
 def whole(
@@ -467,7 +465,7 @@ class ScoreCounts:
                 f"got one class: {labels.tolist()[0]!r}"
             )
         k = len(labels)
-        x = columns(x, k)
+        x = columns(x, k) if x.size else np.empty((0,) if k == 2 else (0, k))
         if vectors and grid is not None:
             raise ValueError("grid must be None with vectors=True: it is one of single scores")
         if grid is not None:

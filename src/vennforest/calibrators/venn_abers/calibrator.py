@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -144,18 +144,14 @@ class Steps(NamedTuple):
     scale: float
 
 
-class Hulls(NamedTuple):
-    """Lower hulls over blocks of cumulative points (``left_out_kernels.hull_tree``)."""
-
-    corners: Int32Array
-    begins: Int32Array
-    levels: Int32Array
+Hulls = tuple[Int32Array, Int32Array, Int32Array]
+"""Lower hulls over blocks of cumulative points: what ``left_out_kernels.hull_tree`` returns."""
 
 
 @stored("examples")
-@dataclass(eq=False)
+@attrs.define(eq=False)
 class Examples:
-    """The calibration examples one by one, for leaving them out.
+    """The calibration examples one by one, for leaving them out; the table checks them.
 
     Their scores are kept until the first of them is left out; from then on their places will do.
     """
@@ -186,15 +182,6 @@ class Examples:
                 (np.abs(own - total) <= ROUNDING * W[-1]).all(),
                 f"{name} must be the cumulative weight of the examples",
             )
-
-    def to_state(self) -> dict[str, Any]:
-        """Return the arguments of ``from_state``."""
-        return {name: getattr(self, name) for name in ("labels", "weight", "scores", "numbers")}
-
-    @classmethod
-    def from_state(cls, **state: Any) -> Self:
-        """Return such examples; the table that contains them checks them, with its own scores."""
-        return cls(**state)
 
     def numbers_in(self, x: FloatArray) -> Int32Array:
         """Return the place of each example's score among the distinct scores x."""
@@ -304,7 +291,8 @@ class StepTable:
     @cached_property
     def hulls(self) -> Hulls:
         """The hulls over blocks of points."""
-        return Hulls(*left_out_kernels.hull_tree(*self.sums))
+        hulls: Hulls = left_out_kernels.hull_tree(self.sums)
+        return hulls
 
     @cached_property
     def _removal(self) -> tuple[Hulls, list[tuple[Int32Array, Int32Array]], Int32Array]:
@@ -317,7 +305,7 @@ class StepTable:
         heaviest = float(weight.max()) if len(weight) else 1.0
         hulls = self.hulls
         reach = [
-            left_out_kernels.reach(*self.sums, *hulls, steps.a, steps.b, label, heaviest)
+            left_out_kernels.reach(self.sums, hulls, steps.a, steps.b, label, heaviest)
             for label, steps in enumerate((self.zeros, self.ones))
         ]
         return hulls, reach, examples.numbers_in(self.x)
@@ -415,26 +403,13 @@ class StepTable:
     ) -> None:
         """Look up each score without one example, or a group: members and where each starts."""
         examples = self._examples()
-        members, starts = groups or (np.empty(0, np.intp), np.empty(0, np.intp))
+        groups = groups or (np.empty(0, np.intp), np.empty(0, np.intp))
         hulls, reach, position = self._removal
+        known = position, examples.labels, examples.weight
         for label, (steps, out) in enumerate(((self.zeros, p0), (self.ones, p1))):
+            fits = steps.ends, steps.a, steps.b, *reach[label]
             left_out_kernels.read_left_out(
-                scores,
-                rows,
-                members,
-                starts,
-                position,
-                examples.labels,
-                examples.weight,
-                self.x,
-                *self.sums,
-                *hulls,
-                label,
-                steps.ends,
-                steps.a,
-                steps.b,
-                *reach[label],
-                out,
+                scores, rows, groups, known, self.x, self.sums, hulls, label, fits, out
             )
 
     def _look_up_without_groups(
