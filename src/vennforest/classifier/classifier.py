@@ -650,7 +650,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         other._fitted = fitted
         return other
 
-    def _answers(self, X: Any, bounds: bool = True) -> Any:
+    def _answers(self, X: Any, bounds: bool = True) -> tuple[Any, FloatArray]:
         """Return bounds, where the method has them, and probabilities, of classes or labels."""
         fitted = self._made
         warn_of_training_rows(self._first, X)
@@ -658,7 +658,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return predict_labels(fitted, X, bounds)
         return predict(fitted, X, bounds)
 
-    def _training_rows(self) -> Any:
+    def _training_rows(self) -> tuple[Any, FloatArray]:
         """Return the same of the rows given to ``fit``."""
         fitted = self._made
         if isinstance(fitted, FittedLabels):
@@ -870,8 +870,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         NaN for rows that no such model scored, such as those that a held-out part left for
         training. Computed at each access. Of several labels (n, q).
         """
-        p: FloatArray = self._training_rows()[1]
-        return p
+        return self._training_rows()[1]
 
     @property
     def oob_multiprobability_(self) -> Multiprobability:

@@ -590,19 +590,10 @@ class _Examples:
         """Return the examples of some folds, one after another."""
         known = CalibrationExamples.of(folds)
         rows = np.concatenate([p.rows for p in folds if p.rows is not None]).astype(np.intp)
-        return cls(
-            known.scores,
-            known.codes,
-            known.weight,
-            rows,
-            # A splitter of a user's own may score a row twice: no copy of it stays behind.
-            groups[rows]
-            if groups is not None
-            else rows
-            if len(np.unique(rows)) < len(rows)
-            else None,
-            classes,
-        )
+        # A splitter of a user's own may score a row twice: no copy of it stays behind.
+        own = rows if len(np.unique(rows)) < len(rows) else None
+        groups = own if groups is None else groups[rows]
+        return cls(known.scores, known.codes, known.weight, rows, groups, classes)
 
     def bounds(self, calibrator: Any) -> Multiprobability | None:
         """Return the bounds that leave each example out, None where there are none."""
