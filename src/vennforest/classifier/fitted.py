@@ -44,7 +44,7 @@ from vennforest.groups import (
     SubModel,
     calibrate_groups,
     correction,
-    fold_of_cell,
+    of_rows,
 )
 from vennforest.joined import Joined, predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
@@ -514,7 +514,7 @@ def _within_groups(
         ]
         if not cells:
             continue
-        folds = [fold_of_cell(fold, cell) for fold, cell in cells]
+        folds = [of_rows(fold, cell.rows) for fold, cell in cells]
         mine = np.concatenate([f.rows[f.by == group] for f in folds if f.rows is not None])
         none: list[Any] = [None] * len(folds)
         calibrators = [cell.calibrator for _, cell in cells]
