@@ -277,10 +277,6 @@ class ForestSpread:
         squares = [one.deviation**2 for one in known]
         return cls(float(np.sqrt(np.mean(squares))), known[0].n_trees)
 
-    def trees_for(self, deviation: float) -> int:
-        """Return how many trees have this standard deviation: it falls as their root."""
-        return int(np.ceil(self.n_trees * (self.deviation / deviation) ** 2))
-
     def sentence(self) -> str:
         """Return what it means for a reader, and what more trees would change."""
         now = f"Another forest of {self.n_trees:,} trees would move a probability by about"

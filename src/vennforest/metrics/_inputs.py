@@ -282,8 +282,9 @@ def bin_codes(
     return np.searchsorted(last, np.arange(len(reached)), side="left")[distinct]
 
 
-def cells(codes: IntArray, problem: EventEstimates) -> Cells:
-    """Return the means in every bin that has weight, for bins (n,)."""
+def binned(problem: EventEstimates, bins: Bins, strategy: Strategy) -> Cells:
+    """Return the means in every non-empty bin."""
+    codes = bin_codes(problem.p, bins, strategy, problem.weight)
     total: FloatArray = np.bincount(codes, weights=problem.weight).astype(np.float64)
     filled = total > 0
     estimate, observed = (
@@ -291,8 +292,3 @@ def cells(codes: IntArray, problem: EventEstimates) -> Cells:
         for values in (problem.p, problem.outcome)
     )
     return Cells(total[filled], estimate, observed)
-
-
-def binned(problem: EventEstimates, bins: Bins, strategy: Strategy) -> Cells:
-    """Return the means in every non-empty bin."""
-    return cells(bin_codes(problem.p, bins, strategy, problem.weight), problem)

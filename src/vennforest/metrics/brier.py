@@ -44,14 +44,6 @@ class BrierDecomposition:
     sharpness: float
     brier: float
 
-    @property
-    def within_bins(self) -> float:
-        """What the three terms leave of the Brier score: variation within bins.
-
-        It is 0 where every estimate in a bin is the same (Stephenson, Coelho & Jolliffe 2008).
-        """
-        return self.brier - (self.reliability - self.resolution + self.uncertainty)
-
 
 def brier_decomposition(
     y: ArrayLike,
@@ -98,10 +90,10 @@ def brier_decomposition(
     reliability Σ n_k (r_k − φ_k)² / N, resolution Σ n_k (φ_k − ȳ)² / N, uncertainty ȳ (1 − ȳ).
 
     Reliability minus resolution plus uncertainty is the Brier score only where all estimates in a
-    bin are equal. And binning is biased: φ_k is an average of n_k labels, so its variance
-    φ_k (1 − φ_k) / n_k raises reliability and resolution alike, the more so the fewer observations
-    a bin has (Bröcker 2012; Ferro & Fricker 2012). Compare only numbers with the same bins and the
-    same n; ``corp_decomposition`` needs no bins.
+    bin are equal (Stephenson, Coelho & Jolliffe 2008). And binning is biased: the variance of the
+    average φ_k of n_k labels, φ_k (1 − φ_k) / n_k, raises reliability and resolution, the more so
+    the fewer observations a bin has (Bröcker 2012; Ferro & Fricker 2012). Compare only numbers with
+    the same bins and the same n; ``corp_decomposition`` needs no bins.
 
     Examples
     --------

@@ -14,8 +14,7 @@ from vennforest.metrics._inputs import (
     Bins,
     EventEstimates,
     Strategy,
-    bin_codes,
-    cells,
+    binned,
     check_estimates,
     check_level,
 )
@@ -36,8 +35,6 @@ class ReliabilityCurve:
     ----------
     bin_estimate, bin_share, bin_weight : ndarray of shape (b,)
         Mean estimate, observed share and number of observations of the non-empty bins.
-    bin_low, bin_high : ndarray of shape (b,)
-        Where the share of each bin would lie if the estimates were calibrated.
     corp_estimate, corp_share : ndarray of shape (c,)
         Corners of the CORP curve: the ends of each block of the isotonic regression.
     band_estimate, band_low, band_high : ndarray of shape (g,)
@@ -54,8 +51,6 @@ class ReliabilityCurve:
     bin_estimate: FloatArray
     bin_share: FloatArray
     bin_weight: FloatArray
-    bin_low: FloatArray
-    bin_high: FloatArray
     corp_estimate: FloatArray
     corp_share: FloatArray
     band_estimate: FloatArray
@@ -108,11 +103,10 @@ def reliability_curve(
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     problem = estimates.main()
     fit = recalibrate(problem)
-    points = EventEstimates(fit.observed, fit.p, fit.weight)
-    codes = bin_codes(fit.p, bins, strategy, fit.weight)
-    n_k, r_k, phi_k = cells(codes, points)
+    n_k, r_k, phi_k = binned(EventEstimates(fit.observed, fit.p, fit.weight), bins, strategy)
     corners = _corners(fit.fitted)
-    band = _band(fit, codes, level, n_resamples, np.random.default_rng(random_state))
+    rng = np.random.default_rng(random_state)
+    estimate, low, high = _band(fit, level, n_resamples, rng)
     counts, _ = np.histogram(fit.p, HISTOGRAM_BINS, (0, 1), weights=fit.weight)
     return ReliabilityCurve(
         bin_estimate=r_k,
@@ -123,7 +117,9 @@ def reliability_curve(
         histogram=counts / counts.sum(),
         event=_event(y, classes, pos_label, estimates.positive),
         level=level,
-        **band,
+        band_estimate=estimate,
+        band_low=low,
+        band_high=high,
     )
 
 
@@ -143,41 +139,24 @@ def _corners(fitted: FloatArray) -> IntArray:
     return places.astype(np.intp)
 
 
-def _levels(fit: Recalibration, codes: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return few estimates (g,), how many observations each stands for, and where a bin begins.
-
-    At most MAX_LEVELS and one a bin more; none stands for estimates of two bins.
-    """
+def _band(
+    fit: Recalibration, level: float, n_resamples: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return estimates (g,), and between which shares calibrated labels put the isotonic fit."""
+    if not n_resamples:
+        return np.empty(0), np.empty(0), np.empty(0)
     part = np.arange(len(fit.p))
     if len(part) > MAX_LEVELS:
         reached = np.cumsum(fit.weight)
         part = np.ceil(reached / reached[-1] * MAX_LEVELS - 1e-9).astype(np.intp)
-    starts = np.flatnonzero(np.diff(part, prepend=-1) | np.diff(codes, prepend=-1))
+    starts = np.flatnonzero(np.diff(part, prepend=-1))
     weight = np.add.reduceat(fit.weight, starts)
-    p = np.add.reduceat(fit.weight * fit.p, starts) / weight
-    return p.clip(0, 1), weight, np.flatnonzero(np.diff(codes[starts], prepend=-1))
-
-
-def _band(
-    fit: Recalibration, codes: IntArray, level: float, n_resamples: int, rng: np.random.Generator
-) -> dict[str, FloatArray]:
-    """Return where calibrated labels put the isotonic fit and the shares of the bins."""
-    names = ("band_estimate", "band_low", "band_high", "bin_low", "bin_high")
-    if not n_resamples:
-        return dict.fromkeys(names, np.empty(0))
-    p, weight, bins = _levels(fit, codes)
+    p = (np.add.reduceat(fit.weight * fit.p, starts) / weight).clip(0, 1)
     n = np.maximum(1, np.rint(weight)).astype(np.int64)
     positives = rng.binomial(n, p, size=(n_resamples, len(p)))
     fits = np.array([isotonic_regression(row / n, weights=n).x for row in positives])
-    shares = np.add.reduceat(positives, bins, axis=1) / np.add.reduceat(n, bins)
-    tail = [(1 - level) / 2, (1 + level) / 2]
-    return dict(
-        zip(
-            names,
-            (p, *np.quantile(fits, tail, axis=0), *np.quantile(shares, tail, axis=0)),
-            strict=True,
-        )
-    )
+    low, high = np.quantile(fits, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return p, low, high
 
 
 POINTS = 61
