@@ -70,7 +70,7 @@ def best_shrinkage(cells: Cells, k: int) -> float:
     losses = []
     for c in SHRINKAGES:
         model = _fit_member(MatrixScaling("shared", shrinkage=c), cells, k)
-        own = ask_member(model, cells.scores)[rows, cells.codes]
+        own = model._predict_proba(cells.scores)[rows, cells.codes]
         losses.append(-float(cells.weight @ np.log(np.maximum(own, np.finfo(float).tiny))))
     # Of those that rounding alone sets apart (a slope of 0) the largest.
     alike = np.array(losses) <= min(losses) + 1e-9 * float(cells.weight.sum())
@@ -315,35 +315,24 @@ class PooledCalibration(Calibrator):
         p = found.to_probabilities(scores)
         total = np.zeros((len(scores), len(self.classes_)))
         for name, weight in found.weights.items():
-            total += weight * ask_member(found.members[name], p)
+            total += weight * found.members[name]._predict_proba(p)
         total /= total.sum(axis=1, keepdims=True)
         return total
-
-
-def ask_member(member: Any, p: FloatArray) -> FloatArray:
-    """Return what a member says of probabilities (n,) or (n, k), which are checked already."""
-    own: FloatArray
-    own = member._predict_proba(p) if isinstance(member, Calibrator) else member.predict_proba(p)
-    return own
 
 
 def name_members(members: object) -> dict[str, Calibrator]:
     """Return calibrators by name, none for "auto"; those of a sequence are named by their text."""
     if isinstance(members, str) and members == "auto":
         return {}
-    named: dict[str, Calibrator] = {}
+    named: dict[Any, Any] = {}
     if isinstance(members, Mapping):
         named = dict(members)
     elif isinstance(members, Sequence) and not isinstance(members, str):
         named = {repr(one): one for one in members}
         if len(named) < len(members):
             raise InputError(f"members must differ from each other, got {list(members)}")
-    wrong = [name for name in named if not isinstance(name, str)]
-    if (
-        not named
-        or wrong
-        or not all(hasattr(one, "fit") and hasattr(one, "predict_proba") for one in named.values())
-    ):
+    sound = (isinstance(k, str) and isinstance(v, Calibrator) for k, v in named.items())
+    if not named or not all(sound):
         raise InputError(
             f'members must be "auto", calibrators, or a dict of calibrators by name, '
             f"got {members!r}"
@@ -351,11 +340,8 @@ def name_members(members: object) -> dict[str, Calibrator]:
     return named
 
 
-def _fit_member(member: Any, cells: Cells, k: int) -> Any:
-    copy = clone(member)
-    if isinstance(copy, Calibrator):
-        return copy._fit_checked(cells.scores, cells.codes, cells.weight, k)
-    return copy.fit(cells.scores, cells.codes, sample_weight=cells.weight, classes=np.arange(k))
+def _fit_member(member: Calibrator, cells: Cells, k: int) -> Any:
+    return clone(member)._fit_checked(cells.scores, cells.codes, cells.weight, k)
 
 
 def held_out(
@@ -367,7 +353,7 @@ def held_out(
     one fold.
     """
     counts: list[FloatArray] = []
-    said: list[FloatArray] = []
+    likelihoods: list[FloatArray] = []
     folds = 1 if cells.weight.sum() >= MANY else n_folds
     for fold in islice(cells.split(n_folds), folds):
         own, rest = cells.select(fold), cells.select(cells.weight - fold)
@@ -375,17 +361,13 @@ def held_out(
             continue
         rows = np.arange(len(own.codes))
         counts.append(own.weight)
-        said.append(
-            np.array(
-                [
-                    ask_member(_fit_member(one, rest, k), own.scores)[rows, own.codes]
-                    for one in members
-                ]
-            )
+        fitted = [_fit_member(one, rest, k) for one in members]
+        likelihoods.append(
+            np.array([one._predict_proba(own.scores)[rows, own.codes] for one in fitted])
         )
     if not counts:
         return np.empty(0), np.empty((len(members), 0))
-    return np.concatenate(counts), np.concatenate(said, axis=1)
+    return np.concatenate(counts), np.concatenate(likelihoods, axis=1)
 
 
 @np.errstate(under="ignore")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import attrs
 import numpy as np
@@ -439,16 +440,11 @@ def fit_logistic(
         decrement = gradient_b**2 / height - float(gradient @ step)
         if decrement <= TOLERANCE * scale:
             return weights + step, b + step_b, loss
-        length = 1.0
-        # Sums of this many terms agree to about 1e-14; less of a gain cannot be seen in them.
-        while (tried := evaluate(weights + length * step, b + length * step_b))[0] > (
-            loss * (1 + 1e-14) - 1e-4 * length * decrement
-        ):
-            length /= 2
-            if length < 1e-10:
-                return weights, b, loss
+        found = halved(evaluate, (weights, b), (step, step_b), loss, decrement)
+        if found is None:
+            break
+        length, (loss, p, q) = found
         weights, b = weights + length * step, b + length * step_b
-        loss, p, q = tried
     return weights, b, loss
 
 
@@ -527,6 +523,40 @@ class PenalisedFit:
             )
 
 
+def is_last(decrease: float, before: float, loss: float) -> bool:
+    """Tell whether a Newton step with this expected gain is the last, from that of the one before.
+
+    Near the minimum each gain is far below the last one, until only rounding is left.
+    """
+    small = max(loss, float(np.finfo(float).tiny))
+    return decrease <= LEAST_GAIN * small or before / 4 <= decrease <= STALLED * small
+
+
+Tried = TypeVar("Tried", bound=tuple[Any, ...])
+
+
+def halved(
+    evaluate: Callable[..., Tried],
+    start: Sequence[Any],
+    step: Sequence[Any],
+    loss: float,
+    decrease: float,
+) -> tuple[float, Tried] | None:
+    """Return the first length of 1, 1/2, ... at which a step gains enough, and what is there.
+
+    ``evaluate`` returns the loss, and more, of parameters. None: there is no such length.
+    """
+    length = 1.0
+    while True:
+        tried = evaluate(*(a + length * by for a, by in zip(start, step, strict=True)))
+        # Sums of this many terms agree to about 1e-14; less of a gain cannot be seen in them.
+        if tried[0] <= loss * (1 + 1e-14) - 1e-4 * length * decrease:
+            return length, tried
+        length /= 2
+        if length < 1e-10:
+            return None
+
+
 @np.errstate(under="ignore")
 def fit_penalised(
     features: FloatArray, counts: Counts, prior: Prior, start: FloatArray | None = None
@@ -569,24 +599,15 @@ def fit_penalised(
         hessian = (features * (total * p * q)) @ features.T + penalty
         step = _step(hessian, gradient, theta, prior.bounded)
         aim = np.where(prior.bounded, np.maximum(theta + step, 0.0), theta + step)
-        decrease, last = -float(gradient @ step), decrease
-        small = max(loss, float(np.finfo(float).tiny))
-        # Near the minimum each gain is far below the last one, until only rounding is left.
-        if decrease <= LEAST_GAIN * small or last / 4 <= decrease <= STALLED * small:
+        decrease, before = -float(gradient @ step), decrease
+        if is_last(decrease, before, loss):
             theta = aim
             break
-        length = 1.0
-        # Sums of this many terms agree to about 1e-14; less of a gain cannot be seen in them.
-        while (tried := evaluate(theta + length * step))[0] > (
-            loss * (1 + 1e-14) - 1e-4 * length * decrease
-        ):
-            length /= 2
-            if length < 1e-10:
-                break
-        if length < 1e-10:
+        found = halved(evaluate, (theta,), (step,), loss, decrease)
+        if found is None:
             break
+        length, (loss, p, q) = found
         theta = aim if length == 1 else theta + length * step
-        loss, p, q = tried
     return PenalisedFit(theta, _inverse(hessian, ~prior.bounded | (theta > 0)) / mass)
 
 

@@ -17,10 +17,8 @@ from vennforest.calibrators.core.formula import Term, Terms, softmax, summed
 from vennforest.calibrators.core.interface import Calibrator, Learnt
 from vennforest.calibrators.core.scores import (
     LARGEST_SLOPE,
-    LEAST_GAIN,
     MUST_BE_PROBABILITIES,
     SMALLEST,
-    STALLED,
     Counts,
     Interior,
     On,
@@ -33,6 +31,8 @@ from vennforest.calibrators.core.scores import (
     choose_on,
     count_labels,
     fit_penalised,
+    halved,
+    is_last,
 )
 
 FARTHEST = 10.0
@@ -494,22 +494,15 @@ def fit_multinomial(
             step = problem.solve_full(p, gradient, min(0.1, size / first if first else 0.0))
         else:
             step = problem.solve_small(p, gradient)
-        decrease, last = -float((gradient * step).sum()), decrease
-        small = max(loss, float(np.finfo(float).tiny))
-        # Near the minimum each gain is far below the last one, until only rounding is left.
-        if decrease <= LEAST_GAIN * small or last / 4 <= decrease <= STALLED * small:
+        decrease, before = -float((gradient * step).sum()), decrease
+        if is_last(decrease, before, loss):
             theta = theta + step
             break
-        length = 1.0
-        # Sums of this many terms agree to about 1e-14; less of a gain cannot be seen in them.
-        while (tried := problem.evaluate(theta + length * step))[0] > (
-            loss * (1 + 1e-14) - 1e-4 * length * decrease
-        ) and length > 1e-10:
-            length /= 2
-        if length <= 1e-10:
+        found = halved(problem.evaluate, (theta,), (step,), loss, decrease)
+        if found is None:
             break
+        length, (loss, p) = found
         theta = theta + length * step
-        loss, p = tried
         gradient = problem.gradient(theta, p)
     if structure == "full":
         return Multinomial(theta[:-1], theta[-1])

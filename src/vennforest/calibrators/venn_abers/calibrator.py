@@ -55,12 +55,12 @@ MOST_WEIGHT = 1e18
 """Sum of weights up to which the new object's weight of 1 is exact to 13 digits."""
 
 
-def check_total(weight: FloatArray | None, name: str = "sample_weight") -> None:
-    """Refuse weights beside which the new object's weight of 1 is lost."""
-    if weight is not None and weight.sum() > MOST_WEIGHT:
+def check_total(total: float, name: str = "sample_weight") -> None:
+    """Refuse a sum of weights beside which the new object's weight of 1 is lost."""
+    if total > MOST_WEIGHT:
         raise ValueError(
             f"{name} must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
-            f"got {weight.sum():g}: divide them all by one number"
+            f"got {total:g}: divide them all by one number"
         )
 
 
@@ -653,7 +653,7 @@ class VennAbers(VennPredictor):
         self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
     ) -> StepTables:
         self._check_merge()
-        check_total(weight)
+        check_total(0.0 if weight is None else float(weight.sum()))
         # Copies, since the caller may change what is his.
         columns = (
             [(scores.copy(), codes == 1)]
@@ -670,11 +670,7 @@ class VennAbers(VennPredictor):
             weighted: StepTables = self._fit(*counts.examples(), len(counts.classes))
             return self._learnt_from(table.without_examples() for table in weighted.tables)
         self._check_merge()
-        if (total := counts.total) > MOST_WEIGHT:
-            raise ValueError(
-                f"counts must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
-                f"got {total:g}"
-            )
+        check_total(counts.total, "counts")
         return self._learnt_from(_table_of(*table) for table in counts.tables)
 
     @property
