@@ -3,8 +3,9 @@
     python benchmarks/honest_calls.py run 280 [--seed SEED]   (so many seconds; goes on)
     python benchmarks/honest_calls.py table
 
-Each round calls every twin once. The seed of the first run is drawn and written beside the results;
-twin t of round r has the seed (that seed, r, t).
+The twin with the least processor time so far is called next, until each has had 1,000 draws: cheap
+ones get there first. The seed of the first run is drawn and written beside the results; draw r of
+twin t has the seed (that seed, r, t).
 """
 
 import argparse
@@ -24,6 +25,7 @@ from hazards.drawn import DRAWN
 from hazards.table import HAZARDS
 
 RESULTS = Path(__file__).parent / "results" / "honest_calls.jsonl"
+MOST = 1000
 TWINS = [hazard for hazard in (*HAZARDS, *DRAWN) if hazard.honest is not None]
 
 
@@ -39,21 +41,30 @@ def spoken(hazard, rng):
 
 
 def run(seconds, seed):
-    """Go on with the rounds for so many seconds."""
+    """Go on with the draws for so many seconds."""
     end = time.monotonic() + seconds
     known = [json.loads(line) for line in RESULTS.open()] if RESULTS.exists() else []
     seed = known[0]["seed"] if known else seed
-    done = {(one["round"], one["twin"]) for one in known}
-    with RESULTS.open("a") as out:
-        for number in range(10_000):
-            for t, hazard in enumerate(TWINS):
-                if (number, hazard.name) in done:
-                    continue
-                if time.monotonic() > end:
-                    return
-                found = spoken(hazard, np.random.default_rng([seed, number, t]))
-                row = {"seed": seed, "round": number, "twin": hazard.name, "found": found}
-                out.write(json.dumps(row) + "\n")
+    spent = dict.fromkeys((hazard.name for hazard in TWINS), 0.0)
+    calls = dict.fromkeys(spent, 0)
+    for row in known:
+        if row["twin"] in spent:
+            spent[row["twin"]] += row["seconds"]
+            calls[row["twin"]] += 1
+    with RESULTS.open("a", buffering=1) as out:
+        while time.monotonic() < end and min(calls.values()) < MOST:
+            t = min(
+                (t for t, one in enumerate(TWINS) if calls[one.name] < MOST),
+                key=lambda t: spent[TWINS[t].name],
+            )
+            name = TWINS[t].name
+            start = time.process_time()
+            found = spoken(TWINS[t], np.random.default_rng([seed, calls[name], t]))
+            took = round(time.process_time() - start, 4)
+            row = {"seed": seed, "draw": calls[name], "twin": name, "seconds": took, "found": found}
+            out.write(json.dumps(row) + "\n")
+            spent[name] += took
+            calls[name] += 1
 
 
 def table():

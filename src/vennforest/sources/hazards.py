@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.stats import binomtest
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.feature_selection import SelectorMixin, VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 from sklearn.utils import get_tags
 
 from vennforest._messages import warn
 from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
-from vennforest.sources.base import TrainingData
+from vennforest.sources.base import TrainingData, sees_labels
 from vennforest.sources.memory import warn_if_remembered
 from vennforest.sources.row_hashes import hash_rows
 
@@ -299,6 +300,7 @@ def check_training_data(estimator: Any, data: TrainingData, source: str) -> None
         the classes, a decision threshold inside the estimator, and rows that are copies of others.
     """
     check_frozen_parts(estimator)
+    check_frozen_steps(estimator, data)
     check_labels(estimator, data.classes)
     check_groups(data)
     check_held_out(data.X, data.fit_params)
@@ -558,11 +560,45 @@ def check_frozen_parts(estimator: Any) -> None:
             found = f'{type(part).__name__}(cv="prefit")'
         else:
             continue
-        raise InputError(
-            "estimator must consist of parts that can be trained again, because each fold or bag "
-            f"leaves rows out, got {found}: leave the part unfrozen, or fit the whole estimator "
-            "and calibrate FrozenEstimator(estimator) on rows that no part of it has seen"
-        )
+        _refuse_part(found)
+
+
+def _refuse_part(found: str) -> None:
+    raise InputError(
+        "estimator must consist of parts that can be trained again, because each fold or bag "
+        f"leaves rows out, got {found}: leave the part unfrozen, or fit the whole estimator and "
+        "calibrate FrozenEstimator(estimator) on rows that no part of it has seen"
+    )
+
+
+def check_frozen_steps(estimator: Any, data: TrainingData) -> None:
+    """Refuse a frozen step before the last whose features depend on the labels it is fitted to.
+
+    What a step of one's own does is found by fitting copies of it with labels and without.
+
+    Raises
+    ------
+    InputError
+        Naming the frozen steps.
+    """
+    if not isinstance(estimator, Pipeline):
+        return
+    frozen = {
+        name: part.estimator
+        for name, part in estimator.get_params(deep=True).items()
+        if isinstance(part, FrozenEstimator)
+    }
+    if not frozen:
+        return
+    thawed = clone(estimator).set_params(**{name: clone(part) for name, part in frozen.items()})
+    try:
+        given = data.X, data.codes, data.y, {}
+        learns = sees_labels(thawed[:-1], *given) and not sees_labels(estimator[:-1], *given)
+    except Exception:  # whatever copies do that are fitted to other rows
+        return
+    if learns:
+        names = ", ".join(type(part).__name__ for part in frozen.values())
+        _refuse_part(f"a frozen step ({names}) that learns from labels")
 
 
 def _supervised(part: Any) -> bool:

@@ -350,6 +350,42 @@ variance of the scores. Without signal, an event of 10% and 1,000 rows: .00 for 
 weights of 1 and 2 with 50 trees, .8 for 1 and 4 with 300, and 5 for balanced class weights."""
 
 
+def unequal_noise(
+    noise: FloatArray, scores: FloatArray, codes: CodeArray
+) -> tuple[float, bool, int]:
+    """Compare the noise of out-of-bag scores between classes.
+
+    Parameters
+    ----------
+    noise : ndarray of shape (n,)
+        Variance of each score around that by all members, as a share of s (1 - s).
+    scores : ndarray of shape (n,) or (n, k)
+    codes : ndarray of shape (n,)
+        Class numbers.
+
+    Returns
+    -------
+    ratio : float
+        Largest difference between the means of two classes, as a part of the scores' variance.
+    real : bool
+        Whether the difference is beyond four standard errors.
+    code : int
+        The noisiest class.
+    """
+    there = [code for code in np.unique(codes) if (codes == code).sum() > 1]
+    if len(there) < 2:
+        return 0.0, False, 0
+    # Noise is given as a share of s (1 - s), the variance of a single vote.
+    own = [noise[codes == code] for code in there]
+    each = np.array([some.mean() for some in own])
+    error = np.array([some.std() / np.sqrt(len(some)) for some in own])
+    low, high = each.argmin(), each.argmax()
+    difference = each[high] - each[low]
+    spread = scores.var(axis=0).mean() / (scores * (1 - scores)).mean().clip(1e-12)
+    ratio = float(difference / max(spread, 1e-300))
+    return ratio, bool(difference > 4 * np.hypot(error[low], error[high])), int(there[high])
+
+
 def _check_noise(
     noise: FloatArray, scores: FloatArray, codes: CodeArray, classes: NDArray[Any]
 ) -> None:
@@ -364,22 +400,12 @@ def _check_noise(
     BagsError
         Naming the noisiest class.
     """
-    there = [code for code in np.unique(codes) if (codes == code).sum() > 1]
-    if len(there) < 2:
-        return
-    # Noise is given as a share of s (1 - s), the variance of a single vote.
-    each = np.array([noise[codes == code].mean() for code in there])
-    error = np.array(
-        [noise[codes == code].std() / np.sqrt((codes == code).sum()) for code in there]
-    )
-    low, high = each.argmin(), each.argmax()
-    difference = each[high] - each[low]
-    spread = scores.var(axis=0).mean() / (scores * (1 - scores)).mean().clip(1e-12)
-    if difference > UNEQUAL * spread and difference > 4 * np.hypot(error[low], error[high]):
-        worst = classes.tolist()[there[high]]
+    ratio, real, code = unequal_noise(noise, scores, codes)
+    if real and ratio > UNEQUAL:
         raise BagsError(
             "estimator must leave examples of every class out of bag for about as many trees, got "
-            f"a forest in which those of {worst!r} are left out by far fewer: {_FEWER_DRAWS}",
+            f"a forest in which those of {classes.tolist()[code]!r} are left out by far fewer: "
+            f"{_FEWER_DRAWS}",
             _UNEQUAL,
         )
 
