@@ -21,12 +21,11 @@ from scipy.stats import binomtest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from hazards.drawn import DRAWN
-from hazards.table import HAZARDS
+from hazards.entrances import HAZARDS
 
 RESULTS = Path(__file__).parent / "results" / "honest_calls.jsonl"
 MOST = 1000
-TWINS = [hazard for hazard in (*HAZARDS, *DRAWN) if hazard.honest is not None]
+TWINS = [hazard for hazard in HAZARDS if hazard.honest is not None]
 
 
 def spoken(hazard, rng):

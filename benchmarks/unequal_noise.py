@@ -4,13 +4,15 @@
     python benchmarks/unequal_noise.py table
 
 Features are those of real tables, labels are coins: the probability of every row is known, and the
-mean bounds of new rows have to lie around the (weighted) share of ones among the training labels. Each draw fits forests with class and sample weights, and
-one without to compare with. The statistic is the one that ``UNEQUAL`` of
-``vennforest.sources.out_of_bag`` bounds; it was chosen on a simulation, not here.
+mean bounds of new rows have to lie around the (weighted) share of ones among the training labels.
+Each draw fits forests with class and sample weights, and one without to compare with.
+The statistic is the one that ``UNEQUAL`` of ``vennforest.sources.out_of_bag`` bounds; it was chosen
+on a simulation, not here.
 """
 
 import argparse
 import functools
+import itertools
 import json
 import os
 import secrets
@@ -20,17 +22,15 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
-from vennforest_experiments.datasets.loading import load
 
 from vennforest import VennAbers
 from vennforest.forest import BagsError
 from vennforest.sources import OutOfBag, TrainingData, out_of_bag, whole_scores
+from vennforest_experiments.datasets.loading import load
 
 RESULTS = Path(__file__).parent / "results" / "unequal_noise.jsonl"
-SETS = (
-    "adult australian breast_w covtype_30k credit_a diabetes german kc1 kr_vs_kp letter pc4 "
-    "segment splice tictactoe yeast"
-).split()
+SETS = ["adult", "australian", "breast_w", "covtype_30k", "credit_a", "diabetes", "german", "kc1"]
+SETS += ["kr_vs_kp", "letter", "pc4", "segment", "splice", "tictactoe", "yeast"]
 MOST_TRAIN = 1000
 SHARES = (0.1, 0.3)
 TREES = (50, 300)
@@ -69,7 +69,7 @@ def one(X, share, trees, case, rng):
     order = rng.permutation(len(X))[: 2 * MOST_TRAIN]
     train, new = np.array_split(order, 2)
     y = (rng.random(len(train)) < share).astype(int)
-    weight = heavy ** y * np.exp(spread * rng.normal(size=len(y)))
+    weight = heavy**y * np.exp(spread * rng.normal(size=len(y)))
     truth = heavy * share / (heavy * share + 1 - share)
     forest = RandomForestClassifier(
         trees, class_weight=class_weight, random_state=int(rng.integers(2**31))
@@ -144,7 +144,7 @@ def table():
             plain[row["draw"], row["set"], row["share"], row["trees"]] = row
     print("| statistic | fits | share within the mean bounds | of the plain forest | ", end="")
     print("mean p / share | loss beyond that of the plain forest |\n|---|---|---|---|---|---|")
-    for low, high in zip(BINS, BINS[1:], strict=False):
+    for low, high in itertools.pairwise(BINS):
         some = [row for row in rows if row["case"] != "none" and low < row.get("ratio", -1) <= high]
         if not some:
             continue
@@ -160,7 +160,9 @@ def table():
             f"| {max(low, 0):g} to {high:g} | {len(some)} | {within:.1%} | {reference:.1%} "
             f"| {bias:.3f} | {more.mean():.4f} ± {error:.4f} |"
         )
-    print("\n| case | trees | refused for other reasons | statistic, 10% to 90% |\n|---|---|---|---|")
+    print(
+        "\n| case | trees | refused for other reasons | statistic, 10% to 90% |\n|---|---|---|---|"
+    )
     for case in CASES:
         for trees in TREES:
             own = [row for row in rows if row["case"] == case and row["trees"] == trees]

@@ -7,10 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hazards.drawn import DRAWN
-from hazards.table import HAZARDS as FIRST
-
-HAZARDS = [*FIRST, *DRAWN]
+from hazards.entrances import HAZARDS
 
 CASES = [
     pytest.param(hazard, way, id=f"{hazard.name}: {way}")

@@ -120,9 +120,10 @@ def test_a_row_of_text_and_numbers_is_hashed_cell_by_cell():
         for j, cell in enumerate(cells):
             if cell == 0:
                 continue
-            if cell is None or isinstance(cell, float):
-                nan = cell is None or cell != cell
-                bits = 0x7FF0000000000001 if nan else struct.unpack("<Q", struct.pack("<d", cell))[0]
+            if isinstance(cell, float) and cell == cell:
+                bits = struct.unpack("<Q", struct.pack("<d", cell))[0]
+            elif cell is None or isinstance(cell, float):
+                bits = 0x7FF0000000000001
             else:
                 digest = hashlib.blake2b(str(cell).encode(), digest_size=8).digest()
                 bits = int.from_bytes(digest, "little")

@@ -85,7 +85,8 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
     little in any direction, or with a cell of another row where no column is measured, the row
     gets less. What curvature of an honest model makes of that is
     measured with a copy of the model: trained on half of the rows, and asked about both halves.
-    The model remembers the rows if it is nearer to the half that the copy saw.
+    The model remembers the rows if it is a third of the way to the half that the copy saw: it
+    may have been trained on half of the rows.
 
     Models without such peaks, such as linear ones, are trained again on all the rows, if that takes
     seconds: one with the probabilities of this copy was trained on these rows.
@@ -124,7 +125,8 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
             if cost > MOST_SECONDS:
                 return False
             again = clone(model).fit(X, y)
-            return _same(*(_probabilities(m, some) for m in (model, copy, again)), len(seen), len(y))
+            given, fewer, all_rows = (_probabilities(one, some) for one in (model, copy, again))
+            return _same(given, fewer, all_rows, len(seen), len(y))
     except Exception:  # a model that cannot be trained on so few rows, or takes no moved ones
         return False
 
@@ -137,9 +139,7 @@ def _same(model: FloatArray, copy: FloatArray, again: FloatArray, m: int, n: int
     """
     by_chance = np.sqrt(np.mean((model - copy) ** 2) * m / n)
     difference = np.sqrt(np.mean((model - again) ** 2))
-    return bool(
-        len(np.unique(model[:, 0])) >= FEWEST_VALUES and difference < EQUAL * by_chance
-    )
+    return bool(len(np.unique(model[:, 0])) >= FEWEST_VALUES and difference < EQUAL * by_chance)
 
 
 def _tell(
@@ -160,7 +160,7 @@ def _tell(
     return (
         gap > SIGNIFICANT * np.hypot(of_seen.error, of_unseen.error)
         and more > SIGNIFICANT * np.hypot(mine.error, of_unseen.error)
-        and more > gap / 2
+        and more > gap / 3
     )
 
 
