@@ -4,8 +4,9 @@
     python benchmarks/honest_calls.py table
 
 The twin with the least processor time so far is called next, until each has had 1,000 draws: cheap
-ones get there first. The seed of the first run is drawn and written beside the results; draw r of
-twin t has the seed (that seed, r, t).
+ones get there first. Nine draws of ten leave out the pool of point calibrators (``merge="log"``),
+which takes four fifths of a fit and comes after all checks. The seed of the first run is drawn and written beside the results; draw r of
+a twin has the seed (that seed, r, the checksum of its name).
 """
 
 import argparse
@@ -14,6 +15,7 @@ import secrets
 import sys
 import time
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,7 @@ from scipy.stats import binomtest
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from hazards.entrances import HAZARDS
+from hazards.table import SETTINGS
 
 RESULTS = Path(__file__).parent / "results" / "honest_calls.jsonl"
 MOST = 1000
@@ -57,13 +60,34 @@ def run(seconds, seed):
                 key=lambda t: spent[TWINS[t].name],
             )
             name = TWINS[t].name
+            SETTINGS.clear()
+            if calls[name] % 10:
+                SETTINGS["merge"] = "log"
             start = time.process_time()
-            found = spoken(TWINS[t], np.random.default_rng([seed, calls[name], t]))
+            found = spoken(
+                TWINS[t], np.random.default_rng([seed, calls[name], zlib.crc32(name.encode())])
+            )
             took = round(time.process_time() - start, 4)
             row = {"seed": seed, "draw": calls[name], "twin": name, "seconds": took, "found": found}
             out.write(json.dumps(row) + "\n")
             spent[name] += took
             calls[name] += 1
+
+
+def summary():
+    """Return how many calls there are of how many twins, and the bound that follows."""
+    rows = [json.loads(line) for line in RESULTS.open()]
+    by_twin = {hazard.name: [row for row in rows if row["twin"] == hazard.name] for hazard in TWINS}
+    counts = [len(own) for own in by_twin.values()]
+    warned = {n: sum(row["found"] is not None for row in own) for n, own in by_twin.items()}
+    named = [f"{count} of {len(by_twin[n])} ({n})" for n, count in warned.items() if count]
+    return {
+        "calls": sum(counts),
+        "twins": len(counts),
+        "fewest": min(counts),
+        "alarms": f"Warned of were {', '.join(named)}." if named else "",
+        "bound": 1 - 0.05 ** (1 / min(counts)),
+    }
 
 
 def table():

@@ -112,24 +112,21 @@ def run(seconds, seed):
     known = [json.loads(line) for line in RESULTS.open()] if RESULTS.exists() else []
     seed = known[0]["seed"] if known else seed
     done = {(row["draw"], row["set"], row["share"], row["trees"], row["case"]) for row in known}
+    blocks = list(itertools.product(range(len(SETS)), SHARES, TREES))
     with RESULTS.open("a", buffering=1) as out:
         for draw in range(100):
-            for s, name in enumerate(SETS):
-                for share in SHARES:
-                    for trees in TREES:
-                        for case in CASES:
-                            key = (draw, name, share, trees, case)
-                            if key in done:
-                                continue
-                            if time.monotonic() > end:
-                                return
-                            # The same rows and labels for each case, to compare them.
-                            rng = np.random.default_rng([seed, draw, s, int(10 * share), trees])
-                            found = one(features(name), share, trees, case, rng)
-                            row = dict(
-                                zip(("draw", "set", "share", "trees", "case"), key, strict=True)
-                            )
-                            out.write(json.dumps({"seed": seed, **row, **found}) + "\n")
+            order = np.random.default_rng([seed, draw]).permutation(len(blocks))
+            for (s, share, trees), case in itertools.product((blocks[b] for b in order), CASES):
+                key = (draw, SETS[s], share, trees, case)
+                if key in done:
+                    continue
+                if time.monotonic() > end:
+                    return
+                # The same rows and labels for each case, to compare them.
+                rng = np.random.default_rng([seed, draw, s, int(10 * share), trees])
+                found = one(features(SETS[s]), share, trees, case, rng)
+                row = dict(zip(("draw", "set", "share", "trees", "case"), key, strict=True))
+                out.write(json.dumps({"seed": seed, **row, **found}) + "\n")
 
 
 BINS = (-1, 0.1, 0.25, 0.5, 1, 2, np.inf)

@@ -153,7 +153,7 @@ def report_command(
     def run(rng: Rng) -> None:
         with tempfile.TemporaryDirectory() as folder:
             table = written(*make(rng), folder, **columns)
-            quick = ("--folds", 2, "--trees", 10, "--methods", "venn-abers", "--jobs", 1)
+            quick = ("--folds", 2, "--trees", 30, "--methods", "venn-abers", "--jobs", 1)
             page = Path(folder) / "page.html"
             command("report", table, "-t", "y", "-o", page, *quick, *options)
 
@@ -292,7 +292,7 @@ ENTERED = [
     ),
 ]
 
-SPELLED = [f"{'pP'[j % 2]}{j // 4}{' ' * (j % 3)}" for j in range(200)]
+SPELLED = [f"{'pP'[j % 2]}{j // 4}" for j in range(200)]
 INCOMPLETE = [None if j < 9 else f"p{j // 4}" for j in range(200)]
 
 
@@ -329,8 +329,28 @@ WAYS: dict[str, dict[str, Callable[[Rng], Any]]] = {
 }
 """More ways for hazards of the other rounds, by their names."""
 
+VERDICTS = {
+    "missing groups": dict.fromkeys(commands(coin), Verdict("warned", "without a group")),
+}
+"""Where they differ from those of the other ways."""
+
+HONEST = {
+    "copies by other ways": fit_command(coin),
+    "spellings by other ways": report_command(coin),
+    "one class by other ways": lambda rng: (calibrate_command()(rng), by_dask()(rng)),
+}
+"""The same calls without the fault."""
+
 HAZARDS = [
-    *(replace(one, ways={**one.ways, **WAYS.get(one.name, {})}) for one in (*FIRST, *DRAWN)),
+    *(
+        replace(
+            one,
+            ways={**one.ways, **WAYS.get(one.name, {})},
+            by_way={**one.by_way, **VERDICTS.get(one.name, {})},
+            honest=HONEST.get(one.name, one.honest),
+        )
+        for one in (*FIRST, *DRAWN)
+    ),
     *ENTERED,
 ]
 """All rounds together."""

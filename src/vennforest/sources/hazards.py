@@ -352,7 +352,7 @@ def _check_labels(estimator: Any, classes: NDArray[Any]) -> None:
                 f"{type(part).__name__}, got labels such as {classes.tolist()[0]!r}: "
                 "use sklearn.preprocessing.LabelEncoder().fit_transform(y)"
             )
-    twice = _spelled_twice(classes)
+    twice = spelled_twice(classes)
     if twice:
         warn(
             f"y has labels that differ only in case or spaces: {twice}. They count as "
@@ -366,7 +366,7 @@ def _check_labels(estimator: Any, classes: NDArray[Any]) -> None:
         )
 
 
-def _spelled_twice(names: NDArray[Any]) -> str:
+def spelled_twice(names: NDArray[Any]) -> str:
     """Return examples of texts that differ only in case or spaces; empty where none do."""
     spelled: dict[str, list[str]] = defaultdict(list)
     for name in names.tolist():
@@ -386,7 +386,7 @@ def _check_groups(data: TrainingData) -> None:
     if given is None:
         return
     names = np.asarray(given)
-    twice = _spelled_twice(np.unique(names.astype(str))) if names.dtype.kind in "OUST" else ""
+    twice = spelled_twice(np.unique(names.astype(str))) if names.dtype.kind in "OUST" else ""
     if twice:
         warn(
             f"groups differ only in case or spaces: {twice}. They count as different groups, whose "
