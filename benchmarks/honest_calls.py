@@ -5,8 +5,8 @@
 
 The twin with the least processor time so far is called next, until each has had 1,000 draws: cheap
 ones get there first. Nine draws of ten leave out the pool of point calibrators (``merge="log"``),
-which takes four fifths of a fit and comes after all checks. The seed of the first run is drawn and written beside the results; draw r of
-a twin has the seed (that seed, r, the checksum of its name).
+which takes four fifths of a fit and comes after all checks. The seed of the first run is drawn and
+written beside the results; draw r of a twin has the seed (that seed, r, checksum of its name).
 """
 
 import argparse

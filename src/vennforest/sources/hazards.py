@@ -466,7 +466,7 @@ def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray |
     """
     if weight is None:
         return
-    warn_of_small_weights(weight.sum(), np.count_nonzero(weight))
+    warn_of_small_weights(float(weight.sum()), int(np.count_nonzero(weight)))
     k = len(classes)
     low, high = np.full(k, np.inf), np.zeros(k)
     counted = weight > 0
@@ -535,11 +535,12 @@ def _check_frozen_steps(estimator: Any, data: TrainingData) -> None:
         return
     thawed = clone(estimator).set_params(**{name: clone(part) for name, part in frozen.items()})
     try:
-        given = data.X, data.codes, data.y, {}
-        learns = sees_labels(thawed[:-1], *given) and not sees_labels(estimator[:-1], *given)
+        learns, sees = (
+            sees_labels(steps[:-1], data.X, data.codes, data.y, {}) for steps in (thawed, estimator)
+        )
     except Exception:  # whatever copies do that are fitted to other rows
         return
-    if learns:
+    if learns and not sees:
         names = ", ".join(type(part).__name__ for part in frozen.values())
         _refuse_part(f"a frozen step ({names}) that learns from labels")
 

@@ -520,10 +520,14 @@ FEW_STATISTICS = (
 def tells_seen_rows(transformers: Pipeline, ensemble: Any, data: TrainingData) -> str | None:
     """Return how unsupervised steps tell the rows that they saw from new ones, None if not.
 
-    Encoders of nearly unique texts, clusters and components of many columns fit the rows that they
-    are given, so scores of these rows, out of bag too, are not distributed as those of new rows.
-    The steps and a small ensemble are fitted to half of at most 5,000 rows; the out-of-bag scores
-    of these are compared with scores of the other half by as many members (Kolmogorov-Smirnov).
+    Encoders of nearly unique texts fit the rows that they are given, so scores of these rows, out
+    of bag too, are not distributed as those of new rows. The steps and a small ensemble are fitted
+    to half of at most 5,000 rows; the out-of-bag scores of these are compared with scores of the
+    other half by as many members (Kolmogorov-Smirnov).
+
+    Scores are compared and not features: codes of amounts cost .3 of log loss, while components of
+    more columns than rows, which a forest tells from those of new rows without an error, cost
+    .000 to .005 (200 to 1,000 rows, standard errors of .001 to .003).
 
     Parameters
     ----------
