@@ -28,6 +28,10 @@ from hazards.table import SETTINGS
 
 RESULTS = Path(__file__).parent / "results" / "honest_calls.jsonl"
 MOST = 1000
+
+ENOUGH = 600
+"""Draws in which a false alarm in two hundred would be seen with a chance of 95%."""
+
 TWINS = [hazard for hazard in HAZARDS if hazard.honest is not None]
 
 
@@ -75,18 +79,19 @@ def run(seconds, seed):
 
 
 def summary():
-    """Return how many calls there are of how many twins, and the bound that follows."""
+    """Return how many calls there are of how many twins, and the bounds that follow (95%)."""
     rows = [json.loads(line) for line in RESULTS.open()]
     by_twin = {hazard.name: [row for row in rows if row["twin"] == hazard.name] for hazard in TWINS}
     counts = [len(own) for own in by_twin.values()]
     warned = {n: sum(row["found"] is not None for row in own) for n, own in by_twin.items()}
-    named = [f"{count} of {len(by_twin[n])} ({n})" for n, count in warned.items() if count]
+    high = binomtest(sum(warned.values()), sum(counts)).proportion_ci(0.9, "exact").high
     return {
         "calls": sum(counts),
         "twins": len(counts),
+        "warned": {name: count for name, count in warned.items() if count},
+        "high": high,
+        "enough": sum(count >= ENOUGH for count in counts),
         "fewest": min(counts),
-        "alarms": f"Warned of were {', '.join(named)}." if named else "",
-        "bound": 1 - 0.05 ** (1 / min(counts)),
     }
 
 

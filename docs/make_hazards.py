@@ -27,10 +27,10 @@ PARTS = {
 FOOT = """
 ## False alarms
 
-The same calls without the fault were made on data drawn anew: {calls:,} calls of {twins} kinds. \
-{alarms} Kinds that are quick have 1,000 draws each, the others {fewest} or more, with which a \
-false alarm in {bound:.1%} of calls would have been seen with a chance of 95% \
-(`benchmarks/honest_calls.py`).
+The same calls without the fault, on data drawn for each: {calls:,} calls of {twins} kinds, \
+{alarms} (fewer than {high:.2%} of all calls, with 95% confidence). {enough} kinds have 600 draws or more, \
+in which one alarm in two hundred would be seen with a chance of 95%; the others have {fewest} or \
+more. `python benchmarks/honest_calls.py table` lists them.
 
 ## What passes
 
@@ -58,9 +58,10 @@ def page() -> str:
     rows: dict[tuple[str, ...], list[str]] = {part: [] for part in PARTS}
     for hazard in HAZARDS:
         outcomes = sorted({hazard.verdict_of(way).outcome for way in hazard.ways})
-        rows[tuple(outcomes)].append(f"| {hazard.fault} | {', '.join(hazard.ways)} |\n")
+        ways = ", ".join(dict.fromkeys(way.split(",")[0] for way in hazard.ways))
+        rows[tuple(outcomes)].append(f"{hazard.fault} | {ways}\n")
     tables = [
-        f"\n## {title}\n\n| fault | tried with |\n|---|---|\n" + "".join(rows[part])
+        f"\n## {title}\n\nfault | tried with\n---|---\n" + "".join(rows[part])
         for part, title in PARTS.items()
     ]
     return HEAD + "".join(tables) + foot()
@@ -68,9 +69,12 @@ def page() -> str:
 
 def foot() -> str:
     """Return the figures of benchmarks/honest_calls.py in words."""
-    summary = runpy.run_path(str(ROOT / "benchmarks" / "honest_calls.py"))["summary"]()
-    alarms = "No call was warned of." if not summary["alarms"] else summary["alarms"]
-    return FOOT.format(**{**summary, "alarms": alarms}, half=HALF)
+    figures = runpy.run_path(str(ROOT / "benchmarks" / "honest_calls.py"))["summary"]()
+    warned = figures.pop("warned")
+    named = " and ".join(f"{count} of {name}" for name, count in warned.items())
+    return FOOT.format(
+        alarms=f"with alarms: {named}" if named else "no alarm", half=HALF, **figures
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from hazards.drawn import DRAWN, OwnEncoder
+from hazards.drawn import DRAWN, ENTRIES, OwnEncoder, entries, one_class
 from hazards.table import HAZARDS as FIRST
 from hazards.table import Hazard, Rng, Verdict, coin, doubled, fit, forest, spelled
 from vennforest import CalibratedClassifier
@@ -296,11 +296,6 @@ SPELLED = [f"{'pP'[j % 2]}{j // 4}" for j in range(200)]
 INCOMPLETE = [None if j < 9 else f"p{j // 4}" for j in range(200)]
 
 
-def one_class(rng: Rng) -> Any:
-    """Return labels of one class."""
-    return coin(rng)[0], np.zeros(200, int)
-
-
 def commands(make: Callable[[Rng], Any], *options: str, **columns: Any) -> dict[str, Any]:
     """Return the ways of a table through commands."""
     return {
@@ -319,9 +314,9 @@ def engines(fault: str) -> dict[str, Any]:
 
 
 WAYS: dict[str, dict[str, Callable[[Rng], Any]]] = {
-    "copies by other ways": commands(doubled),
-    "spellings by other ways": commands(spelled),
-    "one class by other ways": commands(one_class) | engines("one class"),
+    "exact copies": entries(doubled, *ENTRIES) | commands(doubled),
+    "labels spelled in two ways": entries(spelled, *ENTRIES) | commands(spelled),
+    "one class": commands(one_class) | engines("one class"),
     "scores in an engine": engines("NaN") | engines("infinite") | engines("weights"),
     "weights that sum to one": engines("sum"),
     "groups spelled in two ways": commands(coin, "--groups", "g", g=SPELLED),
@@ -335,9 +330,9 @@ VERDICTS = {
 """Where they differ from those of the other ways."""
 
 HONEST = {
-    "copies by other ways": fit_command(coin),
-    "spellings by other ways": report_command(coin),
-    "one class by other ways": lambda rng: (calibrate_command()(rng), by_dask()(rng)),
+    "exact copies": fit_command(coin),
+    "oversampling": report_command(coin),
+    "one class": lambda rng: (calibrate_command()(rng), by_dask()(rng)),
 }
 """The same calls without the fault."""
 

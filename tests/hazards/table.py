@@ -219,7 +219,7 @@ HAZARDS = [
         "labels spelled in two ways",
         'labels "yes" and "Yes "',
         several(spelled),
-        Verdict("warned", "differ only in case or spaces"),
+        Verdict("warned", "case or spaces"),
         lambda rng: fit(forest(), (m := coin(rng))[0], np.array(["no", "yes"])[m[1]]),
     ),
     Hazard(
