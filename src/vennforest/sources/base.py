@@ -355,6 +355,11 @@ class TrainingData:
             return self
         return self.rows(np.flatnonzero(self.weight > 0))
 
+    def fold(self, model: Any, scores: FloatArray, scorer: Scorer, **more: Any) -> Fold:
+        """Return a fold that these rows calibrate; ``more`` are further fields of `Fold`."""
+        codes, weight = self.codes, self.weight
+        return Fold(model, scores, codes, weight, scorer, rows=self.numbers, by=self.by, **more)
+
     def fit(self, estimator: Any) -> Any:
         """Fit a clone of the estimator and return it."""
         model = clone(estimator)

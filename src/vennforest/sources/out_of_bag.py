@@ -222,7 +222,8 @@ class OutOfBag:
         example, which leaves the calibration set for it (Johansson et al. 2018, eqs. 10, 11);
         ``"random"``: by as many trees, picked at random; ``"all"``: by every tree (Boström 2008);
         ``"joined"``: by the trees whose bags do not contain it, after it joined the others
-        (forests). votes : {"soft", "hard"}
+        (forests).
+    votes : {"soft", "hard"}
         The mean of the trees' class distributions, or the share of their votes.
     n_draws : int or "all"
         How many left-out examples an exchangeable answer is averaged over.
@@ -287,9 +288,7 @@ class OutOfBag:
             its = own.make(
                 transformer, members, data, rows, membership, kept, n_draws, given["seed"]
             )
-            scores = its.calibration_scores()
-            numbers, by = chosen.numbers, chosen.by
-            return [Fold(model, scores, chosen.codes, chosen.weight, its, None, numbers, by)]
+            return [chosen.fold(model, its.calibration_scores(), its)]
         if not everyone:
             rows = answers.check(_safe_indexing(seen, kept))
         scores = answers.mean(rows, membership, kept)
@@ -302,25 +301,12 @@ class OutOfBag:
             self.n_draws,
             given["seed"],
         )
-        groups, numbers, by = chosen.groups, chosen.numbers, chosen.by
         share = member_variance(answers, seen, membership, kept, scores)
         fewer = 1 / membership.counts()[kept] - 1 / len(membership)
         noise = share * np.maximum(fewer, 0)
         _check_noise(noise, scores, chosen.codes, data.classes)
-        return [
-            Fold(
-                model,
-                scores,
-                chosen.codes,
-                chosen.weight,
-                scorer,
-                groups,
-                numbers,
-                by,
-                noise=noise,
-                member_noise=share / len(membership),
-            )
-        ]
+        more = {"groups": chosen.groups, "noise": noise, "member_noise": share / len(membership)}
+        return [chosen.fold(model, scores, scorer, **more)]
 
 
 def _refuse(estimator: Any) -> None:
