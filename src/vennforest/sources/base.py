@@ -409,13 +409,13 @@ def _fitted_parts(model: Any) -> dict[Any, Any]:
             todo.append(value)
             if not name.endswith("_") and name != "_Booster":  # XGBoost's and LightGBM's model
                 continue
+            if value is None or isinstance(value, int | float | str):  # a counter, perhaps
+                continue
             content: Any = None
             if isinstance(value, np.ndarray):
                 content = zlib.crc32(value.tobytes()) if value.size <= FEW_CELLS else None
             elif isinstance(value, list):
                 content = [id(one) for one in value]
-            elif isinstance(value, int | float | str | tuple):
-                value, content = None, value
             found[id(part), name] = value, content
     return found
 
@@ -442,15 +442,19 @@ class ModelScorer:
         """
         now = _fitted_parts(self.model)
         then = _AS_CALIBRATED.setdefault(self, now)
-        for key, (value, content) in then.items():
-            again, other = now.get(key, (None, None))
-            if value is not again or content != other:
-                warn(
-                    "the estimator was fitted again or changed after it was calibrated, so its "
-                    "probabilities are not calibrated: call fit again, or calibrate a copy of it"
-                )
-                break
-        yield SampledScores(model_scores(self.model, X, self.classes), None, 1)
+        changed = any(
+            value is not now.get(key, (None, None))[0] or content != now[key][1]
+            for key, (value, content) in then.items()
+        )
+        if changed:
+            warn(
+                "the estimator was fitted again or changed after it was calibrated, so its "
+                "probabilities are not calibrated: call fit again, or calibrate a copy of it"
+            )
+        scores = model_scores(self.model, X, self.classes)
+        if not changed:  # what it notes while it predicts is no change
+            _AS_CALIBRATED[self] = _fitted_parts(self.model)
+        yield SampledScores(scores, None, 1)
 
 
 def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
