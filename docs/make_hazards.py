@@ -28,9 +28,9 @@ FOOT = """
 ## False alarms
 
 The same calls without the fault, on data drawn for each: {calls:,} calls of {twins} kinds, \
-{alarms} (fewer than {high:.2%} of all calls, with 95% confidence). {enough} kinds have 600 draws or \
-more, in which one alarm in two hundred would be seen with a chance of 95%; the others have \
-{fewest} or more. `python benchmarks/honest_calls.py table` lists them.
+{alarms} (fewer than {high:.2%} of all calls, with 95% confidence). One alarm in two hundred would \
+be seen in 600 draws, with a chance of 95%: {enough} kinds have that many, the others {fewest} or \
+more. `python benchmarks/honest_calls.py table` lists them.
 
 ## What passes
 
