@@ -365,7 +365,8 @@ def _end(fall: _Fall, top: float, bound: float, guess: float, room: float) -> fl
         return float(np.sqrt(min(fall(t), 1e300)) - np.sqrt(room))
 
     beyond = top + 1.2 * (guess - top)
-    for far in (beyond, bound) if 0 < beyond < 1 else (bound,):
+    between = min(top, bound) < beyond < max(top, bound)
+    for far in (beyond, bound) if between else (bound,):
         if excess(far) > 0:
             return float(brentq(excess, far, top, xtol=SHARE_STEP))
     return bound
