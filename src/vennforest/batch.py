@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from vennforest._answers import Answers, first_refused, need_pyarrow
 from vennforest._files import one_line
+from vennforest._messages import nearest
 from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
 from vennforest.classifier.intervals import Known
@@ -277,12 +277,8 @@ def find_column(name: str, names: Sequence[str], where: str = "the table") -> No
     InputError
         With the closest name.
     """
-    if name in names:
-        return
-    known = {one.lower(): one for one in names}
-    close = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
-    hint = f": did you mean {known[close[0]]!r}?" if close else ""
-    raise InputError(f"there is no column {name!r} in {where}{hint}")
+    if name not in names:
+        raise InputError(f"there is no column {name!r} in {where}{nearest(name, names)}")
 
 
 def check_number(name: str, kind: pa.DataType, where: str = "the table") -> None:

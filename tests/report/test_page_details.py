@@ -181,8 +181,6 @@ def test_the_command_says_of_which_file_rows_are(tmp_path, capsys):
             ["--probability", "p", "--trees", 5],
             "probability nothing is trained, and --trees",
         ),
-        (["--probability", "p", "--subforest", "joined"], "is trained, and --subforest has no"),
-        (["--probability", "p", "--n-draws", 5], "nothing is trained, and --n-draws has no"),
         (["--probability", "p", "--methods", "platt"], "--methods has no meaning for probabilit"),
         (["--probability", "p", "--folds", 3], "--folds has no meaning for probabilities, which"),
         (["--model", "m.skops", "--folds", 3], "with --model nothing is trained, and --folds has"),

@@ -90,13 +90,7 @@ class CalibratorFile:
         return scores, counts
 
     def with_prior(self, given: Sequence[str]) -> CalibratorFile:
-        """Return this for other shares of the classes, each typed as LABEL=SHARE.
-
-        Raises
-        ------
-        InputError
-            If one is not written so, or as from `Calibrator.with_prior`.
-        """
+        """Return this for other shares of the classes, each typed as LABEL=SHARE."""
         known = {written_label(label): label for label in self.calibrator.classes_.tolist()}
         shares = {}
         for one in given:
@@ -176,13 +170,7 @@ def written_label(label: Any) -> str:
 
 
 def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
-    """Return the calibrator of a file, and the whole document.
-
-    Raises
-    ------
-    InputError
-        If it contains none.
-    """
+    """Return the calibrator of a file, and the whole document."""
     if not path.is_file():
         raise InputError(f"there is no calibrator {path}")
     try:
@@ -209,11 +197,6 @@ def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
     path : Path
     scores : sequence of str
         The columns; none: those named at ``calibrate``.
-
-    Raises
-    ------
-    InputError
-        If it contains none, or other columns are named than it takes.
     """
     calibrator, document = read_document(path)
     k = len(calibrator.classes_)

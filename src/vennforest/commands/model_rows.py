@@ -25,11 +25,6 @@ def read_model(path: Path, trusted: Sequence[str]) -> Any:
     path : Path
     trusted : sequence of str
         Types beyond the known ones that it may contain, see ``vennforest.load``.
-
-    Raises
-    ------
-    InputError
-        If there is none, or it is not what it should be.
     """
     refuse_special(path)
     if not path.is_file():
@@ -76,11 +71,6 @@ def rows_of(model: Any, table: TableFile, carried: Sequence[str] = ()) -> RowRea
     table : TableFile
     carried : sequence of str
         Columns that are not for a model which knows no names.
-
-    Raises
-    ------
-    InputError
-        If a column of training is missing.
     """
     model = inner_model(model)
     known = table_columns(model)

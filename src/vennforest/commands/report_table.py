@@ -19,7 +19,7 @@ from vennforest.tables.types import DROP, declared_read, read_types
 if TYPE_CHECKING:
     import pandas as pd
 
-DEFAULTS = {"--trees": 300, "--subforest": "all", "--n-draws": 1, "--folds": 10, "--methods": None}
+DEFAULTS = {"--trees": 300, "--folds": 10, "--methods": None}
 """Defaults of options that are refused where they have no effect."""
 
 

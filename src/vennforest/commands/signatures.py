@@ -291,8 +291,6 @@ def report(
     ] = False,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
     trees: Trees = 300,
-    subforest: Subforest = "all",
-    n_draws: Draws = 1,
     seed: Seed = 0,
     jobs: Jobs = -1,
     as_json: Json = False,

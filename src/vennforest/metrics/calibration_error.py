@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
+from vennforest._messages import not_one_of
 from vennforest._validation import FloatArray
 from vennforest.metrics._inputs import (
     Binner,
@@ -295,7 +296,7 @@ def _statistic(estimates: ClassEstimates, kind: Kind, bins: Bins, strategy: Stra
         return _binned(
             estimates.main(), bins, strategy, lambda share, gap: float(np.sqrt(share @ gap**2))
         )
-    raise ValueError(f"kind must be one of {list(get_args(Kind))}, got {kind!r}")
+    raise not_one_of("kind", get_args(Kind), kind)
 
 
 def _mean_gap(share: FloatArray, gap: FloatArray) -> float:

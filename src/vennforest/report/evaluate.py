@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import log_loss
 
-from vennforest._files import one_line
+from vennforest._files import refused_as
+from vennforest._messages import not_one_of
 from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
     check_count,
-    check_option,
     check_scores,
     encode_labels,
     is_frame,
@@ -49,7 +49,6 @@ from vennforest.report.folds import (
 )
 from vennforest.report.learners import FOREST, learner_of
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, OutOfFold
-from vennforest.sources import Subforest
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
 
@@ -62,8 +61,6 @@ def evaluate(
     methods: Sequence[str] | None = None,
     n_folds: int = 10,
     n_trees: int = 300,
-    subforest: Subforest = "all",
-    n_draws: int = 1,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
     test: ArrayLike | None = None,
@@ -96,13 +93,8 @@ def evaluate(
     methods : sequence of str, optional
         As in ``CalibratedClassifier``; by default all. The raw model, ``"none"``, is always among
         them: a forest with all its trees and no calibration.
-    n_folds : int
-        Number of folds, from 2 on; fewer where no class has as many rows.
-    n_trees : int
-        Trees of each forest.
-    subforest : {"all", "exchangeable", "random", "joined"}
-    n_draws : int
-        As in ``CalibratedClassifier``.
+    n_folds, n_trees : int
+        Folds, from 2 on (fewer where no class has as many rows), and trees of each forest.
     groups : array-like of shape (n,), optional
         Rows of one group, such as those of a patient, are never on both sides of a split, and
         count as one observation in the intervals.
@@ -118,7 +110,7 @@ def evaluate(
     positive : label, optional
         The positive class of two; by default the rarer.
     random_state : int
-        Seeds folds, forests and draws; the same in every fold.
+        Seeds folds and forests; the same in every fold.
     n_jobs : int, optional
         Threads.
     progress : callable, optional
@@ -148,12 +140,10 @@ def evaluate(
         methods = [methods]
     unknown = [method for method in methods or () if method not in compared_methods()]
     if unknown:
-        raise InputError(f"methods must be among {list(compared_methods())}, got {unknown[0]!r}")
+        raise not_one_of("methods", compared_methods(), unknown[0])
     check_count(n_folds, "n_folds", least=2)
     check_count(n_trees, "n_trees")
-    check_count(n_draws, "n_draws")
     check_count(random_state, "random_state", least=0)
-    check_option(subforest, Subforest, "subforest")
     if n_jobs == 0:
         raise InputError("n_jobs must be a number of processors, or -1 for all, got 0")
     if time is not None and test is not None:
@@ -177,8 +167,6 @@ def evaluate(
         learner=learner,
         n_folds=int(n_folds),
         n_trees=int(n_trees),
-        subforest=subforest,
-        n_draws=int(n_draws),
         seed=int(random_state),
         n_jobs=n_jobs,
         progress=progress,
@@ -199,13 +187,10 @@ def evaluate(
         X=X,
         positive=positive,
         noun=learner.title,
-        guarantee=subforest if how == "oob" else "cv",
         settings={
             "estimator": FOREST if estimator is None else named,
             "n_folds": folds.n_folds,
             "n_trees": int(n_trees),
-            "subforest": subforest,
-            "n_draws": int(n_draws),
             **({"types": dict(types)} if types else {}),
             **({"missing": list(missing)} if missing else {}),
             "calibrate_on": how,
@@ -421,10 +406,8 @@ def report_scores(
     fold = np.zeros(len(codes), np.intp)
     for i, (_, held) in enumerate(splits):
         fold[held] = i
-    try:
+    with refused_as():  # scores that a calibrator does not take
         estimates = _calibrated(chosen, values, codes, labels, splits, members)
-    except ValueError as error:  # scores that a calibrator does not take
-        raise InputError(one_line(error)) from error
     return assemble(
         OutOfFold(labels, codes, fold, np.arange(len(codes)), estimates, {}, {}, groups=members),
         "scores",
@@ -433,7 +416,6 @@ def report_scores(
         X=X,
         positive=positive,
         noun="calibrator",
-        guarantee="kept",
         settings={"n_folds": len(splits)},
         remarks=remarks,
     )
@@ -477,21 +459,8 @@ def calibration_gain(
 ) -> str | None:
     """Return what Venn–Abers calibration by folds makes of given probabilities, in a sentence.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        Observed labels of two classes.
-    p : ndarray of shape (n, 2)
-        Probabilities, in sorted order of the labels.
-    groups : array-like of shape (n,), optional
-        Rows of a group are never on both sides of a fold.
-    random_state : int
-        Of the folds.
-
-    Returns
-    -------
-    str or None
-        None for fewer than 100 rows, or fewer than ten of a class.
+    Of probabilities (n, 2) in sorted order of two labels; None for fewer than 100 rows, or fewer
+    than ten of a class.
     """
     codes, labels = encode_labels(y)
     if len(labels) != 2 or len(codes) < FEWEST_TO_CALIBRATE or np.bincount(codes).min() < 10:
@@ -501,15 +470,10 @@ def calibration_gain(
     after = _calibrated(["venn-abers"], p[:, 1], codes, labels, splits, members)["venn-abers"].p
     losses = [log_loss(codes, one, labels=[0, 1]) for one in (p, after)]
     errors = [100 * calibration_error(codes, one[:, 1], pos_label=1) for one in (p, after)]
+    change = f"log loss {losses[0]:.3f} → {losses[1]:.3f}"
     if losses[1] >= losses[0]:
-        return (
-            "Calibrating these probabilities would gain nothing: log loss "
-            f"{losses[0]:.3f}, and {losses[1]:.3f} calibrated by folds."
-        )
-    return (
-        f"Calibrated by folds: log loss {losses[0]:.3f} → {losses[1]:.3f}; mean error "
-        f"{errors[0]:.1f} → {errors[1]:.1f} points."
-    )
+        return f"Calibrating these probabilities would gain nothing: {change}."
+    return f"Calibrated by folds: {change}; mean error {errors[0]:.1f} → {errors[1]:.1f} points."
 
 
 SAME = 40
@@ -611,29 +575,24 @@ def _seen(
             "the report cross-validate (without --model).",
             True,
         )
-    if RAW in estimates and len(labels) == 2:
-        held = scores if scores.ndim == 1 else scores[:, 1]
-        if held.min() >= 0 and held.max() <= 1:
-            here = (estimates[RAW].p[:, 1] - (codes == 1)) ** 2
-            there = (held - (trained == 1)) ** 2
-            error = np.sqrt(here.var() / len(here) + there.var() / len(there))
-            if there.mean() - here.mean() > 6 * error and here.mean() < 0.7 * there.mean():
-                return (
-                    "The model does far better on these rows than on its calibration rows (Brier "
-                    f"score {here.mean():.3g} instead of {there.mean():.3g}): it was probably "
-                    "trained on some of them, and the numbers on this page are too good.",
-                    True,
-                )
+    held = scores if scores.ndim == 1 else scores[:, 1]
+    if RAW in estimates and len(labels) == 2 and held.min() >= 0 and held.max() <= 1:
+        here = (estimates[RAW].p[:, 1] - (codes == 1)) ** 2
+        there = (held - (trained == 1)) ** 2
+        error = np.sqrt(here.var() / len(here) + there.var() / len(there))
+        if there.mean() - here.mean() > 6 * error and here.mean() < 0.7 * there.mean():
+            return (
+                "The model does far better on these rows than on its calibration rows (Brier "
+                f"score {here.mean():.3g} instead of {there.mean():.3g}): it was probably "
+                "trained on some of them, and the numbers on this page are too good.",
+                True,
+            )
     return unknown, False
 
 
 def _within(part: IntArray, whole: IntArray) -> bool:
-    """Tell whether labels stand in others one after the other, and are too many for chance."""
+    """Tell whether others begin or end with these labels, which are too many for chance."""
     n = len(part)
-    counts = np.bincount(part)
-    share = counts / n
-    bits = -n * float(np.log2(np.square(share).sum()))  # that a random run agrees
-    if n > len(whole) or bits < SAME:
-        return False
-    starts = [0, len(whole) - n]
-    return any(np.array_equal(whole[i : i + n], part) for i in starts)
+    bits = -n * float(np.log2(np.square(np.bincount(part) / n).sum()))  # that a random run agrees
+    ends = whole[:n], whole[len(whole) - n :]
+    return n <= len(whole) and bits >= SAME and any(np.array_equal(part, end) for end in ends)

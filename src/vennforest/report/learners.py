@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from vennforest._validation import InputError
+from vennforest._messages import InputError, not_one_of
 
 FOREST = "mixed-forest"
 
@@ -75,13 +75,7 @@ class Learner:
         return {**number, "random_state": seed, **self.options}
 
     def make(self, trees: int, seed: int, n_jobs: int | None) -> Any:
-        """Return the classifier.
-
-        Raises
-        ------
-        ImportError
-            If its library is not installed.
-        """
+        """Return the classifier."""
         if self.estimator is not None:
             return self.estimator
         if self.kind == "LogisticRegression":
@@ -127,18 +121,12 @@ LEARNERS: dict[str, Learner] = {
 
 
 def learner_of(estimator: Any) -> Learner:
-    """Return the learner of a name, or one that makes a given classifier; None: the default forest.
-
-    Raises
-    ------
-    InputError
-        If there is none of this name, or it is not a classifier.
-    """
+    """Return the learner of a name or of a given classifier; None: the default forest."""
     if estimator is None:
         return LEARNERS[FOREST]
     if isinstance(estimator, str):
         if estimator not in LEARNERS:
-            raise InputError(f"estimator must be one of {list(LEARNERS)}, got {estimator!r}")
+            raise not_one_of("estimator", LEARNERS, estimator)
         return LEARNERS[estimator]
     if isinstance(estimator, type) or not hasattr(estimator, "predict_proba"):
         raise InputError(
