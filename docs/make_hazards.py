@@ -10,22 +10,22 @@ PAGE = Path(__file__).parent / "hazards.md"
 HEAD = (
     "# What is refused, and what you are warned of\n\n"
     "If a setting would break the guarantee, you get an error or a warning, not a wrong answer. "
-    "This table lists the faults that the tests put in, the ways in which they were tried, and "
-    "what happens. `pytest tests/hazards` runs them all; the same call without the fault passes "
-    "without a warning.\n\n"
+    "The table lists faults, the ways in which they were tried, and what happens. "
+    "`pytest tests/hazards` runs them all; without the fault the same call passes without a "
+    "warning.\n\n"
     "| fault | tried with | what happens |\n|---|---|---|\n"
 )
 
 OUTCOMES = {"refused": "error", "warned": "warning", "right": "right answer"}
 
 FOOT = (
-    "\nFour faults cannot be seen in what `fit` is given: an estimator that keeps labels outside "
-    "itself (a cache that its copies share), a frozen step of your own that saw labels, a feature "
-    "recorded after the outcome, and rows sorted by label beside a column that follows the order. "
-    "The [report](report.md) points at columns that look like the last two. A model that you "
-    "refit or edit after it was calibrated is no longer calibrated. A frozen model is found to be "
-    "given its own rows where it remembers them (trees, boosting); linear models, sparse tables "
-    "and models fitted on half of the rows pass.\n"
+    "\n`fit` cannot see four faults: an estimator that keeps labels outside itself (a cache that "
+    "its copies share), a frozen step of your own that saw labels, a feature recorded after the "
+    "outcome, and rows sorted by label beside a column that follows the order. The "
+    "[report](report.md) names columns that look like the last two. A model that you refit or edit "
+    "after it was calibrated is no longer calibrated. A frozen model's own rows are found where it "
+    "remembers them (trees, boosting). Linear models, sparse tables and models fitted on half of "
+    "the rows pass.\n"
 )
 
 
@@ -38,9 +38,8 @@ def page() -> str:
     rows = []
     for hazard in [*HAZARDS, *DRAWN]:
         outcomes = {OUTCOMES[hazard.verdict_of(way).outcome] for way in hazard.ways}
-        rows.append(
-            f"| {hazard.fault} | {', '.join(hazard.ways)} | {' or '.join(sorted(outcomes))} |"
-        )
+        ways = dict.fromkeys(word for way in hazard.ways for word in way.split(", "))
+        rows.append(f"| {hazard.fault} | {', '.join(ways)} | {' or '.join(sorted(outcomes))} |")
     return HEAD + "\n".join(rows) + "\n" + FOOT
 
 

@@ -4,8 +4,8 @@ Rows of twelve classes are drawn from normal distributions of ten columns, whose
 frequencies are drawn too, and the report is made of 2,000 of them. A line for each draw and number
 of trees has the report's advice, the recommended method's log loss and the lowest of all methods,
 their difference with its 95 % interval, and confidence and accuracy of the default. The default,
-and what the advice says to fit, then predict 20,000 new rows, fitted to all 2,000. Lines are appended to a file; what
-is in it is not run again. A table of means is printed at the end.
+and what the advice says to fit, then predict 20,000 new rows, fitted to all 2,000. Lines are
+appended to a file; what is in it is not run again. A table of means is printed at the end.
 """
 
 import argparse
@@ -98,16 +98,10 @@ def main():
             lines.append({"key": [options.seed, draw, trees], **found})
             with options.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(lines[-1], ensure_ascii=False) + "\n")
-    print(
-        "Means; points: accuracy minus confidence of the predicted label. In brackets: the range."
-    )
-    print(
-        "| trees | draws | advice | log loss above the lowest | default: by the page | new rows |",
-        end="",
-    )
-    print(
-        " as advised, new rows | log loss of new rows: default, as advised |\n|---|---|---|---|---|---|---|---|"
-    )
+    print("Points: accuracy minus confidence in the predicted label, mean and range.\n")
+    heads = ["trees", "draws", "advice", "log loss above the lowest", "default: on the page"]
+    heads += ["default: new rows", "as advised: new rows", "log loss of these two"]
+    print("|", " | ".join(heads), "|\n" + len(heads) * "|---" + "|")
     for trees in TREES:
         own = [line for line in lines if line["key"][2] == trees]
         said = Counter(re.split(r"[:\d]| by ", line["sentence"])[0].strip() for line in own)

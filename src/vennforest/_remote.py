@@ -67,7 +67,7 @@ def sent_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     if urlsplit(url).scheme in WEB:
         raise InputError(
-            f"{url} cannot be written: web servers are read alone, so write a file and upload it"
+            f"{url} cannot be written: web servers can only be read: write a file and upload it"
         )
     system, place = _store(url)
     with tempfile.TemporaryDirectory() as folder:

@@ -206,7 +206,7 @@ def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
         raise InputError(f"--score must be given, since {path} names no column")
     if len(named) != (1 if k == 2 else k):
         raise InputError(
-            f"--score must name {1 if k == 2 else k} columns, one a class of "
+            f"--score must name {1 if k == 2 else k} columns, one for each class of "
             f"{', '.join(map(repr, map(str, calibrator.classes_)))}, got {len(named)}"
             if k > 2
             else f"--score must name one column, got {len(named)}"

@@ -33,7 +33,7 @@ from vennforest.commands.terminal import names_in
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import CostMatrix, Evaluation, report, report_model, report_scores
-from vennforest.report.evaluate import calibration_gain, class_of_name
+from vennforest.report.evaluate import UNNAMED, calibration_gain, class_of_name
 from vennforest.tables.cells import Column
 from vennforest.tables.read import find_column
 from vennforest.tables.scores import score_numbers
@@ -101,10 +101,10 @@ def report_on_columns(
                 "for columns of scores"
             )
     if of_classes:
-        predictions: dict[str, Any] = {"Predictions": _matrix(read, of_classes)}
+        predictions: dict[str, Any] = {UNNAMED: _matrix(read, of_classes)}
         bounds = _bounds(X, of_classes, labels)
         if bounds is not None:
-            predictions = {"Predictions": (predictions["Predictions"], bounds)}
+            predictions = {UNNAMED: (predictions[UNNAMED], bounds)}
     else:
         if len(labels) != 2:
             raise InputError(

@@ -285,8 +285,8 @@ def _refuse_known(model: Any, X: Any, sketch: Any, notes: list[str]) -> None:
     share = share_known(columns.transform(X), sketch)
     if share >= KNOWN:
         raise InputError(
-            f"the table must be of new rows, and about {share:.0%} of it are rows that the model "
-            "was fitted to, on which nothing can be seen: leave them out"
+            f"the table must be of new rows, got about {share:.0%} used for training, on which "
+            "drift cannot be assessed: leave them out"
         )
     if share >= WORTH_SAYING:
         notes.append(f"About {share:.0%} of the rows are rows that the model was fitted to.")

@@ -173,10 +173,12 @@ def _needed(evaluation: Evaluation, margin: float, effect: float) -> str:
 def size_of_error(evaluation: Evaluation, method: str) -> str:
     """Return how far probabilities are off, what chance alone gives, and what that costs."""
     m, cost = evaluation.measures[method], _cost_of_miscalibration(evaluation, method)
-    money = "" if cost is None else f"; at your costs, at most {percent(cost)} of the money"
+    money = (
+        "" if cost is None else f"; at your costs, this loses at most {percent(cost)} of the money"
+    )
     return (
-        f"on average {number_of_points(m.calibration_error)} points off, "
-        f"{number_of_points(m.chance_error)} expected by chance alone{money}"
+        f"on average {number_of_points(m.calibration_error)} points off "
+        f"({number_of_points(m.chance_error)} by chance alone){money}"
     )
 
 
@@ -278,9 +280,9 @@ def _unclear(evaluation: Evaluation) -> Advice | None:
     n = rounded(len(evaluation.folds.codes) * max(2.0, (m.detectable / tolerance) ** 2))
     return Advice(
         "collect",
-        f"Collect about {n} rows before you rely on the probabilities: on {_n(evaluation)} they "
-        f"are {size_of_error(evaluation, evaluation.verdict.method)}, too few to check a tolerance "
-        f"of {number_of_points(tolerance)}.",
+        f"Collect about {n} rows before you rely on the probabilities: {_n(evaluation)} are too "
+        f"few to check a tolerance of {number_of_points(tolerance)} points. Now they are "
+        f"{size_of_error(evaluation, evaluation.verdict.method)}.",
     )
 
 
@@ -309,12 +311,10 @@ def _to_use(evaluation: Evaluation) -> Advice:
     raw = evaluation.measures[RAW]
     if raw.exceeds(evaluation.tolerance) or raw.impossible:
         off = number_of_points(raw.calibration_error)
-        what, calibrated = raw_name(evaluation), size.removeprefix("on average ")
-        calibrated = calibrated.replace(" points off,", ",", 1)
         return Advice(
             "recalibrate",
-            f"Calibrate the {what} by {name}: on average it is {off} points off, calibrated "
-            f"{calibrated}.",
+            f"Calibrate the {raw_name(evaluation)} by {name}. Raw, it is {off} points off on "
+            f"average; calibrated, {size.removeprefix('on average ')}.",
             command,
         )
     return Advice("use", f"Use the {settings['noun']} with {name}: {size}.", command)
@@ -354,10 +354,12 @@ def discrimination(evaluation: Evaluation) -> str:
         sentences.append("So good a result is rare: check that no column reveals the outcome.")
     labels = evaluation.folds.estimates[evaluation.verdict.method].p.argmax(axis=1)
     right = f"{percent(m.accuracy)} of its most probable classes are right"
-    if len(np.unique(labels)) == 1:
-        right = f"The most probable class of every row is “{evaluation.folds.classes[labels[0]]}”"
     most = str(evaluation.folds.classes[int(np.argmax(_counts(evaluation)))])
-    sentences.append(f"{right}; always “{most}”: {percent(evaluation.baseline.accuracy)}.")
+    right += f"; always “{most}”: {percent(evaluation.baseline.accuracy)}"
+    if len(np.unique(labels)) == 1:
+        only = evaluation.folds.classes[labels[0]]
+        right = f"“{only}” is the most probable class of every row, right in {percent(m.accuracy)}"
+    sentences.append(f"{right}.")
     if not auc.above_chance and evaluation.origin in ("folds", "time", "test"):
         sentences.append("Another kind of model may do better: --estimator.")
     if evaluation.folds.groups is not None:
@@ -550,7 +552,7 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
     shown = [
         (
             f"{number_of_points(m.calibration_error)} points",
-            f"off on average, {number_of_points(m.chance_error)} expected by chance alone",
+            f"off on average ({number_of_points(m.chance_error)} by chance alone)",
         ),
         (
             area(auc.auc),
@@ -579,9 +581,23 @@ def finding(evaluation: Evaluation) -> str:
     level = max(found, key=lambda one: one.n * abs(one.p - one.share))
     event = "right" if evaluation.positive is None else f"“{evaluation.label}”"
     with_p = "whose predicted class has" if evaluation.positive is None else "with"
-    p, share = (percent(value, int(value < RARE)) for value in (level.p, level.share))
+    figures = level.p, level.share, level.least, level.most
+    p, share, least, most = (percent(value, int(value < RARE)) for value in figures)
     were = "was" if level.n == 1 else "were"
-    return f"Of {rows(level.n)} {with_p} a probability near {p}, {share} {were} {event}"
+    return (
+        f"Of {rows(level.n)} {with_p} a probability near {p}, {share} {were} {event} "
+        f"(95% interval {least} to {most})"
+    )
+
+
+def shown_first(evaluation: Evaluation) -> list[str]:
+    """Return the methods of the first picture: the recommended one beside the raw or other models.
+
+    Of given predictions up to four are shown, else the model as it is.
+    """
+    others = evaluation.measures if evaluation.origin == "given" else [RAW]
+    keys = dict.fromkeys([evaluation.verdict.method, *others])
+    return [key for key in keys if key in evaluation.measures][:4]
 
 
 def typical_margin(evaluation: Evaluation, method: str) -> float | None:
@@ -597,14 +613,14 @@ def recommendation(evaluation: Evaluation) -> str:
     if not evaluation.discrimination.above_chance:
         name = evaluation.names[verdict.method]
         sentences = [f"No method has been shown to beat the base rate; {name} comes closest."]
-    if verdict.method != RAW and RAW in evaluation.measures:
-        gap, loss = verdict.against[RAW], verdict.by[RAW]
+    for other in shown_first(evaluation)[1:]:
+        gap, loss = verdict.against[other], verdict.by[other]
         size = " ± ".join(with_margin(abs(gap.mean), gap.margin))
         how = "lower" if gap.mean > 0 else "higher"
+        whom = f"the {raw_name(evaluation)}" if other == RAW else evaluation.names[other]
         chance = "" if gap.clear else ", within chance"
         sentences.append(
-            f"Its {loss} is {how} than the {raw_name(evaluation)}'s by {size} (95% interval)"
-            f"{chance}."
+            f"Its {loss} is {how} than that of {whom} by {size} (95% interval){chance}."
         )
     better = {other: gap for other, gap in verdict.against.items() if gap.clear and gap.mean < 0}
     if better:

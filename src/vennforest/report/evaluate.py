@@ -271,7 +271,7 @@ def report(
             "with classes="
         )
     if not isinstance(predictions, Mapping):
-        predictions = {"Predictions": predictions}
+        predictions = {UNNAMED: predictions}
     if not predictions:
         raise InputError("predictions must be of at least one model, got none")
     estimates = {}
@@ -287,7 +287,7 @@ def report(
         {"name": "predictions", **about},
         X=X,
         positive=positive,
-        names={key: key for key in estimates},
+        names={key: key if key == UNNAMED else f"“{key}”" for key in estimates},
         remarks=remarks,
     )
 
@@ -343,6 +343,9 @@ def class_of_name(name: str, labels: NDArray[Any]) -> int | None:
     found = exact or found
     return found[0] if len(found) == 1 else None
 
+
+UNNAMED = "Predictions"
+"""What predictions without a name are called."""
 
 SCORE_METHODS = ("venn-abers", "platt", "isotonic")
 """What scores are calibrated by unless others are named."""

@@ -52,8 +52,8 @@ SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # a dollar in a label is a dollar
     "font.family": "sans-serif",
-    "font.size": 9.5,
-    "axes.titlesize": 10.0,
+    "font.size": 10.5,
+    "axes.titlesize": 10.5,
     "axes.linewidth": 0.8,
     "figure.dpi": 72.0,
     "path.simplify": True,
@@ -123,10 +123,8 @@ def _colour(found: re.Match[str]) -> str:
     return COLOURS.get(found.group(0), found.group(0))
 
 
-def calibration(evaluation: Evaluation) -> str:
-    """Return the picture of the recommended method's calibration beside the raw model's."""
-    shown = dict.fromkeys([evaluation.verdict.method, RAW])
-    keys = [key for key in shown if key in evaluation.measures]
+def calibration(evaluation: Evaluation, keys: list[str]) -> str:
+    """Return the picture of some methods' calibration, with the band of the first."""
     names = [evaluation.names[key] for key in keys]
     rare = is_rare(evaluation)
     curves = {

@@ -119,7 +119,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         if not names:
             raise InputError("X must have at least one column, got none")
         if len(set(names)) < len(names):
-            raise InputError("X must have columns of different names, got two alike")
+            raise InputError("X must have columns of different names, got two of the same name")
         block = _Numbers(X)
         learnt: list[tuple[Kind, str | None]] = []
         for i, name in enumerate(names):
