@@ -94,7 +94,7 @@ def test_kept_monitor_goes_on(folder, watch, tmp_path):
     code, _, err = watch(kept, folder / "second.csv")
     assert code == 2 and "name their column with --target" in err
     code, _, err = watch(kept, folder / "train.csv", "-t", "sold")
-    assert code == 2 and "rows that the model was fitted to" in err
+    assert code == 2 and "used for training" in err
     assert (
         main(["predict", str(kept), str(folder / "first.csv"), "-o", str(tmp_path / "p.csv")]) == 2
     )

@@ -433,7 +433,7 @@ class Monitor(BaseEstimator):
             compared, met = compared + int(told.sum()), met + int(known.sum())
         if met and are_known(progress.n_compared + compared, progress.n_known + met):
             raise InputError(
-                f"the stream must be of new rows, got {met} of {n} of the reference or of training, "
+                f"the stream must be of new rows, got {met} of {n} of the reference or training, "
                 "on which drift cannot be assessed: leave them out, and begin again with fit if "
                 "some were sent before"
             )
