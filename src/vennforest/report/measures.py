@@ -276,8 +276,8 @@ def measure(
         pvalue=min(1.0, 2 * pvalue),
         overconfidence=confidence_minus_accuracy(y, p, classes=classes),
         size=None if bounds is None else interval_summary(y, bounds).size,
-        brier_skill=_skill(brier, baseline and baseline.brier),
-        log_loss_skill=_skill(log_loss, baseline and baseline.log_loss),
+        brier_skill=_skill(brier, None if baseline is None else baseline.brier),
+        log_loss_skill=_skill(log_loss, None if baseline is None else baseline.log_loss),
     )
 
 
