@@ -238,7 +238,7 @@ def test_scores_of_another_system_are_watched(watch, tmp_path, capsys, form, met
     found = json.loads(out)
     assert code == 0 and found["alarm"] and 1000 <= found["alarm_row"] < 1400
     assert "scores" in found["kinds"] and found["chance"] < 0.05
-    assert any("Observed before and after" in one for one in found["verdict"])
+    assert any("Observed: accuracy" in one and "before;" in one for one in found["verdict"])
     # the same scores under the same name in the command, and without labels
     code, out, _ = watch(calibrator, later, "--score", form, "--time", "day", "--json")
     found = json.loads(out)

@@ -87,9 +87,8 @@ def evaluate(
     y : array-like of shape (n,)
         Labels.
     estimator : str or classifier, optional
-        ``"mixed-forest"`` (the default), ``"random-forest"``, ``"extra-trees"``,
-        ``"hist-gradient-boosting"``, ``"logistic"``, ``"lightgbm"``, ``"xgboost"``,
-        ``"catboost"``, or any classifier with ``predict_proba``.
+        A name of ``vennforest fit --estimator``, by default ``"mixed-forest"``, or any classifier
+        with ``predict_proba``.
     methods : sequence of str, optional
         As in ``CalibratedClassifier``; by default all. The raw model, ``"none"``, is always among
         them: a forest with all its trees and no calibration.
@@ -102,21 +101,17 @@ def evaluate(
         Numbers or dates: every row is predicted by a model of earlier rows.
     test : array-like of bool of shape (n,), optional
         The rows to predict, by one model of the others.
-    types : mapping of str to str, optional
-        What columns of a data frame contain where that is not to be guessed, see
-        ``vennforest.tables.TableColumns``.
-    missing : sequence of str, optional
-        Cells of a data frame that stand for missing values, such as ``["n.d.", "-"]``.
-    positive : label, optional
-        The positive class of two; by default the rarer.
+    types, missing : optional
+        What columns of a data frame contain where that is not to be guessed, and cells that stand
+        for missing values: see ``vennforest.tables.TableColumns``.
     random_state : int
         Seeds folds and forests; the same in every fold.
     n_jobs : int, optional
         Threads.
     progress : callable, optional
         Called after each fold with the number of folds done and of all.
-    by, costs, tolerance, name, target, notes
-        As in ``report``.
+    positive, by, costs, tolerance, name, target, notes
+        As in ``report``; the positive class is by default the rarer of two.
 
     Raises
     ------
@@ -244,10 +239,8 @@ def report(
         a positive class rarer than one in ten.
     random_state : int
         Of the labels drawn to see what chance gives.
-    name, target : str
-        Names of the data set and of the label.
-    notes : sequence of str
-        Remarks, one sentence each.
+    name, target, notes : str, str, sequence of str
+        Names of the data set and of the label, and remarks, one sentence each.
     X : data frame of shape (n, d), optional
         Whose index names the rows.
 
@@ -370,8 +363,6 @@ def report_scores(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Observed labels.
     scores : array-like of shape (n,) or (n, k)
         Of the positive class (as in ``report``), or of every class in sorted order; any real
         numbers.
@@ -379,7 +370,7 @@ def report_scores(
         Calibrators; by default Venn–Abers, Platt and isotonic.
     n_folds : int
         Integer >= 2.
-    positive, groups, by, costs, tolerance, random_state, name, target, notes, X
+    y, positive, groups, by, costs, tolerance, random_state, name, target, notes, X
         As in ``report``; rows of a group are never on both sides of a fold.
 
     Raises
@@ -503,10 +494,8 @@ def report_model(
     ----------
     model : CalibratedClassifier or TransductiveClassifier
         Fitted.
-    X : data frame or array of shape (n, d)
-        Rows as the model takes them.
-    y : array-like of shape (n,)
-        Their labels, among the model's classes.
+    X, y : data frame or array of shape (n, d), array-like of shape (n,)
+        Rows as the model takes them, and their labels, among the model's classes.
     n_trained : int, optional
         How many rows it was trained on.
     positive, groups, by, costs, tolerance, random_state, name, target, notes

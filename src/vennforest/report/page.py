@@ -281,20 +281,16 @@ def against(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return how each method compares with the recommended one."""
     found = []
     for method, gap in evaluation.verdict.against.items():
-        if not gap.clear:
-            verdict = "no difference beyond chance"
-        else:
-            verdict = "worse" if gap.mean > 0 else "better"
+        worse = "worse" if gap.mean > 0 else "better"
         shown, margin = with_margin(abs(gap.mean), gap.margin)
         sign = "+" if gap.mean > 0 else "−" if gap.mean < 0 else ""
         found.append(
             {
                 "name": evaluation.names[method],
                 "loss": evaluation.verdict.by[method],
-                "mean": gap.mean,
-                "margin": gap.margin,
+                "gap": gap,
                 "size": (sign + shown, margin),
-                "verdict": verdict,
+                "verdict": worse if gap.clear else "no difference beyond chance",
             }
         )
     return found
@@ -356,17 +352,7 @@ def decisions(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = False) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What it is about.
-    command : str, optional
-        What to type to get it again.
-    rows : bool
-        Whether single rows are listed with their values.
-    """
+    """Return the page; see `Evaluation.to_html`."""
     environment = templates()
     from markupsafe import Markup, escape
 

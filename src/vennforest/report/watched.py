@@ -228,24 +228,20 @@ class Watched:
 
     def _price(self) -> list[str]:
         """Return what the change costs, where it was observed or can be estimated."""
-        if self.losses is not None and all(one.n >= FEWEST for one in self.losses):
-            before, after = self.losses
-            return [
-                f"Observed before and after: accuracy {before.accuracy:.3f} and "
-                f"{after.accuracy:.3f}, log loss {before.log_loss:.3f} and {after.log_loss:.3f}."
-            ]
         if self.losses is not None and self.losses[1].n >= FEWEST:
-            since = self.losses[1]
-            return [
-                f"Observed since: accuracy {since.accuracy:.3f}, log loss {since.log_loss:.3f}."
+            sides = zip(("before", "since"), self.losses, strict=True)
+            shown = [
+                f"accuracy {one.accuracy:.3f}, log loss {one.log_loss:.3f} {when}"
+                for when, one in sides
+                if one.n >= FEWEST
             ]
-        if self.sides is not None:
-            was, now = (one.found for one in self.sides)
-            if was is not None and now is not None:
-                return [
-                    f"Expected accuracy before and after: {_interval(was, 'accuracy')} and "
-                    f"{_interval(now, 'accuracy')}, if a score still says the same of the label."
-                ]
+            return [f"Observed: {'; '.join(shown)}."]
+        if self.sides is not None and all(one.found is not None for one in self.sides):
+            was, now = (_interval(one.found, "accuracy") for one in self.sides)
+            return [
+                f"Expected accuracy before and after: {was} and {now}, if a score still says the "
+                "same of the label."
+            ]
         return []
 
     def _expected(self) -> list[str]:
@@ -371,11 +367,9 @@ def expected(model: Any, X: Any, name: str, **options: Any) -> Expected:
 
 def _losses(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> tuple[Loss, Loss]:
     """Return what was observed before and after a row."""
-    known = np.array([one is not None for one in y.tolist()])
     place = {label: j for j, label in enumerate(monitor.classes_.tolist())}
-    after = np.arange(len(y)) >= began
     found = []
-    for side in (known & ~after, known & after):
+    for side in _sides(y, began):
         codes = np.array([place[label] for label in y[side].tolist()], np.intp)
         own = p[side][np.arange(len(codes)), codes]
         right = p[side].argmax(axis=1) == codes
@@ -385,7 +379,8 @@ def _losses(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> tup
     return found[0], found[1]
 
 
-def _interval(found: PerformanceEstimate, metric: str) -> str:
+def _interval(found: PerformanceEstimate | None, metric: str) -> str:
+    assert found is not None
     estimate, lower, upper = found[metric]
     return f"{estimate:.3f} ({lower:.3f} to {upper:.3f})"
 
@@ -409,17 +404,19 @@ def rounded_down(value: float) -> str:
 
 
 def _classes(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> list[ClassMove]:
-    known = np.array([one is not None for one in y.tolist()])
-    after = np.arange(len(y)) >= began
-    sides = [known & ~after, known & after]
-    found = []
+    found, sides = [], _sides(y, began)
     for j, label in enumerate(monitor.classes_.tolist()):
         here = np.array([one == label for one in y.tolist()])
         share = [float(here[side].mean()) if side.any() else np.nan for side in sides]
         means = [float(p[side, j].mean()) if side.any() else np.nan for side in sides]
-        n = [int(side.sum()) for side in sides]
-        found.append(ClassMove(str(label), n[0], n[1], *share, *means))
+        found.append(ClassMove(str(label), *(int(side.sum()) for side in sides), *share, *means))
     return found
+
+
+def _sides(y: NDArray[Any], began: int) -> list[NDArray[np.bool_]]:
+    """Return which rows with a label are before a row, and which are not."""
+    known, after = np.array([one is not None for one in y.tolist()]), np.arange(len(y)) >= began
+    return [known & ~after, known & after]
 
 
 def shown(value: float) -> str:
@@ -476,15 +473,12 @@ def render(found: Watched, command: str | None = None) -> str:
 
 
 def _picture(found: Watched) -> str:
-    times = found.times
-    if times is not None and found.dates:
-        times = times.astype("datetime64[us]")
-    began = found.began
+    dates = found.times is not None and found.dates
     display = EvidenceDisplay(
         {"Evidence": np.maximum(found.evidence, 1e-12)},
         threshold=found.monitor.threshold_,
-        times=times,
-        began=began,
+        times=found.times.astype("datetime64[us]") if dates else found.times,
+        began=found.began,
     )
     return draw(
         "evidence",
