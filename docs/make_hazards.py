@@ -10,8 +10,8 @@ PAGE = Path(__file__).parent / "hazards.md"
 HEAD = (
     "# What is refused, and what you are warned of\n\n"
     "If a setting would break the guarantee, you get an error or a warning, not a wrong answer. "
-    "The table lists faults, the ways in which they were tried, and what happens. "
-    "`pytest tests/hazards` runs them all; without the fault the same call passes without a "
+    "The table lists faults, the ways they were tried, and what happens. "
+    "`pytest tests/hazards` runs them; without the fault the same call passes without a "
     "warning.\n\n"
     "| fault | tried with | what happens |\n|---|---|---|\n"
 )
@@ -19,9 +19,9 @@ HEAD = (
 OUTCOMES = {"refused": "error", "warned": "warning", "right": "right answer"}
 
 FOOT = (
-    "\n`fit` cannot see four faults: an estimator that keeps labels outside itself (a cache that "
-    "its copies share), a frozen step of your own that saw labels, a feature recorded after the "
-    "outcome, and rows sorted by label beside a column that follows the order. The "
+    "\n`fit` cannot see four faults. An estimator keeps labels outside itself (a cache that its "
+    "copies share). A frozen step of your own saw labels. A feature was recorded after the "
+    "outcome. Rows are sorted by label beside a column that follows the order. The "
     "[report](report.md) names columns that look like the last two. A model that you refit or edit "
     "after it was calibrated is no longer calibrated. A frozen model's own rows are found where it "
     "remembers them (trees, boosting). Linear models, sparse tables and models fitted on half of "
