@@ -25,15 +25,7 @@ MOST_EXAMPLES = 4_096
 
 @dataclass(frozen=True, eq=False)
 class CalibratorFile:
-    """A calibrator, and what its file says of it.
-
-    Attributes
-    ----------
-    calibrator : Calibrator
-    scores : list of str
-        The columns of scores.
-    about : dict
-    """
+    """A calibrator, its columns of scores, and what else its file says of it."""
 
     calibrator: Calibrator
     scores: list[str]
@@ -192,11 +184,7 @@ def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
 def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
     """Return the calibrator of a file, and the columns of scores it takes.
 
-    Parameters
-    ----------
-    path : Path
-    scores : sequence of str
-        The columns; none: those named at ``calibrate``.
+    Where none are named: those named at ``calibrate``.
     """
     calibrator, document = read_document(path)
     k = len(calibrator.classes_)

@@ -81,15 +81,8 @@ def over_rows(
 ) -> None:
     """Run what writes a table of answers for a table, and say how many rows.
 
-    Parameters
-    ----------
-    work : callable
-        Takes the paths, ``options``, ``note`` and ``progress``; returns a dataclass with ``n_rows``
-        and ``seconds``.
-    paths : (Path, Path, Path)
-        The model, the table, and the output.
-    as_json : bool
-        Print what ``work`` returns as JSON.
+    ``work`` takes the paths of the model, the table and the output, ``options``, ``note`` and
+    ``progress``, and returns a dataclass with ``n_rows`` and ``seconds``, printed with ``as_json``.
     """
     model, data, output = paths
     if as_json and output == STREAM:

@@ -87,8 +87,6 @@ class IntervalDisplay(Display):
         ------
         ValueError
             As ``interval_curve``.
-        ImportError
-            If matplotlib is not installed.
         """
         curve = interval_curve(y, m, scores=scores, confidence=confidence, **options)
         return cls(curve).plot(ax=ax, title=title)

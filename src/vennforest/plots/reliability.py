@@ -94,8 +94,6 @@ class ReliabilityDisplay(MethodsDisplay):
         ------
         ValueError
             As ``reliability_curve``.
-        ImportError
-            If matplotlib is not installed.
         """
         new = cls._of(p, name, lambda value: reliability_curve(y, value, **options))
         return new.plot(ax=ax, **(plot_options or {}))

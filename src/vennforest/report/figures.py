@@ -61,18 +61,9 @@ SETTINGS: dict[Any, Any] = {
 
 
 def draw(name: str, size: tuple[float, float], paint: Callable[[Any], Any], alt: str) -> str:
-    """Return what ``paint`` draws into axes as an SVG element.
+    """Return what ``paint`` draws into axes as an SVG element, of a size in inches.
 
-    Parameters
-    ----------
-    name : str
-        Prefix of the element's ids, which are then unique in a page.
-    size : (float, float)
-        Width and height in inches.
-    paint : callable
-        Given the axes.
-    alt : str
-        What a screen reader says.
+    Its ids begin with ``name``, unique in a page, and a screen reader says ``alt``.
     """
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -21,20 +21,9 @@ FOREST = "mixed-forest"
 class Learner:
     """A classifier that has a name.
 
-    Attributes
-    ----------
-    title : str
-        What a reader calls one of them.
-    module, kind : str
-        Where its class is, and the name of it.
-    trees, threads : str
-        Its arguments for the number of trees and of threads; "" where it has none.
-    options : mapping of str to object
-        Its other arguments.
-    numbered : bool
-        Whether it takes classes as numbers from 0 only.
-    estimator : classifier, optional
-        In place of a class: the user's own.
+    What a reader calls it; its module and class; the names of its arguments for the number of trees
+    and of threads ("" where it has none), and its other arguments; whether it takes classes as
+    numbers from 0 only; in place of a class, the user's own ``estimator``.
     """
 
     title: str

@@ -35,15 +35,9 @@ BASELINE: str = "baseline"
 class MethodEstimates:
     """One method's probabilities of every row, by models that were not trained on it.
 
-    Attributes
-    ----------
-    p : ndarray of shape (n, k)
-        Probabilities.
-    bounds : Multiprobability or None
-        Lower and upper ones, where the method gives them.
-    confidence : ConfidenceIntervals or None
-        How well the frequency among cases with such scores is known, around ``p``, at the level
-        .95; None where the calibration scores are not known.
+    ``p`` (n, k); lower and upper ``bounds``, where the method gives them; and ``confidence``, how
+    well the frequency among cases with such a score is known, around ``p``, at the level .95 (None
+    where the calibration scores are not known).
     """
 
     p: FloatArray
@@ -55,30 +49,13 @@ class MethodEstimates:
 class OutOfFold:
     """Estimates of all methods for every row.
 
-    Attributes
-    ----------
-    classes : ndarray of shape (k,)
-        Labels, sorted.
-    codes, fold, rows : ndarray of shape (n,)
-        Of each row: the index of its class, the fold in which it was predicted (0 where one model
-        predicted all), its position in X.
-    estimates : dict of str to MethodEstimates
-        By method.
-    importances : dict of str to float
-        Of each column, the mean decrease of impurity over all folds; they sum to 1. Empty where
-        the model has none.
-    encodings : dict of str to str
-        How each column of a data frame became numbers: see ``TableEncoder``.
-    missing : float or None
-        Share of the cells of a data frame that are missing.
-    notes : list of str
-        What was done about classes and folds that do not fit.
-    groups : ndarray of shape (n,) or None
-        Numbers of the groups that count as one observation each.
-    ratio : float or None
-        Predicted over training rows, the mean over folds; None: 1 / (folds - 1).
-    forest : ForestSpread or None
-        How far another forest of this size would move probabilities; None where not known.
+    ``classes`` (k,) are sorted; ``codes``, ``fold`` and ``rows`` (n,) are each row's class, the
+    fold in which it was predicted (0 where one model predicted all) and its position in X. By
+    column: ``importances`` (mean decrease of impurity over all folds, summing to 1; empty where the
+    model has none) and ``encodings`` of a data frame (see ``TableEncoder``), with the share of
+    ``missing`` cells. Rows of one of the ``groups`` (n,) count as one observation. ``ratio`` is
+    predicted over training rows, the mean over folds (None: 1 / (folds - 1)), and ``forest`` how
+    far another forest of this size would move probabilities.
     """
 
     classes: NDArray[Any]
