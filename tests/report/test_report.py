@@ -362,7 +362,7 @@ def test_rare_classes():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"methods": ["plat"]}, "methods must be among"),
+        ({"methods": ["plat"]}, r"methods must be one of .*: did you mean 'platt'"),
         ({"n_folds": 1}, "n_folds must be an integer >= 2"),
         ({"n_trees": 0}, "n_trees must be"),
         ({"positive": "maybe"}, "positive must be one of"),

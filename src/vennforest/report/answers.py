@@ -415,7 +415,7 @@ def reliability(evaluation: Evaluation, method: str) -> str:
     if m.exceeds(tolerance):
         sentences.append(f"They are {error}, more than {limit}.")
     elif m.miscalibration > tolerance:
-        sentences.append(f"They seem {error}, more than {limit}, which {n} cannot confirm.")
+        sentences.append(f"They seem {error}, more than {limit}, but tests do not confirm it.")
     elif m.detectable > 2 * tolerance:
         sentences.append(f"On {n} an error below {points(m.detectable)} would not be seen.")
     else:

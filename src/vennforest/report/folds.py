@@ -257,7 +257,7 @@ def _without_singles(
             f"y must have two classes with two rows each, got {int((~single).sum())} such"
         )
     if single.any():
-        names = listed(classes[single].astype(str), 5)
+        names = listed(classes[single].astype(str).tolist(), 5)
         notes.append(f"Left out: {names}. One row cannot both train a model and be predicted.")
     rows = np.flatnonzero(~single[codes])
     place = np.cumsum(~single) - 1
