@@ -125,7 +125,7 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
     strange.to_csv(tmp_path / "strange.csv", index=False)
     strange.drop(columns="town").to_csv(tmp_path / "narrow.csv", index=False)
     for arguments, message in (
-        ((model, folder / "train.csv", "-t", "sold"), "about 100% of it are rows that the model"),
+        ((model, folder / "train.csv", "-t", "sold"), "about 100% used for training"),
         (
             (model, tmp_path / "strange.csv", "-t", "sold"),
             "'perhaps', a label that the model has never",
