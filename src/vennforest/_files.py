@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,6 +18,30 @@ PARTS = ("*.parquet", "*.pq")
 
 LONGEST_HINT = 40
 """Letters of a file's name that the temporary file beside it is called by."""
+
+URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
+"""An address; one slash after the colon is what a path makes of two."""
+
+PASSWORD = re.compile(r"(?<=://)[^?#]*:[^?#]*@")
+"""A name and a password before the server's name; keys of Azure contain slashes."""
+
+
+def url_of(path: str | os.PathLike[str]) -> str | None:
+    """Return an address such as ``s3://bucket/scores.parquet``, None for a path on this machine."""
+    found = URL.fullmatch(os.fspath(path))
+    if found is None or found[1].lower() == "file" or Path(path).exists():
+        return None
+    return f"{found[1].lower()}://{found[2]}"
+
+
+def shown_path(path: str | os.PathLike[str]) -> str:
+    """Return what messages call a path: of an address without a password, key or signature."""
+    url = url_of(path)
+    if url is None:
+        return os.fspath(path)
+    if url.startswith("http"):
+        url = re.sub(r"(?<=://)[^/?#]*@", "***@", url)
+    return re.sub(r"[?#].*", "?…", PASSWORD.sub("***@", url), flags=re.DOTALL)
 
 
 class OutputError(OSError):
@@ -38,6 +63,8 @@ def check_output(
         pattern.
     """
     path = Path(path)
+    if url_of(path) is not None:
+        raise InputError(f"{shown_path(path)} is an address: name a file here, and copy it there")
     try:
         target = _target(path)
         for name, other in (inputs or {}).items():

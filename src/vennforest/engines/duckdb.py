@@ -216,11 +216,10 @@ class Files:
     def schema(self) -> pa.Schema:
         return self.run("SELECT * FROM source LIMIT 0").schema
 
-    def run(self, query: str, parameters: Sequence[Any] = ()) -> pa.Table:
-        """Return the rows of a query, in which ``?`` stands for one parameter after another."""
-        more = {"params": list(parameters)} if parameters else {}
+    def run(self, query: str) -> pa.Table:
+        """Return the rows of a query."""
         with _said_in_a_sentence(self.shown):
-            return self._query(query, **more).to_arrow_table()
+            return self._query(query).to_arrow_table()
 
     def batches(
         self, columns: Sequence[str], size: int, source: str = "source"
@@ -347,30 +346,22 @@ def _query(paths: Sequence[Path]) -> str:
     )
 
 
-def names_of(path: Path) -> list[str]:
-    """Return the columns of a file as they are written, which DuckDB takes for unlike case too."""
+def _refuse_case(path: Path) -> None:
+    """Refuse columns that differ by case alone, among which DuckDB would take any."""
     if _is_text(path):
         from vennforest.tables.text import text_format
 
-        return text_format(path).names
-    return _columns_of([path])
-
-
-def differing_by_case(names: Sequence[str]) -> list[str]:
-    """Return the first columns whose names differ by case alone."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        found.setdefault(name.lower(), []).append(name)
-    return next((alike for alike in found.values() if len(alike) > 1), [])
-
-
-def _refuse_case(path: Path) -> None:
-    alike = differing_by_case(names_of(path))
+        names = text_format(path).names
+    else:
+        names = _columns_of([path])
+    lower = [name.lower() for name in names]
+    alike = [name for name in names if lower.count(name.lower()) > 1]
+    alike = [name for name in alike if name.lower() == alike[0].lower()]
     if alike:
         raise InputError(
             f"the columns {' and '.join(map(repr, alike))} of {path} must differ by more than "
             "case, which DuckDB does not tell apart: rename one, or use vennforest calibrate, "
-            "which reads such a table without DuckDB"
+            "which reads such a table"
         )
 
 

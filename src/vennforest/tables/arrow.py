@@ -54,11 +54,6 @@ class ArrowFile:
         self.names = _names(self.schema)
         refuse_duplicates(path, self.names)
 
-    @property
-    def is_parquet(self) -> bool:
-        """Whether it is Parquet, which other programs read as we do."""
-        return self._head.startswith(PARQUET)
-
     def parts(self, columns: Sequence[str], size: int) -> Iterator[pa.Table]:
         """Yield some columns, up to ``size`` rows after another."""
         wanted = list(columns)
@@ -105,11 +100,9 @@ class ParquetFiles:
     ----------
     names, n_rows, schema
         As of `ArrowFile`.
-    paths : list of Path
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self.paths = list(paths)
         self._files = [ArrowFile(path, _head(path)) for path in paths]
         first = self._files[0]
         self.names, self.n_rows = first.names, sum(file.n_rows or 0 for file in self._files)

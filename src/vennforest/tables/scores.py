@@ -127,15 +127,18 @@ class ScoreColumns:
         seen: dict[Any, None] = {}
         missing = done = 0
         for batch in self.table.batches([self.target], [], self._size):
-            column = Column(batch.rows[self.target], self.target)
-            missing += int((~column.there).sum())
+            which, cells = _distinct(batch.rows[self.target], self.target)
+            missing += int((which < 0).sum())
             done += len(batch.rows)
-            seen.update(dict.fromkeys(pd.unique(column.present).tolist()))
+            seen.update(dict.fromkeys(cells))
             if len(seen) > MOST_CLASSES:
-                raise too_many_classes(self.target)
+                raise InputError(
+                    f"the target {self.target!r} contains more than {MOST_CLASSES:,} distinct "
+                    "values, a quantity or names rather than classes"
+                )
             if self._progress is not None:
                 self._progress(done, self.table.n_rows)
-        classes, self._code = classes_of(list(seen), self.target)
+        classes, self._code = _classes_of(list(seen), self.target)
         return classes, missing
 
     def count(
@@ -163,12 +166,12 @@ class ScoreColumns:
         others = [*self.scores, *([self.weight] if self.weight else [])]
         done = 0
         for batch in self.table.batches([*others, self.target], [], self._size, others):
-            labels = Column(batch.rows[self.target], self.target)
-            rows = batch.rows[labels.there]
+            which, cells = _distinct(batch.rows[self.target], self.target)
+            rows = batch.rows[which >= 0]
             done += len(batch.rows)
             if len(rows):
-                which, cells = pd.factorize(labels.present)
-                codes = np.array([self._code[cell] for cell in cells.tolist()], np.int64)[which]
+                numbers_of = np.array([self._code[cell] for cell in cells], np.int64)
+                codes = numbers_of[which[which >= 0]]
                 columns = [
                     read_scores(rows[name], name, self.table.place, grid) for name in self.scores
                 ]
@@ -186,7 +189,17 @@ class ScoreColumns:
         return read_weights(rows[self.weight], self.weight, self.table.place)
 
 
-def classes_of(cells: list[Any], target: str) -> tuple[list[Any], dict[Any, int]]:
+def _distinct(cells: pd.Series[Any], name: str) -> tuple[NDArray[np.intp], list[Any]]:
+    """Return for each cell which of the distinct ones it is, -1 where it is missing, and these."""
+    which, different = pd.factorize(cells)
+    numbers_of, first = np.unique(which, return_index=True)
+    index = cells.index[first[numbers_of >= 0]]  # so a row is named where it cannot be read
+    column = Column(pd.Series(different, index=index), name)
+    place = np.where(column.there, np.cumsum(column.there) - 1, -1)
+    return np.append(place, -1)[which], column.present.tolist()
+
+
+def _classes_of(cells: list[Any], target: str) -> tuple[list[Any], dict[Any, int]]:
     """Return the classes that distinct cells stand for, sorted, and the number of each cell's."""
     if not cells:
         raise InputError(f"the target {target!r} is missing in every row")
@@ -199,22 +212,6 @@ def classes_of(cells: list[Any], target: str) -> tuple[list[Any], dict[Any, int]
         )
     place = {label: code for code, label in enumerate(classes)}
     return classes, {cell: place[label] for cell, label in zip(cells, labels, strict=True)}
-
-
-def too_many_classes(target: str) -> InputError:
-    """Return the error that says so."""
-    return InputError(
-        f"the target {target!r} contains more than {MOST_CLASSES:,} distinct values, a quantity or "
-        "names rather than classes"
-    )
-
-
-def too_many_vectors(most: int) -> InputError:
-    """Return the error for more score vectors than are kept."""
-    return InputError(
-        f"there are more than {most:,} different score vectors, which this method "
-        "keeps all: choose venn-abers, platt, isotonic, beta, quadratic or spline"
-    )
 
 
 def _stacked(columns: list[FloatArray]) -> FloatArray:
@@ -310,21 +307,20 @@ class Counter:
         if len(self.counts) <= most or self.grid is not None:
             return
         if self.vectors:
-            raise too_many_vectors(self.most)
+            raise InputError(
+                f"there are more than {self.most:,} different score vectors, which this method "
+                "keeps all: choose venn-abers, platt, isotonic, beta, quadratic or spline"
+            )
         tables = self.counts.tables
         if all(one.scores[0] >= 0 and one.scores[-1] <= 1 for one in tables):
-            self.grid = ScoreGrid(on="logit")
-            self.counts = on_grid(self.counts, self.grid)
+            self.grid = grid = ScoreGrid(on="logit")
+            every = [
+                ScoreCounts.from_counts(one.scores, *one.counts.T, grid=grid) for one in tables
+            ]
+            self.counts = (
+                ScoreCounts.one_vs_rest(every, self.counts.classes)
+                if len(every) > 1
+                else ScoreCounts(self.counts.classes, every[0].tables, grid, self.counts.displaced)
+            )
         else:
             self.counts = self.counts.compress(self.most // 2)
-
-
-def on_grid(counts: ScoreCounts, grid: ScoreGrid) -> ScoreCounts:
-    """Return counts as if their scores had been put on a grid before they were counted."""
-    tables = [
-        ScoreCounts.from_counts(one.scores, one.counts[:, 0], one.counts[:, 1], grid=grid)
-        for one in counts.tables
-    ]
-    if len(tables) > 1:
-        return ScoreCounts.one_vs_rest(tables, counts.classes)
-    return ScoreCounts(counts.classes, tables[0].tables, grid, counts.displaced)

@@ -82,13 +82,6 @@ class TableFile:
         """Number of rows."""
         return None if self._arrow is None else self._arrow.n_rows
 
-    @property
-    def parquet_files(self) -> list[Path]:
-        """The files, if they are Parquet."""
-        if isinstance(self._arrow, ParquetFiles):
-            return self._arrow.paths
-        return [self.path] if self._arrow is not None and self._arrow.is_parquet else []
-
     def place(self, row: int) -> str:
         """Return what to call a row, counted from 0: its number from 1, and its file."""
         if isinstance(self._arrow, ParquetFiles):
