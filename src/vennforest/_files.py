@@ -39,8 +39,8 @@ def shown_path(path: str | os.PathLike[str]) -> str:
     url = url_of(path)
     if url is None:
         return os.fspath(path)
-    if url.startswith("http"):
-        url = re.sub(r"(?<=://)[^/?#]*@", "***@", url)
+    if not url.startswith("abfs"):  # of which a name alone is that of a container
+        url = re.sub(r"(?<=://)(?!anonymous@)[^/?#]*@", "***@", url)
     return re.sub(r"[?#].*", "?…", PASSWORD.sub("***@", url), flags=re.DOTALL)
 
 
@@ -53,14 +53,8 @@ def check_output(
 ) -> Path:
     """Return a path that a file can be written to, tried before any work is done.
 
-    Parameters
-    ----------
-    path : path-like
-        Where the file is to be.
-    inputs : mapping of str to path-like or None, optional
-        What is read, by what a message calls it: none of these may be the output, through links
-        neither, nor may the output be read the next time as one of the files of a folder or
-        pattern.
+    None of the ``inputs``, by what a message calls them, may be the output, through links neither,
+    nor may the output be read the next time as one of the files of a folder or pattern.
     """
     path = Path(path)
     if url_of(path) is not None:
@@ -154,11 +148,6 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside the wanted one, and rename it when all went well.
 
     Whatever stops the work, no half-written file is left and an old one stays as it was.
-
-    Parameters
-    ----------
-    path : path-like
-        Where the file is to be.
     """
     path = Path(path)
     try:

@@ -90,16 +90,8 @@ def fit_partitions(
 ) -> CalibratedClassifier:
     """Return a fitted clone of a classifier, its forest grown on the partitions of an engine.
 
-    Parameters
-    ----------
-    model : CalibratedClassifier
-        Not fitted; over a random forest or extra trees, with ``calibrate_on`` of "auto" or
-        `Partitions` without ``of``.
-    backend : Backend
-    features : sequence of str
-        Columns of numbers.
-    target : str
-        The column of the labels.
+    The model is not fitted, over a random forest, extra trees or a mixed forest, and
+    ``calibrate_on`` is "auto" or `Partitions` without ``of``; features are columns of numbers.
     """
     source = _source(model)
     fitted: CalibratedClassifier = clone(model)

@@ -90,19 +90,9 @@ def score_numbers(cells: pd.Series[Any], name: str) -> tuple[FloatArray, Callabl
 class ScoreColumns:
     """The columns of a table that contain scores, labels, and perhaps weights.
 
-    Parameters
-    ----------
-    table : TableFile
-    scores : sequence of str
-        One column of scores (two classes), or one a class.
-    target : str
-        The labels.
-    weight : str or None
-        The column of weights: how often each row counts.
-    size : int
-        Rows that are read together.
-    progress : callable, optional
-        Called with the rows done and, where known, all of them.
+    One column of scores is of the second of two classes, or there is one a class; a weight says how
+    often a row counts. ``size`` rows are read together, and ``progress`` is called with the rows
+    done and, where known, all of them.
     """
 
     def __init__(
@@ -144,14 +134,9 @@ class ScoreColumns:
     def count(
         self, classes: Sequence[Any], grid: ScoreGrid | None, vectors: bool, most: int
     ) -> tuple[ScoreCounts, int]:
-        """Return the counts of rows with a label, and how many rows these are; after ``labels``.
+        """Return the counts of rows with a label, and how many rows these are; see `Counter`.
 
-        Parameters
-        ----------
-        classes : sequence
-            What ``labels`` returned.
-        grid, vectors, most
-            Of `Counter`.
+        ``classes`` is what ``labels`` returned.
         """
         counter, n_rows = Counter(classes, grid, vectors, most), 0
         for scores, codes, weight in self.parts(grid):
@@ -249,19 +234,9 @@ def _plain(cells: list[Any], target: str) -> list[Any]:
 class Counter:
     """Adds up counts of parts in bounded memory.
 
-    Scores are counted as they are, up to 1,048,576 distinct ones. Beyond that they go on a fixed
-    grid: of log-odds, if they are probabilities. Other scores are compressed.
-
-    Parameters
-    ----------
-    classes : sequence
-        The labels, sorted.
-    grid : ScoreGrid or None
-        Put scores on this grid from the start.
-    vectors : bool
-        Keep score vectors.
-    most : int
-        Distinct scores that are kept as they are.
+    Scores are counted as they are, up to ``most`` distinct ones. Beyond that they go on a fixed
+    grid: of log-odds, if they are probabilities. Other scores are compressed. A ``grid`` has them
+    put there from the start; ``vectors`` keeps the scores of an example together.
     """
 
     def __init__(

@@ -40,15 +40,6 @@ class TableFile:
         folder of Parquet files, or a pattern such as ``part-*.parquet``, is one table.
     sheet : str, optional
         Of an Excel workbook (.xlsx), which is read whole.
-
-    Attributes
-    ----------
-    names : list of str
-        The columns.
-    n_rows : int or None
-        None where only reading would tell.
-    text : TextFormat or None
-        How it is written as text; None: it is Parquet or Arrow.
     """
 
     def __init__(self, path: Path, sheet: str | None = None) -> None:
@@ -89,14 +80,9 @@ class TableFile:
         return row_of(row, str(self.path))
 
     def read(self, as_text: Iterable[str] = (), missing: Sequence[str] = ()) -> pd.DataFrame:
-        """Return all rows; columns of numbers and booleans in a text file become such.
+        """Return all rows; columns of a text file that are not to stay text may become numbers.
 
-        Parameters
-        ----------
-        as_text : iterable of str
-            Columns that stay text in a text file.
-        missing : sequence of str
-            Cells that stand for missing values.
+        ``missing`` names cells that stand for missing values.
         """
         if self._arrow is not None:
             return without_markers(to_frame(self._arrow.read()), missing)
@@ -127,16 +113,9 @@ class TableFile:
     ) -> Iterator[Batch]:
         """Yield up to ``size`` rows after another, in the order of the file.
 
-        Cells of text files stay text, so no part is read differently from another.
-
-        Parameters
-        ----------
-        columns, carried : sequence of str
-            For the model, and to be passed on.
-        size : int
-            Above zero.
-        numbers : sequence of str
-            The columns in which a comma may be a decimal comma.
+        Cells of text files stay text, so no part is read differently from another. Columns are for
+        the model, those ``carried`` are passed on; ``numbers`` names columns in which a comma may
+        be a decimal comma.
         """
         try:
             yield from (
