@@ -195,6 +195,15 @@ def test_one_class_and_no_rows(tmp_path):
         engine.calibrate(tmp_path / "zero.parquet", score="s", target="y", weight="w")
 
 
+def test_settings_that_are_none(tmp_path):
+    draw_scores(60).to_parquet(tmp_path / "some.parquet")
+    with pytest.raises(InputError, match=r"DuckDB cannot read .*some\.parquet: .*nonsense"):
+        engine.calibrate(tmp_path / "some.parquet", score="s", target="y", config={"nonsense": 1})
+    relation = duckdb.connect().from_df(draw_scores(60))
+    with pytest.raises(InputError, match="config must be left out for a relation"):
+        engine.calibrate(relation, score="s", target="y", config={"threads": 1})
+
+
 def test_too_little_memory_is_said(tmp_path):
     relation = "SELECT random() AS s, i % 2 AS y FROM range(3000000) t(i)"
     path = tmp_path / "large.parquet"
@@ -205,9 +214,7 @@ def test_too_little_memory_is_said(tmp_path):
             score="s",
             target="y",
             grid=None,
-            memory_limit="30MB",
-            temp_directory="",
-            threads=1,
+            config={"memory_limit": "30MB", "temp_directory": "", "threads": 1},
         )
 
 

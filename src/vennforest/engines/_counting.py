@@ -87,21 +87,6 @@ class Counting:
         ]
         return np.unique(np.concatenate(found)) if found else np.empty(0)
 
-    def with_labels(self, found: Sequence[NDArray[Any]]) -> Counting:
-        """Return the same with the classes that partitions contain."""
-        there = [(number, one) for number, one in enumerate(found) if len(one)]
-        if not there:
-            raise InputError("the data must contain at least one row, got none")
-        first, labels = there[0]
-        for number, other in there[1:]:
-            if label_kind(other) != label_kind(labels):
-                raise InputError(
-                    f"column {self.target!r} must contain labels of one kind, got "
-                    f"{label_kind(labels)} in partition {first} and {label_kind(other)} in "
-                    f"partition {number}"
-                )
-        return self.with_classes(np.unique(np.concatenate([one for _, one in there])))
-
     def with_classes(self, classes: ArrayLike) -> Counting:
         """Return the same with these classes."""
         labels = np.unique(np.asarray(classes)).tolist()

@@ -171,6 +171,22 @@ def labels_of(column: pa.Array, name: str, where: str, first: int) -> NDArray[An
     return found
 
 
+def labels_of_all(found: Iterable[tuple[int, NDArray[Any]]], target: str) -> NDArray[Any]:
+    """Return the labels of all partitions, by their numbers, sorted, if they are of one kind."""
+    there = [(number, labels) for number, labels in found if len(labels)]
+    if not there:
+        raise InputError("the data must contain at least one row, got none")
+    first, some = there[0]
+    for number, other in there[1:]:
+        if label_kind(some) != label_kind(other):
+            raise InputError(
+                f"column {target!r} must contain labels of one kind, got {label_kind(some)} in "
+                f"partition {first} and {label_kind(other)} in partition {number}"
+            )
+    classes: NDArray[Any] = np.unique(np.concatenate([labels for _, labels in there]))
+    return classes
+
+
 def label_kind(y: NDArray[Any]) -> str:
     """Return what labels are: booleans, text or numbers."""
     return {"b": "booleans", "U": "text"}.get(y.dtype.kind, "numbers")

@@ -26,7 +26,6 @@ from vennforest._state import STORED
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.classifier import CalibratedClassifier
-from vennforest.forest import kind_of
 from vennforest.monitoring import Monitor, ProtectedClassifier
 from vennforest.persistence.archive import (
     FORMAT,
@@ -36,6 +35,7 @@ from vennforest.persistence.archive import (
     opened_archive,
 )
 from vennforest.persistence.estimators import MOST_FEATURES
+from vennforest.persistence.forests import array_types
 from vennforest.persistence.nodes import construct
 from vennforest.persistence.skops_nodes import (
     check_states,
@@ -258,7 +258,7 @@ def _construct(archive: zipfile.ZipFile, shown: str, extra: Sequence[str] | None
         raise InputError(
             f"{shown} must contain a model of vennforest, got {type(content).__name__}"
         )
-    if not extra:  # other types may take other rows
+    if extra is not None and not extra:  # other types may take other rows
         _ask(getattr(content, "model", content))
     return content
 
@@ -272,10 +272,11 @@ def _ask(model: Any) -> None:
         return
     asked = [fold.estimator for fold in model._first.folds]
     tables = [isinstance(one, Pipeline) and isinstance(one[0], TableColumns) for one in asked]
-    if not all(table or kind_of(one) for table, one in zip(tables, asked, strict=True)):
+    forests = [type(one) in array_types() for one in asked]
+    if not all(tables) and not all(forests):
         return
     row: Any = np.zeros((1, min(model.n_features_in_, MOST_FEATURES)))
-    if any(tables):
+    if all(tables):
         import pandas as pd
 
         row = pd.DataFrame(np.nan, index=[0], columns=asked[0][0].feature_names_in_)
