@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import (
+    BaggingClassifier,
     BaseEnsemble,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
 )
+from sklearn.ensemble._forest import ForestClassifier
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
@@ -250,18 +252,20 @@ def _check_bits(state: Any) -> None:
         check_number(int(inside[name]), name, 0, most)
 
 
+MANY_TREES = (BaseDecisionTree, ForestClassifier, BaggingClassifier)
+"""What a whole model is asked about, and not each of its parts."""
+
 MOST_FEATURES = 100_000
 """Features of the one row that a classifier is asked about."""
 
 
 def check_answers(model: Any) -> None:
-    """Refuse a classifier of scikit-learn without a rule of its own that fails on a row of zeros.
+    """Refuse a classifier of scikit-learn that fails on a row of zeros.
 
     Arrays that do not fit together would else be found when it predicts, by an error of numpy's.
     A classifier made of others may want rows of another kind, and is left alone.
     """
-    ruled = tuple(kind for kind, rule in RULES if rule is not check_answers)
-    known = type(model).__module__.startswith("sklearn.") and not isinstance(model, _flat(ruled))
+    known = type(model).__module__.startswith("sklearn.") and not isinstance(model, MANY_TREES)
     fitted = hasattr(model, "classes_") and hasattr(model, "n_features_in_")
     if not known or not fitted:  # asked first: a forest has many trees, and parameters take long
         return
@@ -277,10 +281,6 @@ def check_answers(model: Any) -> None:
         except ValueError:  # no neighbours, say, or a row of another kind
             return
     require(np.shape(p) == (1, len(model.classes_)), "there must be a probability for each class")
-
-
-def _flat(kinds: tuple[Any, ...]) -> tuple[type, ...]:
-    return tuple(one for kind in kinds for one in (kind if isinstance(kind, tuple) else (kind,)))
 
 
 Rule = tuple[Any, Callable[[Any], None]]
