@@ -43,7 +43,7 @@ def test_a_thousand_changes(tmp_path):
 
 
 def test_changes_that_were_found_when_predicting_are_refused(tmp_path):
-    """Each was once an error of another library inside ``predict``, after a ``load`` that passed."""
+    """Each was once an error of another library in ``predict``, after a ``load`` that passed."""
     bases, path = fuzzing.Bases(), tmp_path / "model"
     if len(bases.names) < len(list(fuzzing.FOLDER.glob("*.skops"))):
         pytest.skip("changes are numbered by all kept files, some of which are of newer libraries")
