@@ -106,6 +106,15 @@ def test_what_cannot_be_a_graph_says_so():
     assert "p0" not in run(to_onnx(PooledCalibration().fit(X[:, 0], Y)), "score", X[:9, 0])
 
 
+def roots_that_look_like_leaves(graph):
+    """Return the roots whose children, a node and a leaf, have one number."""
+    (trees,) = (node for node in graph.graph.node if node.op_type == "TreeEnsemble")
+    each = {one.name: np.array(one.ints) for one in trees.attribute}
+    left, right = each["nodes_truenodeids"], each["nodes_falsenodeids"]
+    mixed = each["nodes_trueleafs"] != each["nodes_falseleafs"]
+    return [root for root in each["tree_roots"] if mixed[root] and left[root] == right[root]]
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_forests_are_equal(seed):
     """Two and five classes, missing cells, trees grown to the end, whose votes tie: to 1e-12."""
@@ -121,7 +130,9 @@ def test_forests_are_equal(seed):
         model = CalibratedClassifier(one, random_state=0, votes=votes, **options)
         model.fit(features[:350], y[:350])
         new = np.vstack([features, np.full((1, 6), np.inf)])
-        found = run(to_onnx(model, confidence=True), "X", new)
+        graph = to_onnx(model, confidence=True)
+        assert not roots_that_look_like_leaves(graph)
+        found = run(graph, "X", new)
         assert all(np.isnan(answer[-1]).all() for answer in found.values())
         bounds = model.predict_multiprobability(features)
         intervals = model.predict_confidence(features)

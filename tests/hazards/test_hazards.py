@@ -6,11 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
+from packaging.version import Version
 
 from hazards.drawn import DRAWN
 from hazards.table import HAZARDS as FIRST
 
 HAZARDS = [*FIRST, *DRAWN]
+DRAWN_BY_WEIGHT = Version(sklearn.__version__) >= Version("1.9")
 
 CASES = [
     pytest.param(hazard, way, id=f"{hazard.name}: {way}")
@@ -21,6 +24,8 @@ CASES = [
 
 @pytest.mark.parametrize(("hazard", "way"), CASES)
 def test_a_hazard_is_not_silent(hazard, way):
+    if hazard.name == "rows drawn by class weight" and not DRAWN_BY_WEIGHT:
+        pytest.skip("this scikit-learn draws all rows with the same chance")
     verdict, run = hazard.verdict_of(way), hazard.ways[way]
     rng = np.random.default_rng(11)
     if verdict.outcome == "refused":

@@ -145,6 +145,13 @@ def _forest_scores(graph: _Graph, packed: PackedForest, forest: Any, rows: str, 
             number = np.empty(len(leaf), np.int64)
             number[inner] = len(nodes["featureids"]) + np.arange(len(inner))
             number[leaves] = len(weights) + np.arange(len(leaves))
+            one, other = number[[tree.children_left[0], tree.children_right[0]]]
+            # onnxruntime 1.22 takes a root for a leaf if its children, a node and a leaf, have one
+            # number (its issue 24679): a leaf that no node names sets them apart.
+            if one == other:
+                number[leaves] += 1
+                weights.append(0.0)
+                targets.append(i * k + j)
             roots.append(len(nodes["featureids"]))
             # A tree that is one leaf asks something all the same, and goes there anyway.
             asked = inner if len(inner) else np.array([0])
