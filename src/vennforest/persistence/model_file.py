@@ -343,7 +343,7 @@ def _write(model: Any, file: zipfile.ZipFile) -> set[str]:
     """Write what a model is made of; return the packages that its types come from."""
     from skops.io._utils import get_state
 
-    context = taught_skops()(zip_file=_FastNames(file))
+    context = taught_skops()(zip_file=file)
     try:
         state = get_state(model, context)
     except OSError:  # of the file, not of the model
@@ -380,21 +380,6 @@ def check_readable(path: Path) -> None:
                 "model must be as fit left it to be saved, got one that was changed: "
                 f"{one_line(error)}"
             ) from error
-
-
-class _FastNames:
-    """A zip file that knows its names as a set: skops looks each array up among them."""
-
-    def __init__(self, file: zipfile.ZipFile) -> None:
-        self._file = file
-        self._names: dict[str, None] = {}
-
-    def namelist(self) -> Mapping[str, None]:
-        return self._names
-
-    def writestr(self, name: str, data: Any) -> None:
-        self._names[name] = None
-        self._file.writestr(name, data)
 
 
 def _header(model: Any, origins: set[str]) -> dict[str, Any]:
