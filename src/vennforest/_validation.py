@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from vennforest._messages import InputError as InputError
-from vennforest._messages import not_one_of
+from vennforest._messages import not_one_of, warn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -54,6 +54,15 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
         value = "NaN" if np.isnan(array[at]) else "inf"
         raise ValueError(f"{name} must be finite, got {value} at position {at[0]}")
     return array
+
+
+def columns(x: FloatArray, k: int, name: str = "scores") -> FloatArray:
+    """Return scores (n,) of the second of two classes, or (n, k)."""
+    if k == 2 and (x.ndim == 1 or x.shape[1] in (1, 2)):
+        return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
+    if k > 2 and x.ndim == 2 and x.shape[1] == k:
+        return x
+    raise ValueError(f"{name} must have a column for each of {k} classes, got {x.shape}")
 
 
 CONVERSION = r"could not convert|[dD][tT]ypes?\b|float\(\) argument"
@@ -147,6 +156,15 @@ def check_weights(
         if not np.isfinite(weight.sum()):
             raise ValueError(f"{name} must have a finite sum, got inf")
     return None if (weight == 1).all() else weight.copy()
+
+
+def warn_of_small_weights(total: float, n: int) -> None:
+    """Warn where the weights of n observations sum to less than two observations."""
+    if 0 < total < min(2, n):
+        warn(
+            f"sample_weight sums to {total:.3g}: a weight counts as that many observations, so "
+            "there is next to nothing to calibrate on. Divide the weights by their mean"
+        )
 
 
 def check_option(value: object, options: object, name: str) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from vennforest._files import check_output, refused_as
+from vennforest._files import check_output, refused_as, shown_path
+from vennforest._messages import CalibrationWarning
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators.core.interface import check_method
@@ -69,7 +70,7 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
         done = fit_file(file, target, out, note=notes.append, **options)
     say_notes(notes)
     if as_json:
-        print_json({**asdict(done), "model": str(output), "notes": notes})
+        print_json({**asdict(done), "model": shown_path(output), "notes": notes})
         return
     kinds = ", ".join(f"{count} of {kind}" for kind, count in done.kinds.items())
     say(f"Trained on {done.n_rows:,} rows; columns: {kinds}.")
@@ -78,7 +79,7 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
         say(measures_sentence(done.measures))
     if done.other_forests:
         say(done.other_forests)
-    say(f"Wrote {output} ({done.seconds:.0f} s)")
+    say(f"Wrote {shown_path(output)} ({done.seconds:.0f} s)")
 
 
 def fit_file(
@@ -210,8 +211,7 @@ def _fit(
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")  # remarks of skrub on how columns are read
-        warnings.filterwarnings("always", category=UserWarning, module="vennforest")
-        warnings.filterwarnings("always", message=".*out of bag.*")
+        warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
         with refused_as():
             model.fit(table.X, table.y, **({} if groups is None else {"groups": groups}))
