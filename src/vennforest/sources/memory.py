@@ -35,7 +35,7 @@ SIGNIFICANT = 4.0
 
 
 MOST_SECONDS = 5.0
-"""Expected time up to which a model is trained on all the rows again."""
+"""Time up to which a model is trained on all the rows again; expected to rise with their square."""
 
 EQUAL = 0.1
 """Differences of probabilities, in parts of those of models of other rows, that are rounding."""
@@ -116,7 +116,7 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
             warnings.simplefilter("ignore")
             start = time.perf_counter()
             copy = clone(model).fit(_safe_indexing(some, seen), labels[seen])
-            cost = (time.perf_counter() - start) * len(y) / len(seen)
+            cost = (time.perf_counter() - start) * (len(y) / len(seen)) ** 2
             if not issparse(X) and len(getattr(X, "shape", ())) == 2:
                 known = _Moved.of(some, *_measured(some), rng)
                 for far in DISTANCES:
