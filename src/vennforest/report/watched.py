@@ -473,11 +473,13 @@ def render(found: Watched, command: str | None = None) -> str:
 
 
 def _picture(found: Watched) -> str:
-    dates = found.times is not None and found.dates
+    times = found.times
+    if times is not None and found.dates:
+        times = times.astype("datetime64[us]")
     display = EvidenceDisplay(
         {"Evidence": np.maximum(found.evidence, 1e-12)},
         threshold=found.monitor.threshold_,
-        times=found.times.astype("datetime64[us]") if dates else found.times,
+        times=times,
         began=found.began,
     )
     return draw(
