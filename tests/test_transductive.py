@@ -215,8 +215,7 @@ def test_merges():
 
 def test_a_venn_brings_its_taxonomy():
     X, y, new = draw_data(7, n=30)
-    bins = ConfidenceBins(2, "count")
-    one = TransductiveClassifier(GaussianNB(), method=Venn(bins)).fit(X, y)
+    one = TransductiveClassifier(GaussianNB(), method=Venn(ConfidenceBins(2))).fit(X, y)
     two = TransductiveClassifier(GaussianNB(), method="venn").fit(X, y)
     assert not np.array_equal(one.predict_proba(new), two.predict_proba(new))
 

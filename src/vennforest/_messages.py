@@ -13,18 +13,22 @@ class InputError(ValueError):
     """An argument or a file that cannot be used; the message is one sentence for the user."""
 
 
+class CalibrationWarning(UserWarning):
+    """What this library warns of, apart from what others warn of meanwhile."""
+
+
 INSIDE = str(Path(__file__).parent) + os.sep
 
 
 def warn(message: str) -> None:
-    """Give a UserWarning at the first caller outside of this library.
+    """Give a warning at the first caller outside of this library.
 
     Python 3.12 has ``skip_file_prefixes`` for it.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_code.co_filename.startswith(INSIDE) and frame.f_back is not None:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, CalibrationWarning, stacklevel=level)
 
 
 _TURNS = "\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"

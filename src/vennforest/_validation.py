@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from vennforest._messages import InputError as InputError
+from vennforest._messages import warn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -146,6 +147,15 @@ def check_weights(
         if not np.isfinite(weight.sum()):
             raise ValueError(f"{name} must have a finite sum, got inf")
     return None if (weight == 1).all() else weight.copy()
+
+
+def warn_of_small_weights(total: float, n: int) -> None:
+    """Warn where the weights of n observations sum to less than two observations."""
+    if 0 < total < min(2, n):
+        warn(
+            f"sample_weight sums to {total:.3g}: a weight counts as that many observations, so "
+            "there is next to nothing to calibrate on. Divide the weights by their mean"
+        )
 
 
 def check_option(value: object, options: object, name: str) -> None:

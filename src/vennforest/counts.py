@@ -59,11 +59,6 @@ class ScoreGrid:
     low, high : float, default=0.0 and 1.0
         The range of the scores; 0 and 1 with ``on="logit"``.
 
-    Raises
-    ------
-    InputError
-        A ``ValueError``: a parameter has none of these values.
-
     Notes
     -----
     From 0 to 1 with a power of two of cells every step of the formula is exact, so all
@@ -143,18 +138,7 @@ class ScoreGrid:
         return cells
 
     def score_of(self, cells: ArrayLike) -> FloatArray:
-        """Return the score that stands for each cell: its middle.
-
-        Parameters
-        ----------
-        cells : array-like of int
-            Numbers of cells, as ``cell_of`` gives them.
-
-        Raises
-        ------
-        ValueError
-            If there is no such cell.
-        """
+        """Return the score that stands for each cell, numbered as by ``cell_of``: its middle."""
         number = np.asarray(cells)
         if number.dtype.kind not in "iu" and number.size:
             raise ValueError(f"cells must contain integers, got {number.dtype}")
@@ -169,13 +153,7 @@ class ScoreGrid:
         return middle
 
     def __call__(self, scores: ArrayLike) -> FloatArray:
-        """Return scores (n,) or (n, k), each replaced by the middle of its cell.
-
-        Raises
-        ------
-        ValueError
-            As ``cell_of``.
-        """
+        """Return scores (n,) or (n, k), each replaced by the middle of its cell."""
         return self.score_of(self.cell_of(scores))
 
     def to_sql(self, score: str) -> str:
@@ -224,15 +202,13 @@ class ScoreTable(NamedTuple):
     counts: CountArray
 
 
-def columns(x: FloatArray, k: int) -> FloatArray:
-    """Return scores (n,) of two classes, or (n, k)."""
+def columns(x: FloatArray, k: int, name: str = "scores") -> FloatArray:
+    """Return scores (n,) of the second of two classes, or (n, k)."""
     if k == 2 and (x.ndim == 1 or x.shape[1] in (1, 2)):
         return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
     if k > 2 and x.ndim == 2 and x.shape[1] == k:
         return x
-    if not x.size:
-        return np.empty((0,) if k == 2 else (0, k))
-    raise ValueError(f"scores must have a column for each of {k} classes, got {x.shape}")
+    raise ValueError(f"{name} must have a column for each of {k} classes, got {x.shape}")
 
 
 def whole(
@@ -273,14 +249,20 @@ def column_sums(counts: NDArray[Any]) -> list[int] | list[float]:
     return [(int(a) << low) + int(b) for a, b in zip(high, rest, strict=True)]
 
 
+def check_sum(total: float) -> None:
+    """Refuse a sum of counts that no 64-bit integer contains, or that is infinite."""
+    if isinstance(total, int) and total > MOST:
+        raise ValueError(
+            f"counts must sum to at most 2**63 - 1, got {total}: compute with weights (floats)"
+        )
+    if not total < math.inf:
+        raise ValueError("counts must have a finite sum, got inf")
+
+
 def tabulate(x: FloatArray, codes: IntArray, k: int, weight: CountArray | None) -> ScoreTable:
     """Add up examples by score, or score vector, and class."""
-    x = x + 0.0  # one zero
-    if x.ndim == 2:
-        distinct, row = np.unique(x, axis=0, return_inverse=True)
-    else:
-        distinct, row = np.unique(x, return_inverse=True)
-    cell = row.reshape(-1) * k + codes
+    distinct, row = _distinct(x + 0.0)  # one zero
+    cell = row * k + codes
     size = len(distinct) * k
     counts: CountArray
     if weight is None:
@@ -293,14 +275,15 @@ def tabulate(x: FloatArray, codes: IntArray, k: int, weight: CountArray | None) 
     return ScoreTable(distinct, counts.reshape(-1, k))
 
 
+def _distinct(x: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the distinct scores, or score vectors, and which each one is."""
+    distinct, row = np.unique(x, axis=0 if x.ndim == 2 else None, return_inverse=True)
+    return distinct, row.reshape(-1)
+
+
 def merge(one: ScoreTable, two: ScoreTable) -> ScoreTable:
     """Return the counts of both tables at every score of either."""
-    both = np.concatenate([one.scores, two.scores])
-    if both.ndim == 2:
-        scores, row = np.unique(both, axis=0, return_inverse=True)
-        row = row.reshape(-1)
-    else:
-        scores, row = np.unique(both, return_inverse=True)
+    scores, row = _distinct(np.concatenate([one.scores, two.scores]))
     counts = np.zeros((len(scores), one.counts.shape[1]), np.result_type(one.counts, two.counts))
     counts[row[: len(one.scores)]] += one.counts
     counts[row[len(one.scores) :]] += two.counts
@@ -404,12 +387,7 @@ class ScoreCounts:
                 raise ValueError("counts must not be negative, and above zero at every score")
             sums.append(column_sums(counts))
         total = sum(sums[0])
-        if isinstance(total, int) and total > MOST:
-            raise ValueError(
-                f"counts must sum to at most 2**63 - 1, got {total}: compute with weights (floats)"
-            )
-        if isinstance(total, float) and not np.isfinite(total):
-            raise ValueError("counts must have a finite sum, got inf")
+        check_sum(total)
         of_classes = sums[0] if len(sums) == 1 else [positive for _, positive in sums]
         of_tables = [sum(of_table) for of_table in sums]
         slack = 0 if isinstance(total, int) else 1e-9 * total
@@ -449,12 +427,6 @@ class ScoreCounts:
             Scores are put on it first.
         vectors : bool, default=False
             Of more than two classes, keep the distinct score vectors. Not on a grid.
-
-        Raises
-        ------
-        ValueError
-            If scores are NaN or infinite (the message says where) or not in the range of the
-            grid, shapes do not fit, a weight is negative, or there are fewer than two classes.
         """
         x = check_scores(scores)
         check_consistent_length(x, y)
@@ -467,7 +439,7 @@ class ScoreCounts:
                 f"got one class: {labels.tolist()[0]!r}"
             )
         k = len(labels)
-        x = columns(x, k)
+        x = columns(x, k) if x.size else np.empty((0,) if k == 2 else (0, k))
         if vectors and grid is not None:
             raise ValueError("grid must be None with vectors=True: it is one of single scores")
         if grid is not None:
@@ -505,12 +477,6 @@ class ScoreCounts:
             The two labels, the negative one first; like everywhere they are sorted.
         grid : ScoreGrid, optional
             Scores are put on it first.
-
-        Raises
-        ------
-        ValueError
-            If shapes do not fit, scores are not finite, counts are negative or sum to more than
-            2**63 - 1, or the classes are not two, the smaller one first.
         """
         x = check_scores(scores)
         if x.ndim != 1:
@@ -524,9 +490,7 @@ class ScoreCounts:
             whole(one, len(x), name, zeros=True)
             for one, name in ((negatives, "negatives"), (positives, "positives"))
         ]
-        if any(one.dtype.kind == "f" for one in both if one is not None):
-            both = [np.asarray(one, np.float64) for one in both]
-        weight = np.concatenate([np.asarray(one) for one in both])
+        weight = np.concatenate(both)  # floats, if either are
         there = weight > 0
         codes = np.repeat(np.arange(2), len(x))[there]
         return cls(labels, (tabulate(np.tile(x, 2)[there], codes, 2, weight[there]),), grid)
@@ -542,11 +506,6 @@ class ScoreCounts:
             score.
         classes : array-like of shape (k,)
             The labels, sorted, more than two.
-
-        Raises
-        ------
-        ValueError
-            If they are not of the same examples or grid.
         """
         wrong = [one for one in parts if len(one.classes) != 2 or one.grid != parts[0].grid]
         if wrong or len(parts) < 3:
@@ -588,8 +547,9 @@ class ScoreCounts:
         if not isinstance(other, ScoreCounts):
             return NotImplemented
         return (
-            self._same_kind(other)
-            and self.displaced == other.displaced
+            np.array_equal(self.classes, other.classes)
+            and (self.grid, self.displaced) == (other.grid, other.displaced)
+            and len(self.tables) == len(other.tables)
             and all(
                 one.counts.dtype == two.counts.dtype
                 and np.array_equal(one.scores, two.scores)
@@ -599,13 +559,6 @@ class ScoreCounts:
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-    def _same_kind(self, other: ScoreCounts) -> bool:
-        return (
-            np.array_equal(self.classes, other.classes)
-            and self.grid == other.grid
-            and self.vectors == other.vectors
-        )
 
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
         """Return the counts of both parts together.
@@ -630,10 +583,7 @@ class ScoreCounts:
             )
         if self.vectors != other.vectors:
             raise ValueError("counts must all keep score vectors to be added, or none of them")
-        if isinstance(total := self.total + other.total, int) and total > MOST:
-            raise ValueError(
-                f"counts must sum to at most 2**63 - 1, got {total}: compute with weights (floats)"
-            )
+        check_sum(self.total + other.total)
         tables = tuple(merge(a, b) for a, b in zip(self.tables, other.tables, strict=True))
         displaced = self.displaced + other.displaced
         return ScoreCounts(self.classes, tables, self.grid, displaced)
@@ -659,10 +609,8 @@ class ScoreCounts:
 
         Raises
         ------
-        InputError
-            A ``ValueError``: ``size`` is not such an integer.
         ValueError
-            If score vectors are kept, which have no neighbours.
+            If ``size`` is not such an integer, or score vectors are kept, which have no neighbours.
 
         Notes
         -----

@@ -69,30 +69,24 @@ class Groups:
     by: Key
     smallest: int = 0
 
-    def check(self) -> None:
-        """Refuse anything but a column or a function, and a count."""
-        column = isinstance(self.by, str | Integral) and not isinstance(self.by, bool)
-        if not column and not callable(self.by):
-            raise InputError(
-                "by must be the name or position of a column, a function of the rows, or Groups, "
-                f"got {self.by!r}"
-            )
-        check_count(self.smallest, "smallest", 0)
-
-    @classmethod
-    def from_state(cls, by: Any, smallest: Any) -> Self:
-        """Return what a file contains, in which there are no functions."""
-        require(not callable(by), "by must be a column")
-        groups = cls(by, smallest)
-        groups.check()
-        return groups
-
     @classmethod
     def of(cls, by: Any) -> Groups:
-        """Return what the parameter ``by`` stands for, checked."""
+        """Return what the parameter ``by`` stands for: a column or a function, and a count."""
         groups = by if isinstance(by, Groups) else cls(by)
-        groups.check()
+        column = isinstance(groups.by, str | Integral) and not isinstance(groups.by, bool)
+        if not column and not callable(groups.by):
+            raise InputError(
+                "by must be the name or position of a column, a function of the rows, or Groups, "
+                f"got {groups.by!r}"
+            )
+        check_count(groups.smallest, "smallest", 0)
         return groups
+
+    @classmethod
+    def from_state(cls, by: Any, smallest: Any) -> Groups:
+        """Return what a file contains, in which there are no functions."""
+        require(not callable(by), "by must be a column")
+        return cls.of(cls(by, smallest))
 
 
 @stored("grouping")
@@ -126,14 +120,7 @@ class Grouping:
 
     @classmethod
     def fit(cls, by: Any, X: Any, n: int) -> tuple[Self, IntArray]:
-        """Return the groups of n rows, and the number of each row's group (n,).
-
-        Raises
-        ------
-        InputError
-            If rows have no such column, labels are not of one kind, there are nearly as many
-            groups as rows, or a function's answer depends on what other rows there are.
-        """
+        """Return the groups of n rows, and the number of each row's group (n,)."""
         groups = Groups.of(by)
         labels, absent = _labels(groups.by, X, n)
         values = np.unique(labels[~absent])
@@ -157,11 +144,6 @@ class Grouping:
     def __len__(self) -> int:
         return len(self.values) + self.missing
 
-    def names(self) -> list[Any]:
-        """Return the label of each group, None for rows without one."""
-        names: list[Any] = self.values.tolist()
-        return [*names, None] if self.missing else names
-
     def codes(self, X: Any, n: int) -> IntArray:
         """Return the number of each row's group (n,), -1 for groups that were not seen."""
         return self._codes(*_labels(self.groups.by, X, n))
@@ -174,11 +156,10 @@ class Grouping:
         if len(there) and len(self.values) and (there.dtype.kind != self.values.dtype.kind):
             now, then = ("text" if a.dtype.kind == "U" else "numbers" for a in (there, self.values))
             raise InputError(f"by must give {then}, as at fit, got {now}")
-        if len(self.values):
-            at = np.searchsorted(self.values, there).clip(max=len(self.values) - 1)
-            codes[~absent] = np.where(self.values[at] == there, at, -1)
-        else:
-            codes[~absent] = -1
+        at = np.searchsorted(self.values, there)
+        known = at < len(self.values)
+        known[known] = self.values[at[known]] == there[known]
+        codes[~absent] = np.where(known, at, -1)
         return codes
 
 
@@ -230,9 +211,7 @@ def _is_missing(value: Any) -> bool:
     """Tell whether a cell is empty: None, NaN, or what pandas puts there."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return (isinstance(value, float) and value != value) or (
-        isinstance(value, str) and value == "NaT"
-    )
+    return value == "NaT" if isinstance(value, str) else isinstance(value, float) and value != value
 
 
 def _column(by: str | int, X: Any) -> Any:
@@ -355,13 +334,7 @@ class CalibratedGroups:
             own.check_fold(fold, classes, self.grouping)
 
     def sub_models(self, everything: SubModel, X: Any, n: int) -> Iterator[SubModel]:
-        """Yield what calibrates the rows of X, for each set of rows with the same calibrators.
-
-        Warns
-        -----
-        UserWarning
-            If a row is of a group without calibration examples.
-        """
+        """Yield what calibrates the rows of X, for each set of rows with the same calibrators."""
         codes = self.grouping.codes(X, n)
         cells = np.array([fold.of_group[codes] for fold in self.folds])
         if (cells < 0).all(axis=0).any():
@@ -376,12 +349,12 @@ class CalibratedGroups:
             for f, cell in enumerate(kind):
                 fold, found = everything.folds[f], everything.calibrators[f]
                 if cell < 0:
-                    folds.append(_of_rows(fold, np.empty(0, np.intp)))
+                    folds.append(of_rows(fold, np.empty(0, np.intp)))
                     calibrators.append(Vacuous(found) if has_bounds(found) else found)
                     points.append(everything.points[f])
                 else:
                     own = self.folds[f].cells[cell]
-                    folds.append(_of_rows(fold, own.rows))
+                    folds.append(of_rows(fold, own.rows))
                     calibrators.append(own.calibrator)
                     points.append(own.point)
             yield SubModel(np.flatnonzero(kind_of.ravel() == number_), folds, calibrators, points)
@@ -460,7 +433,7 @@ def calibrate_groups(
     def calibrate(fold: Fold) -> GroupedFold:
         assert fold.by is not None
         cells, of_group = assign(fold.by, fold.weight, len(grouping), grouping.groups.smallest)
-        own = [(rows, _of_rows(fold, rows)) for rows in cells]
+        own = [(rows, of_rows(fold, rows)) for rows in cells]
         made = [Cell(rows, calibrator_of(one), correct(one)) for rows, one in own]
         return GroupedFold(tuple(made), of_group)
 
@@ -500,12 +473,7 @@ class Vacuous:
         return Multiprobability(np.zeros(shape), np.ones(shape), self.base.classes_)
 
 
-def fold_of_cell(fold: Fold, cell: Cell) -> Fold:
-    """Return a fold with the calibration examples of one cell alone."""
-    return _of_rows(fold, cell.rows)
-
-
-def _of_rows(fold: Fold, rows: IntArray) -> Fold:
+def of_rows(fold: Fold, rows: IntArray) -> Fold:
     """Return a fold that knows some of its calibration examples alone."""
     place = np.full(len(fold.codes), -1, np.intp)
     place[rows] = np.arange(len(rows))
@@ -514,17 +482,11 @@ def _of_rows(fold: Fold, rows: IntArray) -> Fold:
         first = np.full(int(fold.groups.max()) + 1, -1, np.intp)
         first[fold.groups[rows][::-1]] = np.arange(len(rows))[::-1]
         place = np.where(place < 0, first[fold.groups], place)
-    return attrs.evolve(
-        fold,
-        scores=fold.scores[rows],
-        codes=fold.codes[rows],
-        weight=None if fold.weight is None else fold.weight[rows],
-        scorer=_Within(fold, place),
-        groups=None if fold.groups is None else fold.groups[rows],
-        rows=None if fold.rows is None else fold.rows[rows],
-        by=None if fold.by is None else fold.by[rows],
-        noise=None if fold.noise is None else fold.noise[rows],
-    )
+    columns: dict[str, Any] = {
+        name: None if (column := getattr(fold, name)) is None else column[rows]
+        for name in ("scores", "codes", "weight", "groups", "rows", "by", "noise")
+    }
+    return attrs.evolve(fold, scorer=_Within(fold, place), **columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -616,8 +578,8 @@ def choose_ridge(
                 model = correction(ridge).fit(
                     p[rest], codes[rest], sample_weight=weight[rest], classes=range(k)
                 )
-                said = model.predict_proba(p[own])[np.arange(len(own)), codes[own]]
-                losses[r] -= weight[own] @ np.log(np.maximum(said, np.finfo(float).tiny))
+                likelihood = model.predict_proba(p[own])[np.arange(len(own)), codes[own]]
+                losses[r] -= weight[own] @ np.log(np.maximum(likelihood, np.finfo(float).tiny))
     best = np.flatnonzero(losses <= losses.min() + 1e-9)
     return RIDGES[int(best[-1])]
 

@@ -1,4 +1,4 @@
-"""Beta calibration against Newton steps with 60 digits, its constraints and its variants."""
+"""Beta calibration against Newton steps with 60 digits, and its constraints."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,11 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from oracles import formulas as oracle
-from vennforest.calibrators.maps.log_odds import BetaCalibration, fit_platt
+from vennforest.calibrators.maps.log_odds import BetaCalibration
 
 
-def fit_beta(scores, positive, weight, parameters, targets="smoothed"):
-    return BetaCalibration(parameters, targets)._fit_map(scores, positive, weight)
+def fit_beta(scores, positive, weight, targets="smoothed"):
+    return BetaCalibration(targets)._fit_map(scores, positive, weight)
 
 
 def drawn(rng, n, shape):
@@ -24,66 +24,49 @@ def drawn(rng, n, shape):
     return s, y, rng.integers(1, 4, n).astype(float) if rng.random() < 0.5 else None
 
 
-def columns(s, parameters):
-    if parameters == "am":
-        return [np.log(s) - np.log1p(-s)]
-    if parameters == "ab":
-        return [np.log(2 * s), -np.log(2 * (1 - s))]
+def columns(s):
     return [np.log(s), -np.log1p(-s)]
 
 
-@pytest.mark.parametrize("parameters", ["abm", "am", "ab"])
-def test_it_agrees_with_the_oracle_where_no_constraint_binds(parameters):
+def test_it_agrees_with_the_oracle_where_no_constraint_binds():
     rng = np.random.default_rng(0)
     compared = 0
     while compared < 15:
         s, y, weight = drawn(rng, int(rng.integers(8, 30)), "right")
-        *slopes, last = [
-            *oracle.logistic_fit(columns(s, parameters), y, weight, parameters != "ab"),
-            0,
-        ]
-        if parameters != "ab":
-            *slopes, last = slopes[:-1], slopes[-1]
-            slopes = slopes[0]
-        if min(slopes) < 0:
+        a, b, c = oracle.logistic_fit(columns(s), y, weight)
+        if min(a, b) < 0:
             continue
-        found = fit_beta(s, y, weight, parameters, "hard")
-        f = np.dot(slopes, columns(s, parameters)) + last
-        assert_allclose(found(s), expit(f), rtol=1e-8)
-        assert_allclose([found.a, found.b], [slopes[0], slopes[-1]], rtol=1e-7)
+        found = fit_beta(s, y, weight, "hard")
+        assert_allclose(found(s), expit(np.dot([a, b], columns(s)) + c), rtol=1e-8)
+        assert_allclose([found.a, found.b], [a, b], rtol=1e-7)
         compared += 1
 
 
-@pytest.mark.parametrize("parameters", ["abm", "am", "ab"])
 @pytest.mark.parametrize("shape", ["right", "wrong", "low", "high"])
-def test_constraints_leave_the_best_map_that_does_not_decrease(parameters, shape):
+def test_constraints_leave_the_best_map_that_does_not_decrease(shape):
     rng = np.random.default_rng(1)
     bound = 0
     for _ in range(12):
         s, y, weight = drawn(rng, 40, shape)
         w = np.ones(40) if weight is None else weight
-        X = np.array(columns(s, parameters))
-        if parameters != "ab":
-            X = np.vstack([X, np.ones(40)])
+        X = np.vstack([*columns(s), np.ones(40)])
 
         def loss(theta, X=X, y=y, w=w):
             f = theta @ X
             return (w * (np.logaddexp(0, f) - y * f)).sum(), (w * (expit(f) - y)) @ X.T
 
-        free = 0 if parameters == "ab" else 1
-        d = len(X) - free
         best = min(
             minimize(
                 loss,
-                [start] * d + [0.0] * free,
+                [start, start, 0.0],
                 jac=True,
                 method="L-BFGS-B",
-                bounds=[(0, None)] * d + [(None, None)] * free,
+                bounds=[(0, None), (0, None), (None, None)],
                 options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000, "maxfun": 100_000},
             ).fun
             for start in (0.0, 1.0)
         )
-        found = fit_beta(s, y, weight, parameters, "hard")
+        found = fit_beta(s, y, weight, "hard")
         p = found(s)
         mine = -(w * (y * np.log(p) + (1 - y) * np.log1p(-p))).sum()
         assert found.a >= 0
@@ -93,19 +76,6 @@ def test_constraints_leave_the_best_map_that_does_not_decrease(parameters, shape
         bound += found.a == 0 or found.b == 0
     if shape == "wrong":
         assert bound > 3
-
-
-def test_am_is_a_sigmoid_of_the_log_odds():
-    rng = np.random.default_rng(2)
-    s, y, _ = drawn(rng, 300, "right")
-    expected = fit_platt(s, y, None, "hard", "logit")
-    assert_allclose(fit_beta(s, y, None, "am", "hard")(s), expected(s), rtol=1e-9)
-
-
-def test_ab_is_one_half_at_one_half():
-    rng = np.random.default_rng(3)
-    model = BetaCalibration(parameters="ab").fit(*drawn(rng, 300, "low")[:2])
-    assert_allclose(model.predict_proba([0.5]), [[0.5, 0.5]], atol=1e-14)
 
 
 def test_parameters_of_every_map_are_there():
@@ -134,15 +104,15 @@ def test_beta_distributed_scores_are_calibrated():
     assert 0 < 2 * gain < 16.3
 
 
-def test_smoothed_targets_are_a_fit_to_these(parameters="abm"):
+def test_smoothed_targets_are_a_fit_to_these():
     rng = np.random.default_rng(6)
     for _ in range(10):
         s, y, weight = drawn(rng, 25, "right")
         target = np.array(oracle.platt_targets(y, weight))
-        a, b, c = oracle.logistic_fit(columns(s, parameters), target, weight)
+        a, b, c = oracle.logistic_fit(columns(s), target, weight)
         if min(a, b) < 0:
             continue
-        found = fit_beta(s, y, weight, parameters)
+        found = fit_beta(s, y, weight)
         assert_allclose([found.a, found.b, found.c], [a, b, c], rtol=1e-7)
 
 
@@ -159,7 +129,6 @@ def test_separable_labels_do_not_make_certainties_of_calibration_scores():
 
 
 @pytest.mark.parametrize("targets", ["smoothed", "hard"])
-@pytest.mark.parametrize("parameters", ["abm", "am", "ab"])
 @pytest.mark.parametrize(
     "scores",
     [
@@ -171,11 +140,11 @@ def test_separable_labels_do_not_make_certainties_of_calibration_scores():
     ],
     ids=str,
 )
-def test_it_stops_at_finite_values_without_warnings(parameters, scores, targets):
+def test_it_stops_at_finite_values_without_warnings(scores, targets):
     for code in range(16):
         y = np.array([(code >> i) & 1 for i in range(4)], float)
         with np.errstate(all="raise"):
-            found = fit_beta(np.array(scores), y, None, parameters, targets)
+            found = fit_beta(np.array(scores), y, None, targets)
             p = found(np.linspace(0, 1, 21))
         assert np.isfinite([found.a, found.b, found.c]).all()
         assert ((p >= 0) & (p <= 1)).all()

@@ -31,8 +31,6 @@ CALIBRATORS = [
     IsotonicCalibration(between="linear"),
     BostromScaling(),
     BetaCalibration(),
-    BetaCalibration(parameters="am"),
-    BetaCalibration(parameters="ab"),
     BetaCalibration(targets="hard"),
     TemperatureScaling(),
     MatrixScaling(),

@@ -27,13 +27,12 @@ TWO = [
     *(method.make() for method in METHODS.values()),
     PlattScaling("hard"),
     PlattScaling(on="logit"),
-    BetaCalibration("ab", "hard"),
+    BetaCalibration("hard"),
     IsotonicCalibration("linear"),
     IsotonicCalibration("nearest"),
     MatrixScaling("full"),
     SplineCalibration(roughness=1.0),
     Venn("nearest", merge="smooth"),
-    Venn("confidence-quantiles"),
     VennAbers("log"),
 ]
 ONE_VS_REST = [

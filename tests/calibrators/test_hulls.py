@@ -16,14 +16,15 @@ def drawn(rng, n):
     w = rng.integers(1, 4, n)
     y = rng.integers(0, w + 1)
     W, Y = (np.append(0.0, np.cumsum(one)) for one in (w, y))
-    return W, Y, left_out_kernels.hull_tree(W, Y, None, None)
+    points = W, Y, None, None
+    return points, left_out_kernels.hull_tree(points)
 
 
 @pytest.mark.parametrize("n", [1, LEAF - 1, LEAF, LEAF + 1, 3 * LEAF, 7 * LEAF + 5])
 def test_every_point_of_a_convex_curve_is_a_corner_of_every_hull(n):
     # more corners than points, since every level holds all of them
     W = np.arange(n, dtype=float)
-    corners, begins, levels = left_out_kernels.hull_tree(W, W**2, None, None)
+    corners, begins, levels = left_out_kernels.hull_tree((W, W**2, None, None))
     assert_array_equal(corners, np.tile(np.arange(n), len(levels)))
     for level, (start, stop) in enumerate(zip(levels, [*levels[1:], len(begins)], strict=True)):
         ends = begins[start:stop]
@@ -36,29 +37,30 @@ def test_first_and_last_point_below_a_line(n):
     rng = np.random.default_rng(n)
     met = set()
     for _ in range(60):
-        W, Y, hulls = drawn(rng, n)
+        points, hulls = drawn(rng, n)
+        W, Y = points[:2]
         rise, run = float(rng.integers(0, 9)), 8.0
         heights = Y - W * (rise / run)
         low, high = heights.min(), heights.max()
         for height in [low, high, high + 1, *rng.uniform(low - 1, high, 4)]:
             below = np.flatnonzero(heights < height)
             first = below[0] if len(below) else len(W)
-            last = below[-1] if len(below) else -1
+            final = below[-1] if len(below) else -1
             found = [
-                search(W, Y, None, None, *hulls, rise, run, height)
-                for search in (left_out_kernels.first_below, left_out_kernels.last_below)
+                left_out_kernels.end_below(points, hulls, rise, run, height, last)
+                for last in (False, True)
             ]
-            assert found == [first, last]
+            assert found == [first, final]
             met.add(len(below) > 0)
     assert met == {False, True}
 
 
 def test_search_among_sums_that_are_no_numbers_ends():
-    W, Y = np.array([0.0, np.nan, 2.0]), np.array([0.0, np.nan, 1.0])
-    hulls = left_out_kernels.hull_tree(W, Y, None, None)
+    points = np.array([0.0, np.nan, 2.0]), np.array([0.0, np.nan, 1.0]), None, None
+    hulls = left_out_kernels.hull_tree(points)
     nothing = np.empty(0, np.int64), np.zeros((1, 4))
     # there is no answer; that it comes back is all
-    left_out_kernels.fit_without(W, Y, None, None, *hulls, 1, 1, *nothing, 0, 1.0, 2.0)
+    left_out_kernels.fit_without(points, hulls, 1, 1, *nothing, 0, 1.0, 2.0)
 
 
 @pytest.mark.parametrize("n", [1, 2, 16, 17, 60])

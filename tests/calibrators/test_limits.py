@@ -11,8 +11,8 @@ from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core import logistic as _logistic
 from vennforest.calibrators.core.interface import BoundedCalibrator
-from vennforest.calibrators.core.logistic import _Problem, _step, fit_logistic, fit_multinomial
-from vennforest.calibrators.core.scores import group, logistic
+from vennforest.calibrators.core.scores import _step, fit_logistic, group, logistic
+from vennforest.calibrators.maps.softmax import _Problem, fit_multinomial
 from vennforest.calibrators.venn.taxonomies import CallableTaxonomy
 from vennforest.export import json_form
 

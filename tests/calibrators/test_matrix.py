@@ -7,8 +7,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from oracles import maps
-from vennforest.calibrators.core.logistic import _Problem, fit_multinomial
-from vennforest.calibrators.maps.softmax import MatrixScaling
+from vennforest.calibrators.maps.softmax import MatrixScaling, _Problem, fit_multinomial
 
 STRUCTURES = ["shared", "diagonal", "full"]
 

@@ -7,8 +7,7 @@ from scipy.special import expit, logit
 
 from oracles import formulas as oracle
 from vennforest.calibrators.core.interface import make_calibrator
-from vennforest.calibrators.core.logistic import fit_logistic
-from vennforest.calibrators.core.scores import Standard
+from vennforest.calibrators.core.scores import Standard, fit_logistic
 from vennforest.calibrators.maps.log_odds import PlattScaling, fit_platt
 from vennforest.counts import ScoreCounts
 
@@ -208,13 +207,11 @@ def test_rare_labels_among_many_examples():
 
 def test_the_logistic_fit_of_two_columns_agrees_with_the_oracle():
     rng = np.random.default_rng(4)
-    for intercept in (True, False):
-        for _ in range(10):
-            X = rng.normal(size=(2, 15))
-            t, w = rng.random(15), rng.random(15)
-            *expected, _ = [*oracle.logistic_fit(X, t, w, intercept), 0]
-            slopes, b, _ = fit_logistic(X, w * (1 - t), w * t, intercept)
-            assert_allclose([*slopes, b][: len(expected)], expected, rtol=1e-9)
+    for _ in range(10):
+        X = rng.normal(size=(2, 15))
+        t, w = rng.random(15), rng.random(15)
+        slopes, b, _ = fit_logistic(X, w * (1 - t), w * t)
+        assert_allclose([*slopes, b], oracle.logistic_fit(X, t, w), rtol=1e-9)
 
 
 def test_the_standard_of_numbers():
@@ -222,6 +219,3 @@ def test_the_standard_of_numbers():
     z = Standard.of(column)(column)
     assert_allclose([z.mean(), z.std()], [0, 1], atol=1e-15)
     assert_array_equal(Standard.of(column * 0 + 0.1)(column * 0 + 0.1), 0)
-    z = Standard.of(column, shift=False)(column)
-    assert_allclose(z / z[0], column / column[0])
-    assert_allclose(np.square(z).mean(), 1)

@@ -8,13 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
-from vennforest.calibrators.core.scores import Cells
 from vennforest.calibrators.maps.isotonic import IsotonicCalibration
 from vennforest.calibrators.maps.log_odds import BetaCalibration, PlattScaling
 from vennforest.calibrators.maps.softmax import MatrixScaling
 from vennforest.calibrators.pooled import (
     PRIOR,
     SHRINKAGES,
+    Cells,
     PooledCalibration,
     held_out,
     pool_weights,
@@ -210,7 +210,7 @@ def test_cells_of_many_scores_and_one_fold_hardly_move_it(monkeypatch):
     monkeypatch.setattr("vennforest.calibrators.pooled.MANY", np.inf)
     all_folds = PooledCalibration().fit(s, y)
     assert_allclose(one.predict_proba(new), all_folds.predict_proba(new), atol=0.01)
-    monkeypatch.setattr("vennforest.calibrators.core.scores.CELLS", 50_000)
+    monkeypatch.setattr("vennforest.calibrators.pooled.CELLS", 50_000)
     exact = PooledCalibration().fit(s, y)
     assert_allclose(exact.predict_proba(new), all_folds.predict_proba(new), atol=2e-3)
     truth = 0.1 + 0.8 * new**2

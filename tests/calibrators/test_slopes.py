@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
 from oracles import maps
-from vennforest.calibrators.core.logistic import Counts, Prior, fit_penalised
-from vennforest.calibrators.core.scores import logistic
+from vennforest.calibrators.core.scores import Counts, Prior, fit_penalised, logistic
 from vennforest.calibrators.maps.log_odds import (
     ROUGHNESS,
     QuadraticScaling,

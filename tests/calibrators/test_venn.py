@@ -173,7 +173,7 @@ def test_copies_predict_the_same():
     rng = np.random.default_rng(6)
     scores, y = rng.random(30), rng.integers(0, 2, 30)
     fixed = tx.NeighbourCells(4).fit(rng.random(100), 2)
-    for taxonomy in ["nearest", tx.ConfidenceBins(3, "count"), fixed.__call__]:
+    for taxonomy in ["nearest", tx.ConfidenceBins(3), fixed.__call__]:
         venn = Venn(taxonomy).fit(scores, y)
         expected = venn.predict_proba(scores)
         np.testing.assert_array_equal(

@@ -45,8 +45,6 @@ CALIBRATORS = [
     IsotonicCalibration(between="linear"),
     BostromScaling(),
     BetaCalibration(),
-    BetaCalibration(parameters="am"),
-    BetaCalibration(parameters="ab"),
     TemperatureScaling(),
     MatrixScaling(),
     QuadraticScaling(),

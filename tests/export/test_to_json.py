@@ -81,7 +81,7 @@ def test_what_is_kept_and_what_is_not():
     assert_array_equal(
         Calibrator.from_json(on_grid.to_json()).predict_proba(scores), on_grid.predict_proba(scores)
     )
-    same_after_reading(Venn(ConfidenceBins(bins=3, equal="count")).fit(scores, y), scores)
+    same_after_reading(Venn(ConfidenceBins(bins=3)).fit(scores, y), scores)
     with pytest.raises(ValueError, match=r"numbers and text .*: use vennforest\.save"):
         Venn(np.rint).fit(scores, y).to_json()
     with pytest.raises(NotFittedError):

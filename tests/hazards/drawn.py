@@ -42,7 +42,7 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from hazards.table import Hazard, Rng, Verdict, coin, doubled, fit, forest, partly_labelled, spelled
+from hazards.table import Hazard, Rng, Verdict, coin, fit, forest, partly_labelled
 from vennforest import CalibratedClassifier, VennAbers
 from vennforest.calibrators import BetaCalibration
 
@@ -311,20 +311,8 @@ GROUPS = np.arange(200) // 4
 
 DRAWN = [
     Hazard(
-        "copies by other ways",
-        "every row twice, by other ways in",
-        entries(doubled, *ENTRIES),
-        Verdict("warned", "copy|copies|repeat|duplicate|equal"),
-    ),
-    Hazard(
-        "spellings by other ways",
-        'labels "yes" and "Yes ", by other ways in',
-        entries(spelled, *ENTRIES),
-        Verdict("warned", "case or spaces"),
-    ),
-    Hazard(
-        "one class by other ways",
-        "labels of one class, by other ways in",
+        "one class",
+        "labels of one class",
         entries(one_class, "pipeline")
         | {"duckdb": lambda rng: duckdb(rng, rng.random(50), np.zeros(50))},
         Verdict("refused", "class"),

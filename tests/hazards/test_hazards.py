@@ -9,10 +9,8 @@ import pytest
 import sklearn
 from packaging.version import Version
 
-from hazards.drawn import DRAWN
-from hazards.table import HAZARDS as FIRST
+from hazards.entrances import HAZARDS
 
-HAZARDS = [*FIRST, *DRAWN]
 DRAWN_BY_WEIGHT = Version(sklearn.__version__) >= Version("1.9")
 
 CASES = [

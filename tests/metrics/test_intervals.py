@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from oracles import formulas as oracle
 from support.cases import close, draw_estimates
@@ -39,25 +38,6 @@ def test_interval_summary_agrees_with_the_slow_one():
             close(list(vars(twice).values()), list(vars(again).values()))
 
 
-def test_interval_table_agrees_with_the_slow_one():
-    rng = np.random.default_rng(2)
-    for _ in range(100):
-        n = int(rng.integers(1, 60))
-        m = draw_intervals(rng, n, 2)
-        y = rng.integers(0, 2, n)
-        table = metrics.interval_table(y, m, bins=5)
-        low, high = m.of_label()
-        codes = np.array([oracle._bin_of(c, 5) for c in ((low + high) / 2).tolist()])
-        assert len(table) == len(set(codes))
-        assert table.n.sum() == n
-        for i, code in enumerate(sorted(set(codes))):
-            rows = np.flatnonzero(codes == code)
-            slow = oracle.interval_summary(m.lower, m.upper, m.classes, y, rows.tolist())
-            close((table.low[i], table.high[i], table.size[i], table.accuracy[i]), slow)
-            assert table.n[i] == len(rows)
-            close(table.confidence[i], (slow[0] + slow[1]) / 2)
-
-
 def test_inside_allows_for_rounding_and_nothing_more():
     bounds = np.array([[0.5, 0.5]] * 3)
     m = Multiprobability(bounds * [0.9, 0], bounds * [0.9, 0] + 0.1 / 3, np.array([0, 1]))
@@ -74,7 +54,7 @@ def test_interval_measures_refuse_what_does_not_fit():
         metrics.interval_summary(["a", "b"], m)
     with pytest.raises(ValueError, match="m must contain at least one object, got 0"):
         metrics.interval_summary([], m[[]])
-    for measure in (metrics.interval_summary, metrics.interval_table, metrics.interval_curve):
+    for measure in (metrics.interval_summary, metrics.interval_curve):
         with pytest.raises(ValueError, match="m must be a Multiprobability, got list: labels come"):
             measure(m, ["a", "b"])
     with pytest.raises(ValueError, match="m must contain at least one object, got 0"):
@@ -140,31 +120,13 @@ def test_consistency_band_holds_what_it_promises(n):
     rng = np.random.default_rng(5)
     p = rng.random(n)
     curve = metrics.reliability_curve(p < 0.5, p, level=0.8, n_resamples=200)
-    assert len(curve.band_estimate) <= 2000 + 10
-    inside, binned = [], []
+    assert len(curve.band_estimate) <= 2000
+    inside = []
     for _ in range(60):
         fair = metrics.reliability_curve(rng.random(n) < p, p, n_resamples=0)
         read = np.interp(curve.band_estimate, fair.corp_estimate, fair.corp_share)
         inside.append((curve.band_low - 1e-9 <= read) & (read <= curve.band_high + 1e-9))
-        binned.append((curve.bin_low <= fair.bin_share) & (fair.bin_share <= curve.bin_high))
     assert 0.74 < np.mean(inside) < 0.92
-    assert 0.7 < np.mean(binned) < 0.92
-
-
-def test_band_of_bins_is_the_binomial_one_where_estimates_are_equal():
-    p = np.repeat([0.05, 0.35, 0.75], [100, 40, 300])
-    y = np.arange(len(p)) % 2
-    curve = metrics.reliability_curve(y, p, level=0.9, n_resamples=4000)
-    n, q = np.array([100, 40, 300]), np.array([0.05, 0.35, 0.75])
-    np.testing.assert_allclose(curve.bin_low, stats.binom.ppf(0.05, n, q) / n, atol=0.03)
-    np.testing.assert_allclose(curve.bin_high, stats.binom.ppf(0.95, n, q) / n, atol=0.03)
-
-
-def test_levels_of_the_band_never_part_a_bin():
-    p = np.random.default_rng(7).random(5000)
-    curve = metrics.reliability_curve(p < 0.5, p, bins="distinct", n_resamples=5)
-    assert len(curve.bin_low) == len(curve.bin_share) == 5000
-    np.testing.assert_array_equal(curve.band_estimate, np.sort(p))
 
 
 def test_reliability_curve_names_its_event():
@@ -183,7 +145,7 @@ def test_reliability_curve_takes_weights_as_repeated_observations():
     rows = np.repeat(np.arange(50), w)
     a = metrics.reliability_curve(y, p, sample_weight=w)
     b = metrics.reliability_curve(y[rows], p[rows])
-    for name in ("bin_weight", "bin_share", "corp_share", "band_low", "bin_high", "histogram"):
+    for name in ("bin_weight", "bin_share", "corp_share", "band_low", "band_high", "histogram"):
         close(getattr(a, name), getattr(b, name))
 
 

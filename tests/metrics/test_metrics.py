@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from oracles import formulas as oracle
 from support.cases import close, draw_estimates
@@ -82,18 +82,10 @@ def test_equal_count_bins_agree_with_the_slow_ones():
 def test_distinct_bins_leave_nothing_of_the_brier_score(rows):
     y, p = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
     d = metrics.brier_decomposition(y, p, bins="distinct")
-    close(d.within_bins, 0)
+    close(d.brier, d.reliability - d.resolution + d.uncertainty)
     close(d.brier, brier_score_loss(y, p, pos_label=True, labels=[False, True]))
     assert d.reliability >= 0
     assert d.resolution >= 0
-
-
-def test_within_bins_is_what_the_three_terms_leave():
-    rng = np.random.default_rng(3)
-    p = rng.random(500)
-    d = metrics.brier_decomposition(rng.random(500) < p, p, bins=3)
-    assert abs(d.within_bins) > 1e-4
-    close(d.brier, d.reliability - d.resolution + d.uncertainty + d.within_bins)
 
 
 def test_many_classes_add_up_one_vs_rest():
@@ -125,56 +117,39 @@ def test_brier_score_is_scikit_learns():
         metrics.brier_score([0, 1], [0.5, 0.5], scale_by_half="no")
 
 
-@pytest.mark.parametrize("loss", ["brier", "log"])
-def test_corp_agrees_with_the_exact_fit(loss):
-    def one(y, q):
-        if loss == "brier":
-            return (y - q) ** 2
-        happened = q if y else 1 - q
-        return -math.log(happened) if happened > 0 else math.inf
-
+def test_corp_agrees_with_the_exact_fit():
     rng = np.random.default_rng(6)
     for _ in range(400):
         y, p = draw_estimates(rng)
-        if loss == "log":
-            p = p.clip(1e-300, 1 - 1e-16)
         w = rng.integers(0, 3, len(y))
         w[0] = 1
-        d = metrics.corp_decomposition(y, p, loss, sample_weight=w)
-        slow = oracle.corp(y.tolist(), p.tolist(), one, w.tolist())
+        d = metrics.corp_decomposition(y, p, sample_weight=w)
+        slow = oracle.corp(y.tolist(), p.tolist(), lambda one, q: (one - q) ** 2, w.tolist())
         got = (d.miscalibration, d.discrimination, d.uncertainty, d.score)
         np.testing.assert_allclose(got, slow, rtol=1e-12, atol=1e-12)
 
 
 @settings(deadline=None)
-@given(
-    st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=40),
-    st.sampled_from(["brier", "log"]),
-)
-def test_corp_terms_are_never_negative(rows, loss):
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=40))
+def test_corp_terms_are_never_negative(rows):
     y, p = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
-    d = metrics.corp_decomposition(y, p, loss)
+    d = metrics.corp_decomposition(y, p)
     assert d.miscalibration >= 0
     assert d.discrimination >= 0
-    if math.isfinite(d.score):
-        np.testing.assert_allclose(
-            d.score, d.miscalibration - d.discrimination + d.uncertainty, rtol=1e-12, atol=1e-12
-        )
-    else:
-        assert loss == "log"
-        assert d.miscalibration == math.inf
+    np.testing.assert_allclose(
+        d.score, d.miscalibration - d.discrimination + d.uncertainty, rtol=1e-12, atol=1e-12
+    )
 
 
-@pytest.mark.parametrize("loss", ["brier", "log"])
-def test_corp_agrees_with_model_diagnostics(loss):
+def test_corp_agrees_with_model_diagnostics():
     scoring = pytest.importorskip("model_diagnostics.scoring")
-    function = scoring.SquaredError() if loss == "brier" else scoring.LogLoss()
     rng = np.random.default_rng(7)
     for n in (30, 500):
         p = rng.random(n).round(2).clip(0.01, 0.99)
         y, w = (rng.random(n) < p**1.5).astype(float), rng.random(n)
+        function = scoring.SquaredError()
         theirs = scoring.decompose(y, p, weights=w, scoring_function=function).row(0, named=True)
-        d = metrics.corp_decomposition(y, p, loss, sample_weight=w)
+        d = metrics.corp_decomposition(y, p, sample_weight=w)
         for name in ("miscalibration", "discrimination", "uncertainty", "score"):
             np.testing.assert_allclose(getattr(d, name), theirs[name], rtol=1e-9, atol=1e-12)
 
@@ -183,16 +158,10 @@ def test_corp_score_is_scikit_learns_loss():
     rng = np.random.default_rng(8)
     p = rng.random(200)
     y = rng.random(200) < p
-    close(metrics.corp_decomposition(y, p, "log").score, log_loss(y, p))
     close(metrics.corp_decomposition(y, p).score, brier_score_loss(y, p))
     q = rng.dirichlet(np.ones(3), 200)
     labels = rng.integers(0, 3, 200)
     close(metrics.corp_decomposition(labels, q).score, metrics.brier_score(labels, q))
-
-
-def test_corp_refuses_log_loss_of_many_classes():
-    with pytest.raises(ValueError, match="loss must be 'brier' for 3 classes, got 'log'"):
-        metrics.corp_decomposition([0, 1, 2], np.full((3, 3), 1 / 3), "log")
 
 
 def test_confidence_minus_accuracy_by_hand():

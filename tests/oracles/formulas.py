@@ -10,7 +10,6 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-import numpy as np
 import scipy.optimize
 
 # --- Venn–Abers ------------------------------------------------------------------------------
@@ -108,18 +107,6 @@ def weighted_quantile(values, weights, part, whole):
     raise AssertionError("the largest value has all the weight at or below it")
 
 
-def confidence_quantile_category(calibration, weights, score, bins):
-    """Bins of equal weight of the largest score within the predicted label."""
-    label = label_category(score)
-    same = [i for i, s in enumerate(calibration) if label_category(s) == label]
-    if not same:
-        return bins * label
-    values = [max(score_vector(calibration[i])) for i in same]
-    own = [weights[i] for i in same]
-    edges = {weighted_quantile(values, own, part, bins) for part in range(1, bins)}
-    return bins * label + sum(1 for edge in edges if edge < max(score_vector(score)))
-
-
 def neighbour_cell(points, weights, point, cells):
     """The point's cell, numbered from lower to upper parts, and the number of cells."""
     # The spread as a float: two that round to the same are equally wide.
@@ -201,15 +188,15 @@ def platt_targets(labels, weights=None, targets="smoothed"):
     return [(n1 + 1) / (n1 + 2) if y == 1 else 1 / (n0 + 2) for y in labels]
 
 
-def logistic_fit(columns, targets, weights=None, intercept=True, steps=100):
+def logistic_fit(columns, targets, weights=None, steps=100):
     """Maximum likelihood coefficients and intercept, by halved Newton steps with 60 digits.
 
     ``columns`` are lists, one a feature; the maximum must be finite.
     """
     with decimal.localcontext(prec=60):
-        rows = [[Decimal(float(v)) for v in row] for row in zip(*columns, strict=True)]
-        if intercept:
-            rows = [[*row, Decimal(1)] for row in rows]
+        rows = [
+            [*(Decimal(float(v)) for v in row), Decimal(1)] for row in zip(*columns, strict=True)
+        ]
         targets = [Decimal(float(t)) for t in targets]
         weights = [1.0] * len(rows) if weights is None else weights
         weights = [Decimal(float(w)) for w in weights]
@@ -427,29 +414,6 @@ def corp(outcome, p, loss, weights=None):
     score, uncertainty = mean_loss(p), mean_loss([base] * len(p))
     recalibrated = mean_loss([float(fitted.get(q, 0)) for q in p])
     return score - recalibrated, uncertainty - recalibrated, uncertainty, score
-
-
-def smooth_calibration_error(outcome, p, weights=None, points=20001, images=6):
-    """Smooth ECE: mirror images of the Gaussian one by one, a fine grid, halving for the width."""
-    weights = np.ones(len(p)) if weights is None else np.asarray(weights, dtype=float)
-    t = np.linspace(0, 1, points)
-
-    def error(width):
-        smoothed = np.zeros(points)
-        for y, q, w in zip(outcome, p, weights, strict=True):
-            kernel = np.zeros(points)
-            for k in range(-images, images + 1):
-                for place in (2 * k + q, 2 * k - q):
-                    kernel += np.exp(-(((t - place) / width) ** 2) / 2)
-            smoothed += w / weights.sum() * (y - q) * kernel / (width * math.sqrt(2 * math.pi))
-        absolute = np.abs(smoothed)
-        return (absolute.sum() - (absolute[0] + absolute[-1]) / 2) / (points - 1)
-
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if error(middle) > middle else (low, middle)
-    return (low + high) / 2
 
 
 def spiegelhalter_z(codes, p):

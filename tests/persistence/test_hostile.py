@@ -440,7 +440,7 @@ CORRUPTIONS = [
     ("venn-nearest-2", "NeighbourCells", put("_above", lambda a: a + 100)),
     ("venn-nearest-2", "NeighbourCells", put("_coordinate", at(0, 5))),
     ("venn-nearest-2", "NeighbourCells", put("n_categories_", 10**9)),
-    ("venn-confidence-quantiles-3", "ConfidenceBins", put("edges_", lambda e: e[:-1])),
+    ("venn-confidence-bins-3", "ConfidenceBins", put("n_categories_", 29)),
     ("venn-confidence-bins-3", "ConfidenceBins", put("bins", 10**9)),
     ("venn-margin-2", "Margin", put("threshold", np.nan)),
     ("isotonic-2", "StepMap", put("values", lambda v: v * 30)),

@@ -1,16 +1,24 @@
 """Models that were trained on the rows are told from those that were not."""
 
+from time import sleep
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from vennforest.sources.memory import remembers
@@ -60,6 +68,61 @@ def test_tables_with_other_columns():
     tree = DecisionTreeClassifier(min_samples_leaf=2, random_state=0).fit(whole, y)
     assert remembers(tree, whole, y)
     assert not remembers(tree, others, y)
+
+
+EVEN = {
+    "logistic": LogisticRegression(),
+    "scaled": make_pipeline(StandardScaler(), LogisticRegression(C=0.1)),
+    "bayes": GaussianNB(),
+    "discriminant": LinearDiscriminantAnalysis(),
+    "margins": LinearSVC(random_state=0),
+    "descent": SGDClassifier(loss="log_loss", random_state=0),
+}
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+@pytest.mark.parametrize("name", EVEN)
+def test_a_linear_model_of_the_rows_is_known_by_a_copy(name, signal):
+    rng = np.random.default_rng(5)
+    X, y = drawn(signal, 400, rng)
+    others, of_others = drawn(signal, 400, rng)
+    model = EVEN[name].fit(X, y)
+    assert remembers(model, X, y)
+    order = rng.permutation(400)
+    if name not in ("margins", "descent"):  # which take the rows one by one
+        assert remembers(model, X[order], y[order])
+    assert not remembers(model, others, of_others)
+
+
+def test_a_sparse_table_that_a_model_was_trained_on():
+    rng = np.random.default_rng(6)
+    X, others = sparse.random_array((2, 300, 40), density=0.2, rng=rng).toarray()
+    y = rng.integers(0, 2, 300)
+    for model in (LogisticRegression(), DecisionTreeClassifier(max_depth=8, random_state=0)):
+        model.fit(sparse.csr_array(X), y)
+        assert remembers(model, sparse.csr_array(X), y)
+        assert not remembers(model, sparse.csr_array(others), y)
+
+
+@pytest.mark.parametrize("strategy", ["prior", "uniform"])
+def test_a_model_that_learns_next_to_nothing_gives_the_same_for_all_rows(strategy):
+    X, y = drawn("coin", 100, np.random.default_rng(7))
+    assert not remembers(DummyClassifier(strategy=strategy).fit(X, y), X[::-1], y)
+
+
+def test_a_model_that_takes_long_is_not_trained_on_all_rows():
+    fits = []
+
+    class Slow(GaussianNB):
+        def fit(self, X, y):
+            fits.append(len(y))
+            sleep(0.02)
+            return super().fit(X, y)
+
+    X, y = drawn("line", 200_000, np.random.default_rng(8))
+    model = Slow().fit(X, y)
+    assert not remembers(model, X, y)
+    assert fits == [200_000, 500]
 
 
 def test_nothing_is_told_of_few_rows_or_a_model_that_cannot_be_trained():

@@ -1,5 +1,6 @@
 """Where scores come from: out of bag by hand, the draw, who is left out, pipelines, bagging."""
 
+import hashlib
 import struct
 import sys
 import warnings
@@ -106,6 +107,34 @@ def test_rows_with_text_are_hashed_whatever_the_others_hold():
     assert hashes[2] == hash_rows(np.array([[2.0, 1.0]]))[0]
     with_text = np.array([["a", -0.0], ["a", 0.0], ["a", 0]], dtype=object)
     assert len(set(hash_rows(with_text).tolist())) == 1
+    assert hash_rows(np.empty((3, 0), object)).tolist() == [hash_by_hand([], float)] * 3
+
+
+def test_a_row_of_text_and_numbers_is_hashed_cell_by_cell():
+    texts, numbers = ["a", "$1,000.00", "a", "1"], [1.5, 0.0, -0.0, np.nan]
+    lists = [["x"], ["y"], [], None]
+    table = pd.DataFrame({"text": texts, "number": numbers, "list": lists})
+    expected = []
+    for cells in zip(texts, numbers, lists, strict=True):
+        h = 0x243F6A8885A308D3
+        for j, cell in enumerate(cells):
+            if cell == 0:
+                continue
+            if isinstance(cell, float) and cell == cell:
+                bits = struct.unpack("<Q", struct.pack("<d", cell))[0]
+            elif cell is None or isinstance(cell, float):
+                bits = 0x7FF0000000000001
+            else:
+                digest = hashlib.blake2b(str(cell).encode(), digest_size=8).digest()
+                bits = int.from_bytes(digest, "little")
+            h = mixed(h ^ (bits + (j + 1) * 0x9E3779B97F4A7C15) % 2**64)
+        expected.append(h)
+    for same in (table, table.to_numpy(), table.astype({"number": "float32"})):
+        assert hash_rows(same).tolist() == expected
+    days = pd.DataFrame({"day": pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-01"])})
+    first, second, third = hash_rows(days).tolist()
+    assert first == third != second
+    assert hash_rows(days.astype("datetime64[s]")).tolist() == [first, second, third]
 
 
 def test_draws_are_uniform_and_differ_with_the_seed():

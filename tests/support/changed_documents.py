@@ -24,7 +24,7 @@ def documents():
     two = (rng.random(60) < s).astype(int)
     rows = np.vstack([np.eye(3), np.full((1, 3), 1 / 3)])
     calibrators = {name: method.calibrator for name, method in METHODS.items()}
-    for taxonomy in ("confidence-quantiles", "nearest", "margin"):
+    for taxonomy in ("confidence-bins", "nearest", "margin"):
         calibrators[f"venn {taxonomy}"] = lambda one=taxonomy: Venn(one, merge="smooth")
     for name, make in calibrators.items():
         yield f"{name} of two", (make().fit(s, two).to_json(), NEW)

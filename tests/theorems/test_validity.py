@@ -144,7 +144,7 @@ def simulate_transductive(estimator, taxonomy, k, repetitions, n=14, seed=7):
         (tx.LabelTaxonomy(), 2),
         (tx.LabelTaxonomy(), 3),
         (tx.NeighbourCells(3), 2),
-        (tx.ConfidenceBins(2, "count"), 3),
+        (tx.NeighbourCells(3), 3),
     ],
 )
 def test_transductive_predictors_are_calibrated_by_the_true_label(taxonomy, k):

@@ -22,6 +22,7 @@ from vennforest._validation import (
     encode_labels,
 )
 from vennforest.calibrators.likelihood_ratio import IntervalTable, design_effect, interval_table
+from vennforest.counts import columns
 
 Method = Literal["likelihood-ratio", "exact"]
 """How an interval is made."""
@@ -329,11 +330,13 @@ def confidence_intervals(
     if groups is not None:
         check_consistent_length(score, groups)
         groups = np.unique(np.asarray(groups), return_inverse=True)[1]
-    columns = _by_class(score, k, "scores"), _by_class(new, k, "new_scores")
+    # A column of the second of two classes, or one a class.
+    score, new = columns(score, k), columns(new, k, "new_scores")
+    score, new = (one[:, None] if one.ndim == 1 else one for one in (score, new))
     if weight is not None:
         kept = weight > 0
         codes, weight = codes[kept], weight[kept]
-        columns = columns[0][kept], columns[1]
+        score = score[kept]
         groups = None if groups is None else groups[kept]
     if method == "exact" and groups is not None:
         raise InputError(
@@ -341,10 +344,10 @@ def confidence_intervals(
             "use method='likelihood-ratio'"
         )
     per_class = [
-        one_against_rest(columns[0][:, j], codes == (j if k > 2 else 1), weight, groups)
-        for j in range(columns[0].shape[1])
+        one_against_rest(score[:, j], codes == (j if k > 2 else 1), weight, groups)
+        for j in range(score.shape[1])
     ]
-    return intervals_of(per_class, columns[1], labels, level, method, simultaneous)
+    return intervals_of(per_class, new, labels, level, method, simultaneous)
 
 
 def one_against_rest(
@@ -401,15 +404,6 @@ def intervals_of(
 def tables_of(per_class: Sequence[ClassExamples], level: float) -> list[IntervalTable]:
     """Return the likelihood-ratio intervals as tables, one a class or for the second of two."""
     return [interval_table(*one, float(level)) for one in per_class]
-
-
-def _by_class(scores: FloatArray, k: int, name: str) -> FloatArray:
-    """Return scores as (n, 1) for two classes, of the second one, or (n, k)."""
-    if k == 2 and scores.ndim == 1:
-        return scores[:, None]
-    if scores.ndim == 2 and scores.shape[1] == k:
-        return scores[:, 1:] if k == 2 else scores
-    raise ValueError(f"{name} must have a column for each of {k} classes, got {scores.shape}")
 
 
 def check_level(level: float) -> float:

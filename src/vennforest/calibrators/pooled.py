@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from vennforest._state import stored
@@ -21,7 +23,7 @@ from vennforest._validation import (
 )
 from vennforest.calibrators.core.formula import Terms, summed
 from vennforest.calibrators.core.interface import Calibrator, Learnt
-from vennforest.calibrators.core.scores import Cells, On
+from vennforest.calibrators.core.scores import On, group, more_differ
 from vennforest.calibrators.maps.log_odds import PlattScaling, SplineCalibration
 from vennforest.calibrators.maps.softmax import MatrixScaling, ToProbabilities
 
@@ -68,11 +70,109 @@ def best_shrinkage(cells: Cells, k: int) -> float:
     losses = []
     for c in SHRINKAGES:
         model = _fit_member(MatrixScaling("shared", shrinkage=c), cells, k)
-        own = ask_member(model, cells.scores)[rows, cells.codes]
+        own = model._predict_proba(cells.scores)[rows, cells.codes]
         losses.append(-float(cells.weight @ np.log(np.maximum(own, np.finfo(float).tiny))))
     # Of those that rounding alone sets apart (a slope of 0) the largest.
     alike = np.array(losses) <= min(losses) + 1e-9 * float(cells.weight.sum())
     return SHRINKAGES[int(np.flatnonzero(alike)[-1])]
+
+
+CELLS = 4_096
+"""Scores of two classes from which on near-equal ones are put together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Distinct pairs of score and label, with their weights.
+
+    Label by label, each in the order of that label's own score.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m,) or (m, k)
+    codes : ndarray of shape (m,)
+        Index of the class.
+    weight : ndarray of shape (m,)
+        Above zero.
+    """
+
+    scores: FloatArray
+    codes: IntArray
+    weight: FloatArray
+
+    @classmethod
+    def of(cls, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> Cells:
+        """Return the cells of a calibration set.
+
+        Many scores of two classes are put together where they are nearly equal, see `group`.
+        """
+        w = np.ones(len(codes)) if weight is None else weight
+        if scores.ndim == 1 and more_differ(scores, CELLS):
+            x, total, positive = group(scores, w, w * (codes == 1), CELLS)
+            both = np.concatenate([total - positive, positive])
+            code = np.repeat(np.arange(2), len(x))
+            scores, codes, w = np.tile(x, 2)[both > 0], code[both > 0], both[both > 0]
+        rows = scores[:, None] if scores.ndim == 1 else scores
+        if scores.ndim == 1:
+            own = np.where(codes == 1, scores, -scores)
+            order = np.lexsort([own, codes])
+        else:
+            own = scores[np.arange(len(codes)), codes]
+            order = np.lexsort([*scores.T[::-1], own, codes])
+        rows, codes, w = rows[order], codes[order], w[order]
+        new = np.append(True, (codes[1:] != codes[:-1]) | (rows[1:] != rows[:-1]).any(axis=1))
+        total = np.add.reduceat(w, np.flatnonzero(new))
+        return cls(scores[order][new], codes[new], total)
+
+    def select(self, weight: FloatArray) -> Cells:
+        """Return the cells of which something is left under other weights (m,)."""
+        there = weight > 0
+        return Cells(self.scores[there], self.codes[there], weight[there])
+
+    def split(self, n_folds: int) -> Iterator[FloatArray]:
+        """Yield each fold's share (m,) of the cells' weights.
+
+        The examples of a label lie side by side on a line in the cells' order, each as long as
+        its weight, and the units of the line are dealt out to the folds in a shuffled order that
+        is always the same. So the folds do not depend on the order of the examples, an example of
+        weight 2 is treated as two examples are, and exchanging labels (and scores) changes
+        nothing. Without the shuffle every fold would have nearly the same shares of labels at
+        each score, and a map that follows chance would look as good as it does on what it was
+        fitted to.
+        """
+        ends = np.cumsum(self.weight)
+        first = np.flatnonzero(np.append(True, self.codes[1:] != self.codes[:-1]))
+        sizes = np.diff(np.append(first, len(ends)))
+        ends -= np.repeat((ends - self.weight)[first], sizes)
+        # Sums of other weights than integers may leave a hair beyond a unit.
+        units = np.ceil(np.maximum.reduceat(ends, first) * (1 - 1e-12)).astype(np.int64)
+        deals = [_deal(int(n), n_folds) for n in np.clip(units, 1, LONGEST)]
+        for fold in range(n_folds):
+            share = np.empty(len(ends))
+            for start, size, deal in zip(first, sizes, deals, strict=True):
+                line = np.append(0.0, ends[start : start + size])
+                share[start : start + size] = np.diff(_length_within(line, deal == fold))
+            yield np.clip(share, 0.0, self.weight)
+
+
+LONGEST = 1 << 20
+"""Units of a line that are shuffled; a longer line repeats them."""
+
+
+def _deal(units: int, n_folds: int) -> IntArray:
+    """Return the fold of each unit, (units,): equally many each, in shuffled order."""
+    deal: IntArray = np.random.RandomState(0).permutation(np.arange(units) % n_folds)
+    return deal
+
+
+def _length_within(x: FloatArray, mine: NDArray[np.bool_]) -> FloatArray:
+    """Return how much of each [0, x] lies in the units that are mine, repeated without end."""
+    total = np.append(0.0, np.cumsum(mine))
+    rounds = np.floor(x / len(mine))
+    rest = np.clip(x - rounds * len(mine), 0.0, len(mine))
+    unit = np.minimum(rest.astype(np.intp), len(mine) - 1)
+    length: FloatArray = rounds * total[-1] + total[unit] + (rest - unit) * mine[unit]
+    return length
 
 
 @stored("pool")
@@ -215,35 +315,24 @@ class PooledCalibration(Calibrator):
         p = found.to_probabilities(scores)
         total = np.zeros((len(scores), len(self.classes_)))
         for name, weight in found.weights.items():
-            total += weight * ask_member(found.members[name], p)
+            total += weight * found.members[name]._predict_proba(p)
         total /= total.sum(axis=1, keepdims=True)
         return total
-
-
-def ask_member(member: Any, p: FloatArray) -> FloatArray:
-    """Return what a member says of probabilities (n,) or (n, k), which are checked already."""
-    own: FloatArray
-    own = member._predict_proba(p) if isinstance(member, Calibrator) else member.predict_proba(p)
-    return own
 
 
 def name_members(members: object) -> dict[str, Calibrator]:
     """Return calibrators by name, none for "auto"; those of a sequence are named by their text."""
     if isinstance(members, str) and members == "auto":
         return {}
-    named: dict[str, Calibrator] = {}
+    named: dict[Any, Any] = {}
     if isinstance(members, Mapping):
         named = dict(members)
     elif isinstance(members, Sequence) and not isinstance(members, str):
         named = {repr(one): one for one in members}
         if len(named) < len(members):
             raise InputError(f"members must differ from each other, got {list(members)}")
-    wrong = [name for name in named if not isinstance(name, str)]
-    if (
-        not named
-        or wrong
-        or not all(hasattr(one, "fit") and hasattr(one, "predict_proba") for one in named.values())
-    ):
+    sound = (isinstance(k, str) and isinstance(v, Calibrator) for k, v in named.items())
+    if not named or not all(sound):
         raise InputError(
             f'members must be "auto", calibrators, or a dict of calibrators by name, '
             f"got {members!r}"
@@ -251,11 +340,8 @@ def name_members(members: object) -> dict[str, Calibrator]:
     return named
 
 
-def _fit_member(member: Any, cells: Cells, k: int) -> Any:
-    copy = clone(member)
-    if isinstance(copy, Calibrator):
-        return copy._fit_checked(cells.scores, cells.codes, cells.weight, k)
-    return copy.fit(cells.scores, cells.codes, sample_weight=cells.weight, classes=np.arange(k))
+def _fit_member(member: Calibrator, cells: Cells, k: int) -> Any:
+    return clone(member)._fit_checked(cells.scores, cells.codes, cells.weight, k)
 
 
 def held_out(
@@ -267,7 +353,7 @@ def held_out(
     one fold.
     """
     counts: list[FloatArray] = []
-    said: list[FloatArray] = []
+    likelihoods: list[FloatArray] = []
     folds = 1 if cells.weight.sum() >= MANY else n_folds
     for fold in islice(cells.split(n_folds), folds):
         own, rest = cells.select(fold), cells.select(cells.weight - fold)
@@ -275,17 +361,13 @@ def held_out(
             continue
         rows = np.arange(len(own.codes))
         counts.append(own.weight)
-        said.append(
-            np.array(
-                [
-                    ask_member(_fit_member(one, rest, k), own.scores)[rows, own.codes]
-                    for one in members
-                ]
-            )
+        fitted = [_fit_member(one, rest, k) for one in members]
+        likelihoods.append(
+            np.array([one._predict_proba(own.scores)[rows, own.codes] for one in fitted])
         )
     if not counts:
         return np.empty(0), np.empty((len(members), 0))
-    return np.concatenate(counts), np.concatenate(said, axis=1)
+    return np.concatenate(counts), np.concatenate(likelihoods, axis=1)
 
 
 @np.errstate(under="ignore")

@@ -18,7 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from vennforest._messages import warn
 from vennforest._state import stored
@@ -84,12 +84,7 @@ def route(
 
     With metadata routing that is what they request. ``groups`` is the classifier's own, and
     the splitter's. Without routing everything else goes to the model, and weights to the last step
-    of a pipeline.
-
-    Warns
-    -----
-    UserWarning
-        If there are weights that the model does not take.
+    of a pipeline, with a warning where that takes none.
     """
     split = {} if groups is None else {"groups": groups}
     if get_config()["enable_metadata_routing"]:
@@ -350,7 +345,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         several = _has_several_columns(y)
         check_order(X, y=y, sample_weight=sample_weight, groups=groups)
         X, y = indexable(X, y)
-        check_consistent_length(X, y)
         random_state = check_random_state(self.random_state)
         estimator = resolve_estimator(self.estimator, self.n_jobs)
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
@@ -465,10 +459,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             In [0, 1], a column per class in the order of ``classes_``; rows sum to 1. Of several
             labels (n, q): the probability that the row has each, which need not sum to 1.
         """
-        warn_of_training_rows(self._first, X)
-        if isinstance(self._made, FittedLabels):
-            return predict_labels(self._made, X, bounds=False)[1]
-        return predict(self._state, X, bounds=False)[1]
+        return self._answers(X, bounds=False)[1]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,), the first of equals.
@@ -499,12 +490,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             contain what ``predict_proba`` returns; ``widened`` says in which rows. Of several
             labels a `LabelBounds`: ``lower`` and ``upper`` of shape (n, q).
         """
-        warn_of_training_rows(self._first, X)
-        if isinstance(self._made, FittedLabels):
-            of_labels: Any = predict_labels(self._made, X)[0]
-            return of_labels  # type: ignore[no-any-return]
-        bounds, _ = predict(self._state, X)
-        assert bounds is not None
+        bounds: Multiprobability = self._answers(X)[0]
         return bounds
 
     def predict_confidence(
@@ -562,19 +548,13 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, d), optional
-            Rows as the estimator takes them; None: the calibration examples, at the scores by the
-            trees that did not see them.
+            None: the calibration examples, at the scores by the trees that did not see them.
 
         Returns
         -------
         ndarray of shape (n, k)
             Standard deviations between seeds, estimated from how much the trees at hand differ;
-            four times as many trees make them half as large.
-
-        Raises
-        ------
-        ValueError
-            If the calibration scores are not out of bag.
+            four times as many trees make them half as large. Out of bag only.
         """
         return seed_deviation(self._state, X)
 
@@ -601,8 +581,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a label is unknown, a share is not between 0 and 1, they do not sum to 1, or a class
-            has no calibration examples.
+            If a label is unknown, shares do not fit, or a class has no calibration examples.
 
         Notes
         -----
@@ -671,6 +650,21 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         other = copy.copy(self)
         other._fitted = fitted
         return other
+
+    def _answers(self, X: Any, bounds: bool = True) -> tuple[Any, FloatArray]:
+        """Return bounds, where the method has them, and probabilities, of classes or labels."""
+        fitted = self._made
+        warn_of_training_rows(self._first, X)
+        if isinstance(fitted, FittedLabels):
+            return predict_labels(fitted, X, bounds)
+        return predict(fitted, X, bounds)
+
+    def _training_rows(self) -> tuple[Any, FloatArray]:
+        """Return the same of the rows given to ``fit``."""
+        fitted = self._made
+        if isinstance(fitted, FittedLabels):
+            return predict_label_training_rows(fitted)
+        return predict_training_rows(fitted)
 
     def _predict(self, X: Any) -> Prediction:
         """Return bounds, where the method has them, and probabilities."""
@@ -877,21 +871,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         NaN for rows that no such model scored, such as those that a held-out part left for
         training. Computed at each access. Of several labels (n, q).
         """
-        if isinstance(self._made, FittedLabels):
-            return predict_label_training_rows(self._made)[1]
-        return predict_training_rows(self._state)[1]
+        return self._training_rows()[1]
 
     @property
     def oob_multiprobability_(self) -> Multiprobability:
         """Bounds of the rows given to ``fit``, each without its own label: see the probability."""
-        if isinstance(self._made, FittedLabels):
-            of_labels: Any = predict_label_training_rows(self._made)[0]
-            if of_labels is None:
-                raise AttributeError(no_bounds(self._first.calibrators[0]))
-            return of_labels  # type: ignore[no-any-return]
-        bounds, _ = predict_training_rows(self._state)
+        bounds: Multiprobability | None = self._training_rows()[0]
         if bounds is None:
-            raise AttributeError(no_bounds(self._state.calibrators[0]))
+            raise AttributeError(no_bounds(self._first.calibrators[0]))
         return bounds
 
     @property

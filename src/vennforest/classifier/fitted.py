@@ -44,7 +44,7 @@ from vennforest.groups import (
     SubModel,
     calibrate_groups,
     correction,
-    fold_of_cell,
+    of_rows,
 )
 from vennforest.joined import Joined, predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
@@ -219,13 +219,7 @@ LOOKED_AT = 500
 
 
 def warn_of_training_rows(fitted: FittedClassifier, X: Any) -> None:
-    """Warn, once for each model, where the trees that calibrate out of bag have seen the rows of X.
-
-    Warns
-    -----
-    UserWarning
-        Naming ``oob_probability_``.
-    """
+    """Warn, once for each model, where the trees that calibrate out of bag have seen the rows."""
     known = fitted.known_rows
     if fitted.calibrate_on != "oob" or known is None or fitted in _TOLD:
         return
@@ -253,12 +247,8 @@ def rows_of(sub: SubModel, X: Any) -> Any:
 def predict(fitted: FittedClassifier, X: Any, bounds: bool = True) -> Prediction:
     """Return what a fitted classifier predicts of the rows of X.
 
-    Without ``bounds`` less may have to be done.
-
-    Returns
-    -------
-    (Multiprobability or None, ndarray of shape (n, k))
-        Of several folds the means; bounds widened where needed to contain the probability.
+    Of several folds the means; bounds are widened where needed to contain the probability. Without
+    ``bounds`` less may have to be done.
     """
     factors = None if fitted.shift is None else fitted.shift.factors
     return put_together(
@@ -413,40 +403,13 @@ class Once:
 
 
 def predict_once(model: Any, X: Any) -> Prediction:
-    """Return what a model predicts, with every row scored once for bounds and probabilities.
-
-    Parameters
-    ----------
-    model : CalibratedClassifier or TransductiveClassifier
-        Fitted.
-    X : array-like, sparse matrix or data frame of shape (n, d)
-        Rows as the estimator takes them.
-
-    Returns
-    -------
-    (Multiprobability or None, ndarray of shape (n, k))
-        What ``predict_multiprobability`` (None: it has no bounds) and ``predict_proba`` return.
-    """
+    """Return the bounds and probabilities of a fitted classifier, with every row scored once."""
     prediction: Prediction = model._predict(X)
     return prediction
 
 
 def predict_together(models: Sequence[Any], X: Any) -> list[Prediction]:
-    """Return what models that share their estimators predict, with every row scored once.
-
-    Parameters
-    ----------
-    models : sequence of CalibratedClassifier
-        One fitted model and what its ``recalibrate`` returned.
-    X : array-like, sparse matrix or data frame of shape (n, d)
-        Rows as the estimator takes them.
-
-    Returns
-    -------
-    list of (Multiprobability or None, ndarray of shape (n, k))
-        For each model what ``predict_multiprobability`` (None: it has no bounds) and
-        ``predict_proba`` return.
-    """
+    """Return the same of one classifier and what its ``recalibrate`` returned, scored together."""
     every = [model._state for model in models]
     if any(fitted.folds is not every[0].folds for fitted in every):
         raise ValueError("models must share their estimators, got models that were fitted apart")
@@ -470,23 +433,21 @@ def put_together(pieces: Sequence[Piece]) -> Prediction:
     """Return what is predicted of all rows from what is predicted of some and the others."""
     if pieces[0][0] is None:
         return pieces[0][1]
-    rows = np.concatenate([rows for rows, _ in pieces if rows is not None])
-    back = np.argsort(rows)
-    p = np.concatenate([made[1] for _, made in pieces])[back]
+    rows = [rows for rows, _ in pieces if rows is not None]
+    p = in_place(rows, [made[1] for _, made in pieces])
     every = [made[0] for _, made in pieces]
     known = [one for one in every if one is not None]
     if len(known) < len(every):
         return None, p
     widened = [np.zeros(len(one), bool) if one.widened is None else one.widened for one in known]
-    return (
-        Multiprobability(
-            np.concatenate([one.lower for one in known])[back],
-            np.concatenate([one.upper for one in known])[back],
-            known[0].classes,
-            np.concatenate(widened)[back],
-        ),
-        p,
-    )
+    columns = [one.lower for one in known], [one.upper for one in known], widened
+    lower, upper, wide = (in_place(rows, column) for column in columns)
+    return Multiprobability(lower, upper, known[0].classes, wide), p
+
+
+def in_place(rows: Sequence[IntArray], answers: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return answers for sets of rows, which are all rows together, in the order of the rows."""
+    return np.concatenate(answers)[np.argsort(np.concatenate(rows))]
 
 
 def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
@@ -517,12 +478,7 @@ def predict_training_rows(fitted: FittedClassifier) -> Prediction:
     A row has its calibration score, which the source has given it by a model that did not see it.
     Venn and Venn–Abers leave the example, and its group, out of the calibration set; other
     calibrators are fitted again without the fifth of the examples that it is in. Several scores of
-    one row are averaged after calibration.
-
-    Returns
-    -------
-    (Multiprobability or None, ndarray of shape (n, k))
-        NaN for rows that calibrate nothing; None without bounds.
+    one row are averaged after calibration. NaN for rows that calibrate nothing.
     """
     if fitted.calibrate_on == "training":
         raise AttributeError(
@@ -565,7 +521,7 @@ def _within_groups(
         ]
         if not cells:
             continue
-        folds = [fold_of_cell(fold, cell) for fold, cell in cells]
+        folds = [of_rows(fold, cell.rows) for fold, cell in cells]
         mine = np.concatenate([f.rows[f.by == group] for f in folds if f.rows is not None])
         none: list[Any] = [None] * len(folds)
         calibrators = [cell.calibrator for _, cell in cells]
@@ -639,17 +595,12 @@ class _Examples:
     @classmethod
     def of(cls, folds: Sequence[Fold], classes: NDArray[Any], groups: IntArray | None) -> Self:
         """Return the examples of some folds, one after another."""
-        weights = [np.ones(len(p.codes)) if p.weight is None else p.weight for p in folds]
+        known = CalibrationExamples.of(folds)
         rows = np.concatenate([p.rows for p in folds if p.rows is not None]).astype(np.intp)
-        return cls(
-            np.concatenate([fold.scores for fold in folds]),
-            np.concatenate([fold.codes for fold in folds]).astype(np.intp),
-            np.concatenate(weights) if any(p.weight is not None for p in folds) else None,
-            rows,
-            # A splitter of a user's own may score a row twice: no copy of it stays behind.
-            groups[rows] if groups is not None else rows if _repeats(rows) else None,
-            classes,
-        )
+        # A splitter of a user's own may score a row twice: no copy of it stays behind.
+        own = rows if len(np.unique(rows)) < len(rows) else None
+        groups = own if groups is None else groups[rows]
+        return cls(known.scores, known.codes, known.weight, rows, groups, classes)
 
     def bounds(self, calibrator: Any) -> Multiprobability | None:
         """Return the bounds that leave each example out, None where there are none."""
@@ -698,7 +649,3 @@ class _Examples:
                 classes=self.classes,
             )
             yield fitted, held
-
-
-def _repeats(rows: IntArray) -> bool:
-    return len(np.unique(rows)) < len(rows)

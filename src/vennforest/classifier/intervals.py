@@ -26,14 +26,16 @@ from vennforest.classifier.fitted import (
     FittedClassifier,
     Once,
     Prediction,
+    in_place,
     predict_once,
     predict_sub_model,
     put_together,
     rows_of,
 )
+from vennforest.counts import columns
 from vennforest.groups import SubModel
 from vennforest.prior import shift_intervals
-from vennforest.sources import Fold, whole_scores
+from vennforest.sources import CalibrationExamples, Fold, whole_scores
 
 SMALL = 0.005
 """A standard deviation between seeds that more trees need not reduce."""
@@ -57,11 +59,6 @@ def predict_confidence(fitted: FittedClassifier, X: Any, asked: Asked) -> Confid
 
     Over folds they are the means of those at the scores by each model, all read from the examples
     of all folds, as the probability is the mean of what one map makes of those scores.
-
-    Raises
-    ------
-    ValueError
-        If the method is ``"exact"`` and there is a model per fold, or examples have weights.
     """
     return predict_all(fitted, X, asked, bounds=False)[1]
 
@@ -75,13 +72,10 @@ def predict_all(
     ]
     prediction = put_together([(rows, answer) for rows, answer, _ in made])
     found = made[0][2]
-    if made[0][0] is not None:
-        back = np.argsort(np.concatenate([rows for rows, *_ in made if rows is not None]))
-        lower, upper = (
-            np.concatenate([getattr(one, name) for *_, one in made])[back]
-            for name in ("lower", "upper")
-        )
-        found = replace(found, lower=lower, upper=upper)
+    rows = [rows for rows, *_ in made if rows is not None]
+    if rows:
+        lower = in_place(rows, [one.lower for *_, one in made])
+        found = replace(found, lower=lower, upper=in_place(rows, [one.upper for *_, one in made]))
     return prediction, found.widen(prediction[1])
 
 
@@ -132,13 +126,7 @@ def interval_tables(fitted: FittedClassifier, level: float) -> list[IntervalTabl
 
 
 def _check_exact(folds: Sequence[Fold]) -> None:
-    """Refuse what exact intervals are not proved for.
-
-    Raises
-    ------
-    InputError
-        If there is a model per fold, or examples have weights.
-    """
+    """Refuse what exact intervals are not proved for: a model per fold, weighted examples."""
     way_out = "use method='likelihood-ratio'"
     if len(folds) != 1:
         raise InputError(
@@ -155,22 +143,17 @@ def _check_exact(folds: Sequence[Fold]) -> None:
 def _examples(fitted: FittedClassifier, folds: Sequence[Fold], sharp: bool) -> list[ClassExamples]:
     """Return the calibration examples of all folds, one class against the rest."""
     k = len(fitted.classes)
-    codes = np.concatenate([fold.codes for fold in folds])
-    weight = None
-    if any(fold.weight is not None for fold in folds):
-        every = [np.ones(len(f.codes)) if f.weight is None else f.weight for f in folds]
-        weight = np.concatenate(every)
+    known = CalibrationExamples.of(folds)
     groups = _groups(fitted, folds) if sharp else None
     scores = [_columns(fold.scores, k) for fold in folds]
     if sharp:
-        for fold, columns in zip(folds, scores, strict=True):
+        for fold, table in zip(folds, scores, strict=True):
             if fold.noise is not None:
-                for j in range(columns.shape[1]):
-                    s = columns[:, j]
-                    columns[:, j] = expected_scores(s, fold.noise * s * (1 - s))
+                for s in table.T:
+                    s[:] = expected_scores(s.copy(), fold.noise * s * (1 - s))
     both = np.concatenate(scores)
     return [
-        one_against_rest(both[:, j], codes == (j if k > 2 else 1), weight, groups)
+        one_against_rest(both[:, j], known.codes == (j if k > 2 else 1), known.weight, groups)
         for j in range(both.shape[1])
     ]
 
@@ -184,9 +167,8 @@ def _groups(fitted: FittedClassifier, folds: Sequence[Fold]) -> IntArray | None:
 
 def _columns(scores: FloatArray, k: int) -> FloatArray:
     """Return scores as (n, 1), of the second of two classes, or (n, k); a fresh array."""
-    if scores.ndim == 1:
-        return scores[:, None].copy()
-    return scores[:, 1:].copy() if k == 2 else scores.copy()
+    made = columns(scores, k).copy()
+    return made[:, None] if made.ndim == 1 else made
 
 
 def _of_scores(
@@ -223,17 +205,7 @@ def seed_deviation(fitted: FittedClassifier, X: Any = None) -> FloatArray:
     have the covariance v (diag(s) - s s') between seeds, v that of single trees divided by T, which
     ``fit`` measures. The point calibrator carries it on to the probability (the delta method); that
     it would be fitted to other scores as well is left out, since these differences average out over
-    the examples.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d) or None
-        None: at the calibration scores, fold after fold.
-
-    Raises
-    ------
-    InputError
-        If the members are not trees of one bagged ensemble, or there is no point calibrator.
+    the examples. X None: at the calibration scores.
     """
     if not _knows_seeds(fitted):
         raise InputError(
@@ -255,11 +227,10 @@ def _seed_moves(fitted: FittedClassifier, X: Any) -> tuple[FloatArray, FloatArra
         return _moves(fold, fitted.point_calibrator, fold.scores)
     subs = list(fitted.sub_models(X))
     made = [_moves(fold, sub.points[0], whole_scores(fold, rows_of(sub, X))) for sub in subs]
-    if subs[0].rows is None:
+    rows = [sub.rows for sub in subs if sub.rows is not None]
+    if not rows:
         return made[0]
-    back = np.argsort(np.concatenate([sub.rows for sub in subs if sub.rows is not None]))
-    p, moved = (np.concatenate([one[side] for one in made])[back] for side in (0, 1))
-    return p, moved
+    return in_place(rows, [p for p, _ in made]), in_place(rows, [moved for _, moved in made])
 
 
 def _moves(fold: Fold, point: Any, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -305,10 +276,6 @@ class ForestSpread:
             return None
         squares = [one.deviation**2 for one in known]
         return cls(float(np.sqrt(np.mean(squares))), known[0].n_trees)
-
-    def trees_for(self, deviation: float) -> int:
-        """Return how many trees have this standard deviation: it falls as their root."""
-        return int(np.ceil(self.n_trees * (self.deviation / deviation) ** 2))
 
     def sentence(self) -> str:
         """Return what it means for a reader, and what more trees would change."""

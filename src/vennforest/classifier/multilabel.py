@@ -115,13 +115,7 @@ class OneLabel:
         return names
 
     def fit(self, X: Any, y: Any) -> OneLabel:
-        """Refuse: the model is trained on all labels together.
-
-        Raises
-        ------
-        InputError
-            Always.
-        """
+        """Refuse: the model is trained on all labels together."""
         raise InputError(f"a model of several labels is not fitted to one of them: {ONE_EACH}")
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -165,13 +159,7 @@ class FittedLabels:
 
 
 def check_label_table(y: Any) -> IntArray:
-    """Return a table of labels (n, q) as integers.
-
-    Raises
-    ------
-    InputError
-        If it is sparse, contains anything but zeros and ones, or a label is the same in every row.
-    """
+    """Return a table of labels (n, q), zeros and ones in every column, as integers."""
     if issparse(y):
         raise InputError("y must be dense, got a sparse array: use its toarray()")
     table = np.asarray(y)
@@ -194,23 +182,16 @@ def check_label_table(y: Any) -> IntArray:
             "probabilities of a row will not sum to 1. If these are classes, give their numbers, "
             "y.argmax(axis=1)"
         )
-    for j in range(made.shape[1]):
-        if (made[:, j] == made[0, j]).all():
-            raise InputError(
-                f"y must contain zeros and ones in every column, got {made[0, j]} alone in column "
-                f"{j}: leave that label out"
-            )
+    for j in np.flatnonzero((made == made[0]).all(axis=0)):
+        raise InputError(
+            f"y must contain zeros and ones in every column, got {made[0, j]} alone in column {j}: "
+            "leave that label out"
+        )
     return made
 
 
 def label_scores(model: Any, X: Any, q: int) -> FloatArray:
-    """Return a fitted model's probabilities (n, q) that rows have each of q labels.
-
-    Raises
-    ------
-    InputError
-        If ``predict_proba`` returns neither an array (n, q) nor a list of q arrays.
-    """
+    """Return a fitted model's probabilities (n, q) that rows have each of q labels."""
     found = model.predict_proba(X)
     if not isinstance(found, list):
         p = np.asarray(found, dtype=np.float64)
@@ -269,23 +250,8 @@ def fit_labels(
     """Train on all labels together, and calibrate each.
 
     A forest out of bag is trained once: its bags are those of every label. Read for one label its
-    trees are those of a forest of two classes, whose bags are verified like any other's.
-
-    Parameters
-    ----------
-    model : CalibratedClassifier
-    estimator : classifier
-        Not fitted, of several labels.
-    X : array-like of shape (n, d)
-    y : array-like of shape (n, q)
-        Zeros and ones.
-    random_state, splits : RandomState
-        See `Settings.score`.
-
-    Raises
-    ------
-    InputError
-        If a parameter has no meaning for several labels yet, or the labels are wrong.
+    trees are those of a forest of two classes, whose bags are verified like any other's. The seeds
+    are those of `Settings.score`.
     """
     settings = Settings.of(model)
     table = check_label_table(y)
@@ -337,15 +303,10 @@ def _check_parameters(model: Any, estimator: Any) -> None:
             raise InputError(
                 f"{name} must be {shown} for a y of several columns, got {value!r}: {ONE_EACH}"
             )
-    if isinstance(estimator, FrozenEstimator):
+    if isinstance(estimator, FrozenEstimator) or not hasattr(estimator, "predict_proba"):
         raise InputError(
-            "estimator must not be frozen for a y of several columns, got a FrozenEstimator: "
-            f"{ONE_EACH}"
-        )
-    if not hasattr(estimator, "predict_proba"):
-        raise InputError(
-            "estimator must have predict_proba for a y of several columns, got "
-            f"{type(estimator).__name__} without: {ONE_EACH}"
+            "estimator must have predict_proba, and not be frozen, for a y of several columns, got "
+            f"{type(estimator).__name__}: {ONE_EACH}"
         )
 
 
@@ -366,15 +327,14 @@ def _choose(settings: Settings, estimator: Any) -> tuple[str, str]:
         why = "class_weight weighs a row by all its labels together"
     elif not is_plain(settings.cv):
         why = f"cv is a {type(settings.cv).__name__}, which knows more of the rows than bags do"
-    if why is None:
-        asked = "it was asked for"
-        chosen = "the members of the ensemble leave examples out of bag"
-        return "oob", asked if wanted == "oob" else chosen
-    if wanted == "oob":
+    if wanted == "oob" and why is not None:
         raise InputError(
-            'calibrate_on must be "cv" or "holdout" for several labels here, got "oob": ' + why
+            f'calibrate_on must be "cv" or "holdout" for several labels here, got "oob": {why}'
         )
-    return "cv", why
+    if why is not None:
+        return "cv", why
+    chosen = "the members of the ensemble leave examples out of bag"
+    return "oob", "it was asked for" if wanted == "oob" else chosen
 
 
 def _out_of_bag(
@@ -409,13 +369,6 @@ def forest_of_label(forest: Any, label: int) -> Any:
 
     Its trees have the same nodes, and the leaves the frequencies of that label alone. Bags follow
     from the seeds of the trees, and stay.
-
-    Parameters
-    ----------
-    forest : RandomForestClassifier or ExtraTreesClassifier
-        Fitted to a table of zeros and ones.
-    label : int
-        A column of the table.
     """
     view = copy.copy(forest)
     view.estimators_ = [_tree_of_label(tree, label) for tree in forest.estimators_]
@@ -516,13 +469,7 @@ def _joined(
 
 
 def predict_label_confidence(fitted: FittedLabels, X: Any, asked: Asked) -> ConfidenceIntervals:
-    """Return confidence intervals (n, q) for the frequency of each label.
-
-    Raises
-    ------
-    InputError
-        If they are to be valid all together: over several labels that is not known.
-    """
+    """Return confidence intervals (n, q) for the frequency of each label."""
     if asked.simultaneous:
         raise InputError(f"simultaneous must be False for several labels, got True: {ONE_EACH}")
     every = _each(fitted, X, lambda one: predict_confidence(one, X, asked))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from vennforest._files import check_output, one_line, written_whole
 from vennforest._remote import local_copy, sent_whole
-from vennforest._validation import InputError, check_option
+from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import Venn, VennAbers
 from vennforest.calibrators.core.interface import Calibrator, OneVsRestCalibrator, check_method
 from vennforest.calibrators.core.scores import HigherIs, ranking
@@ -141,6 +141,7 @@ def calibrate_file(
             found = _count(columns, calibrator, method, grid, most_scores)
         assert found is not None
         _check_direction(found, higher_is)
+        warn_of_small_weights(float(found.counts.total), len(found.counts))
         calibrator.fit_counts(found.counts, higher_is=cast("Any", higher_is or "likelier"))
     except InputError:
         raise

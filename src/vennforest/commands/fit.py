@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from vennforest._files import check_output, one_line
+from vennforest._messages import CalibrationWarning
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
 from vennforest.calibrators.core.interface import check_method
@@ -226,8 +227,7 @@ def _fit(
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")  # remarks of skrub on how columns are read
-        warnings.filterwarnings("always", category=UserWarning, module="vennforest")
-        warnings.filterwarnings("always", message=".*out of bag.*")
+        warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
         try:
             model.fit(table.X, table.y, **({} if groups is None else {"groups": groups}))

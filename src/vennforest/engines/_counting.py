@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import FloatArray, InputError
+from vennforest._validation import FloatArray, InputError, warn_of_small_weights
 from vennforest.batch import check_number, find_column, matrix_of
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import OneVsRestCalibrator, make_calibrator
@@ -292,6 +292,7 @@ def fitted_to(
     """Return a calibrator fitted to counts."""
     if not len(counts):
         raise InputError("the data must contain at least one row of weight above zero, got none")
+    warn_of_small_weights(float(counts.total), len(counts))
     fitted: Calibrator = make_calibrator(method).fit_counts(counts, higher_is=higher_is)
     return fitted
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import attrs
 import numpy as np
@@ -17,7 +17,7 @@ from vennforest.forest import LeafIndex, Members, Membership
 from vennforest.forest.leaves import class_weights
 from vennforest.forest.packed import ForestAnswers, Votes
 from vennforest.joined.scorer import JoinedScorer, check_joins, thresholds_of
-from vennforest.sources.base import Fold, TrainingData, taken_apart
+from vennforest.sources.base import Drawn, Fold, TrainingData, taken_apart
 
 
 @stored("honest-forest")
@@ -69,15 +69,7 @@ class HonestForest:
         if not isinstance(self.grow_size, Real) or not 0 < self.grow_size < 1:
             raise ValueError(f"grow_size must lie between 0 and 1, got {self.grow_size!r}")
 
-    def folds(
-        self,
-        estimator: Any,
-        data: TrainingData,
-        *,
-        seed: int,
-        random_state: np.random.RandomState,
-        n_jobs: int | None,
-    ) -> list[Fold]:
+    def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
         """Return one fold, whose calibration examples are those that fill the leaves.
 
         Raises
@@ -87,6 +79,7 @@ class HonestForest:
             lacks examples or the first one a class.
         """
         check_joins(estimator, data)
+        random_state, n_jobs = given["random_state"], given["n_jobs"]
         data = data.present()
         order = random_state.permutation(len(data))
         grown = int(self.grow_size * len(data))
@@ -130,12 +123,10 @@ class HonestForest:
             np.ones((len(bags), len(data.classes))),
             len(kept),
             self.n_draws,
-            seed,
+            given["seed"],
         )
         chosen = rest if len(kept) == len(rest) else rest.rows(kept)
-        scores = scorer.calibration_scores()
-        rows, by = chosen.numbers, chosen.by
-        return [Fold(model, scores, chosen.codes, chosen.weight, scorer, rows=rows, by=by)]
+        return [chosen.fold(model, scorer.calibration_scores(), scorer)]
 
 
 def _weights(bags: list[NDArray[np.uint16]], weight: FloatArray | None) -> Iterator[FloatArray]:

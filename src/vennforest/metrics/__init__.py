@@ -14,9 +14,7 @@ from vennforest.metrics.brier import (
     corp_decomposition,
 )
 from vennforest.metrics.calibration_error import (
-    ErrorInterval,
     calibration_error,
-    calibration_error_interval,
     confidence_minus_accuracy,
 )
 from vennforest.metrics.calibration_line import (
@@ -37,10 +35,8 @@ from vennforest.metrics.grouping_loss import GroupingLoss, grouping_loss
 from vennforest.metrics.intervals import (
     IntervalCurve,
     IntervalSummary,
-    IntervalTable,
     interval_curve,
     interval_summary,
-    interval_table,
 )
 from vennforest.metrics.ranking import (
     AucInterval,
@@ -61,12 +57,10 @@ __all__ = [
     "CalibrationTest",
     "CorpDecomposition",
     "DecisionCurve",
-    "ErrorInterval",
     "GroupingLoss",
     "IntervalCurve",
     "IntervalEstimate",
     "IntervalSummary",
-    "IntervalTable",
     "RankingCurves",
     "ReliabilityCurve",
     "SmoothCurve",
@@ -75,7 +69,6 @@ __all__ = [
     "brier_decomposition",
     "brier_score",
     "calibration_error",
-    "calibration_error_interval",
     "calibration_line",
     "confidence_minus_accuracy",
     "corp_decomposition",
@@ -83,7 +76,6 @@ __all__ = [
     "grouping_loss",
     "interval_curve",
     "interval_summary",
-    "interval_table",
     "kuiper_test",
     "ranking_curves",
     "reliability_curve",

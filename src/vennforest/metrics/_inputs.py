@@ -261,42 +261,34 @@ def check_bins(bins: Bins, strategy: Strategy) -> FloatArray | int | None:
     return edges[(edges > 0) & (edges < 1)]
 
 
-class Binner:
-    """Bins of estimates (n,) under changing weights, as resampling needs them.
+def bin_codes(
+    p: FloatArray, bins: Bins, strategy: Strategy = "uniform", weight: FloatArray | None = None
+) -> IntArray:
+    """Return the bin of each estimate (n,), for weights (n,) above zero (None: 1 each).
 
     Bins are closed to the right; the first one contains 0 as well. Equal-count bins never part
     equal estimates: bin b ends at the smallest estimate below or at which b/K of the weight lies.
     """
-
-    def __init__(self, p: FloatArray, bins: Bins, strategy: Strategy) -> None:
-        rule = check_bins(bins, strategy)
-        self.n_quantiles = rule if isinstance(rule, int) else 0
-        if isinstance(rule, np.ndarray):
-            self.fixed = np.searchsorted(rule, p, side="left").astype(np.intp)
-        else:
-            self.fixed = np.unique(p, return_inverse=True)[1].astype(np.intp)
-
-    def __call__(self, weight: FloatArray) -> IntArray:
-        """Return each estimate's bin (n,), for weights (n,) not below zero."""
-        if not self.n_quantiles:
-            return self.fixed
-        k = self.n_quantiles
-        reached = np.cumsum(np.bincount(self.fixed, weights=weight))
-        # A hair less, so sums of weights like 0.1 reach the shares that they should.
-        wanted = np.arange(1, k) * (reached[-1] / k) * (1 - 1e-12)
-        last = np.searchsorted(reached, wanted, side="left")
-        return np.searchsorted(last, np.arange(len(reached)), side="left")[self.fixed]
-
-
-def cells(codes: IntArray, problem: EventEstimates, weight: FloatArray) -> Cells:
-    """Return the means in every bin that has weight, for bins (n,) and weights (n,)."""
-    total: FloatArray = np.bincount(codes, weights=weight).astype(np.float64)
-    filled = total > 0
-    estimate = np.bincount(codes, weights=weight * problem.p)[filled] / total[filled]
-    observed = np.bincount(codes, weights=weight * problem.outcome)[filled] / total[filled]
-    return Cells(total[filled], estimate, observed)
+    rule = check_bins(bins, strategy)
+    if isinstance(rule, np.ndarray):
+        return np.searchsorted(rule, p, side="left").astype(np.intp)
+    distinct: IntArray = np.unique(p, return_inverse=True)[1].astype(np.intp)
+    if rule is None:
+        return distinct
+    reached = np.cumsum(np.bincount(distinct, weights=weight))
+    # A hair less, so sums of weights like 0.1 reach the shares that they should.
+    wanted = np.arange(1, rule) * (reached[-1] / rule) * (1 - 1e-12)
+    last = np.searchsorted(reached, wanted, side="left")
+    return np.searchsorted(last, np.arange(len(reached)), side="left")[distinct]
 
 
 def binned(problem: EventEstimates, bins: Bins, strategy: Strategy) -> Cells:
     """Return the means in every non-empty bin."""
-    return cells(Binner(problem.p, bins, strategy)(problem.weight), problem, problem.weight)
+    codes = bin_codes(problem.p, bins, strategy, problem.weight)
+    total: FloatArray = np.bincount(codes, weights=problem.weight).astype(np.float64)
+    filled = total > 0
+    estimate, observed = (
+        np.bincount(codes, weights=problem.weight * values)[filled] / total[filled]
+        for values in (problem.p, problem.outcome)
+    )
+    return Cells(total[filled], estimate, observed)

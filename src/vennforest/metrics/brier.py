@@ -1,14 +1,13 @@
-"""Decompositions of the Brier score and other losses: binned (Murphy), and isotonic (CORP)."""
+"""The Brier score and its decompositions: binned (Murphy), and isotonic (CORP)."""
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
-from scipy.special import xlogy
 
 from vennforest._validation import FloatArray
 from vennforest.metrics._inputs import (
@@ -44,14 +43,6 @@ class BrierDecomposition:
     uncertainty: float
     sharpness: float
     brier: float
-
-    @property
-    def within_bins(self) -> float:
-        """What the three terms leave of the Brier score: variation within bins.
-
-        It is 0 where every estimate in a bin is the same (Stephenson, Coelho & Jolliffe 2008).
-        """
-        return self.brier - (self.reliability - self.resolution + self.uncertainty)
 
 
 def brier_decomposition(
@@ -99,10 +90,10 @@ def brier_decomposition(
     reliability Σ n_k (r_k − φ_k)² / N, resolution Σ n_k (φ_k − ȳ)² / N, uncertainty ȳ (1 − ȳ).
 
     Reliability minus resolution plus uncertainty is the Brier score only where all estimates in a
-    bin are equal. And binning is biased: φ_k is an average of n_k labels, so its variance
-    φ_k (1 − φ_k) / n_k raises reliability and resolution alike, the more so the fewer observations
-    a bin has (Bröcker 2012; Ferro & Fricker 2012). Compare only numbers with the same bins and the
-    same n; ``corp_decomposition`` needs no bins.
+    bin are equal (Stephenson, Coelho & Jolliffe 2008). And binning is biased: the variance of the
+    average φ_k of n_k labels, φ_k (1 − φ_k) / n_k, raises reliability and resolution, the more so
+    the fewer observations a bin has (Bröcker 2012; Ferro & Fricker 2012). Compare only numbers with
+    the same bins and the same n; ``corp_decomposition`` needs no bins.
 
     Examples
     --------
@@ -115,19 +106,17 @@ def brier_decomposition(
 
 
 def _decompose(problem: EventEstimates, bins: Bins, strategy: Strategy) -> tuple[float, ...]:
+    """Return the fields of a `BrierDecomposition`."""
     share = problem.weight / problem.weight.sum()
-    base = float(share @ problem.outcome)
-    mean = float(share @ problem.p)
+    base, mean = float(share @ problem.outcome), float(share @ problem.p)
     n_k, r_k, phi_k = binned(problem, bins, strategy)
     n_k = n_k / n_k.sum()
-    return astuple(
-        BrierDecomposition(
-            reliability=float(n_k @ (r_k - phi_k) ** 2),
-            resolution=float(n_k @ (phi_k - base) ** 2),
-            uncertainty=base * (1 - base),
-            sharpness=float(share @ (problem.p - mean) ** 2),
-            brier=float(share @ (problem.outcome - problem.p) ** 2),
-        )
+    return (
+        float(n_k @ (r_k - phi_k) ** 2),
+        float(n_k @ (phi_k - base) ** 2),
+        base * (1 - base),
+        float(share @ (problem.p - mean) ** 2),
+        float(share @ (problem.outcome - problem.p) ** 2),
     )
 
 
@@ -150,12 +139,10 @@ def brier_score(
 
     Parameters
     ----------
-    y, p, sample_weight
+    y, p, sample_weight, classes, pos_label
         As in ``brier_decomposition``.
     scale_by_half : bool or "auto"
         Whether to halve it; ``"auto"``: with two classes, as scikit-learn does.
-    classes, pos_label
-        As in ``brier_decomposition``.
 
     Returns
     -------
@@ -172,10 +159,6 @@ def brier_score(
     return float(np.average(losses / 2 if halved else losses, weights=estimates.weight))
 
 
-Loss = Literal["brier", "log"]
-"""(y − p)² of the positive class, or −ln of the probability of what happened."""
-
-
 @dataclass(frozen=True)
 class CorpDecomposition:
     """The CORP decomposition: ``score = miscalibration − discrimination + uncertainty``.
@@ -189,8 +172,7 @@ class CorpDecomposition:
     uncertainty : float
         UNC: the score of always estimating the overall share.
     score : float
-        The mean loss. It and ``miscalibration`` are infinite for log loss where an event of
-        estimated probability 0 happened.
+        The Brier score.
     """
 
     miscalibration: float
@@ -226,39 +208,24 @@ def recalibrate(problem: EventEstimates) -> Recalibration:
 def corp_decomposition(
     y: ArrayLike,
     p: ArrayLike,
-    loss: Loss = "brier",
     *,
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> CorpDecomposition:
-    """Split a mean loss into miscalibration, discrimination and uncertainty, without bins.
+    """Split the Brier score into miscalibration, discrimination and uncertainty, without bins.
 
     Parameters
     ----------
-    y, p, sample_weight, classes
-        As in ``brier_decomposition``.
-    loss : {"brier", "log"}
-        ``(y - p)**2`` of the positive class, or the negative natural logarithm of the probability
-        of what happened.
-    pos_label : label, optional
-        The positive class; by default the second of two. With more than two classes and no
-        ``pos_label``, every term is the sum over the classes, each against the rest, and ``score``
-        is the Brier score over vectors.
-
-    Raises
-    ------
-    ValueError
-        As ``brier_decomposition``; or if ``loss`` is ``"log"`` for more than two classes without
-        ``pos_label``: log loss is not a sum over classes, and classes recalibrated one by one do
-        not form a distribution that it could score.
+    y, p, sample_weight, classes, pos_label
+        As in ``brier_decomposition``, where terms are summed over classes too.
 
     Notes
     -----
-    With S the mean loss, p̂ the isotonic regression of the outcomes on the estimates and ȳ the
+    With S the Brier score, p̂ the isotonic regression of the outcomes on the estimates and ȳ the
     overall share: MCB = S(p) − S(p̂), DSC = S(ȳ) − S(p̂), UNC = S(ȳ) (Dimitriadis, Gneiting &
     Jordan 2021, doi:10.1073/pnas.2016191118). p̂ is the best increasing function of p
-    in hindsight under either loss, so MCB and DSC are never negative. It is fitted to the
+    in hindsight, so MCB and DSC are never negative. It is fitted to the
     data it is judged on: of perfect estimates, too, a finite sample shows a small MCB.
 
     Examples
@@ -266,37 +233,20 @@ def corp_decomposition(
     >>> corp_decomposition([0, 0, 1, 1], [0.2, 0.2, 0.2, 0.8])
     CorpDecomposition(miscalibration=0.023..., discrimination=0.083..., uncertainty=0.25, ...)
     """
-    if loss not in ("brier", "log"):
-        raise ValueError(f"loss must be 'brier' or 'log', got {loss!r}")
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
-    problems = estimates.additive()
-    if loss == "log" and len(problems) > 1:
-        raise ValueError(
-            f"loss must be 'brier' for {len(problems)} classes, got 'log': "
-            "or name one class with pos_label="
-        )
-    terms = [_parts(problem, loss) for problem in problems]
+    terms = [_parts(problem) for problem in estimates.additive()]
     return CorpDecomposition(*(float(sum(term)) for term in zip(*terms, strict=True)))
 
 
-def _parts(problem: EventEstimates, loss: Loss) -> tuple[float, float, float, float]:
+def _parts(problem: EventEstimates) -> tuple[float, float, float, float]:
     fit = recalibrate(problem)
     share = fit.weight / fit.weight.sum()
-    base = float(share @ fit.observed)
-    score = _mean_loss(loss, share, fit.observed, fit.p)
-    recalibrated = _mean_loss(loss, share, fit.observed, fit.fitted)
-    uncertainty = _mean_loss(loss, share, fit.observed, np.full_like(fit.p, base))
+
+    def score_of(p: FloatArray) -> float:
+        return float(share @ (fit.observed * (1 - p) ** 2 + (1 - fit.observed) * p**2))
+
+    score, recalibrated = score_of(fit.p), score_of(fit.fitted)
+    uncertainty = score_of(np.full_like(fit.p, float(share @ fit.observed)))
     # Never below zero but by rounding.
-    return (
-        max(0.0, score - recalibrated),
-        max(0.0, uncertainty - recalibrated),
-        uncertainty,
-        score,
-    )
-
-
-def _mean_loss(loss: Loss, share: FloatArray, observed: FloatArray, p: FloatArray) -> float:
-    """Return the mean loss of estimates p (m,), each made for the given share of observations."""
-    if loss == "brier":
-        return float(share @ (observed * (1 - p) ** 2 + (1 - observed) * p**2))
-    return -float((share * (xlogy(observed, p) + xlogy(1 - observed, 1 - p))).sum())
+    terms = max(0.0, score - recalibrated), max(0.0, uncertainty - recalibrated)
+    return *terms, uncertainty, score

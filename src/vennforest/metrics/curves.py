@@ -11,11 +11,10 @@ from scipy.optimize import isotonic_regression
 
 from vennforest._validation import FloatArray, IntArray
 from vennforest.metrics._inputs import (
-    Binner,
     Bins,
     EventEstimates,
     Strategy,
-    cells,
+    binned,
     check_estimates,
     check_level,
 )
@@ -36,8 +35,6 @@ class ReliabilityCurve:
     ----------
     bin_estimate, bin_share, bin_weight : ndarray of shape (b,)
         Mean estimate, observed share and number of observations of the non-empty bins.
-    bin_low, bin_high : ndarray of shape (b,)
-        Where the share of each bin would lie if the estimates were calibrated.
     corp_estimate, corp_share : ndarray of shape (c,)
         Corners of the CORP curve: the ends of each block of the isotonic regression.
     band_estimate, band_low, band_high : ndarray of shape (g,)
@@ -54,8 +51,6 @@ class ReliabilityCurve:
     bin_estimate: FloatArray
     bin_share: FloatArray
     bin_weight: FloatArray
-    bin_low: FloatArray
-    bin_high: FloatArray
     corp_estimate: FloatArray
     corp_share: FloatArray
     band_estimate: FloatArray
@@ -83,12 +78,8 @@ def reliability_curve(
 
     Parameters
     ----------
-    y, p, sample_weight, classes
+    y, p, bins, strategy, sample_weight, classes
         As in ``brier_decomposition``.
-    bins : int, array-like of edges, or "distinct"
-        As in ``brier_decomposition``.
-    strategy : {"uniform", "quantile"}
-        Bins of equal width, or of equal count.
     pos_label : label, optional
         The positive class; by default the second of two. With more than two classes and no
         ``pos_label`` the curve is that of the confidence in the predicted label.
@@ -112,11 +103,10 @@ def reliability_curve(
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     problem = estimates.main()
     fit = recalibrate(problem)
-    points = EventEstimates(fit.observed, fit.p, fit.weight)
-    codes = Binner(fit.p, bins, strategy)(fit.weight)
-    n_k, r_k, phi_k = cells(codes, points, fit.weight)
+    n_k, r_k, phi_k = binned(EventEstimates(fit.observed, fit.p, fit.weight), bins, strategy)
     corners = _corners(fit.fitted)
-    band = _band(fit, codes, level, n_resamples, np.random.default_rng(random_state))
+    rng = np.random.default_rng(random_state)
+    estimate, low, high = _band(fit, level, n_resamples, rng)
     counts, _ = np.histogram(fit.p, HISTOGRAM_BINS, (0, 1), weights=fit.weight)
     return ReliabilityCurve(
         bin_estimate=r_k,
@@ -127,7 +117,9 @@ def reliability_curve(
         histogram=counts / counts.sum(),
         event=_event(y, classes, pos_label, estimates.positive),
         level=level,
-        **band,
+        band_estimate=estimate,
+        band_low=low,
+        band_high=high,
     )
 
 
@@ -147,45 +139,28 @@ def _corners(fitted: FloatArray) -> IntArray:
     return places.astype(np.intp)
 
 
-def _levels(fit: Recalibration, codes: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return few estimates (g,), how many observations each stands for, and where a bin begins.
-
-    At most MAX_LEVELS and one a bin more; none stands for estimates of two bins.
-    """
+def _band(
+    fit: Recalibration, level: float, n_resamples: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return estimates (g,), and between which shares calibrated labels put the isotonic fit."""
+    if not n_resamples:
+        return np.empty(0), np.empty(0), np.empty(0)
     part = np.arange(len(fit.p))
     if len(part) > MAX_LEVELS:
         reached = np.cumsum(fit.weight)
         part = np.ceil(reached / reached[-1] * MAX_LEVELS - 1e-9).astype(np.intp)
-    starts = np.flatnonzero(np.diff(part, prepend=-1) | np.diff(codes, prepend=-1))
+    starts = np.flatnonzero(np.diff(part, prepend=-1))
     weight = np.add.reduceat(fit.weight, starts)
-    p = np.add.reduceat(fit.weight * fit.p, starts) / weight
-    return p.clip(0, 1), weight, np.flatnonzero(np.diff(codes[starts], prepend=-1))
-
-
-def _band(
-    fit: Recalibration, codes: IntArray, level: float, n_resamples: int, rng: np.random.Generator
-) -> dict[str, FloatArray]:
-    """Return where calibrated labels put the isotonic fit and the shares of the bins."""
-    names = ("band_estimate", "band_low", "band_high", "bin_low", "bin_high")
-    if not n_resamples:
-        return dict.fromkeys(names, np.empty(0))
-    p, weight, bins = _levels(fit, codes)
+    p = (np.add.reduceat(fit.weight * fit.p, starts) / weight).clip(0, 1)
     n = np.maximum(1, np.rint(weight)).astype(np.int64)
     positives = rng.binomial(n, p, size=(n_resamples, len(p)))
     fits = np.array([isotonic_regression(row / n, weights=n).x for row in positives])
-    shares = np.add.reduceat(positives, bins, axis=1) / np.add.reduceat(n, bins)
-    tail = [(1 - level) / 2, (1 + level) / 2]
-    return dict(
-        zip(
-            names,
-            (p, *np.quantile(fits, tail, axis=0), *np.quantile(shares, tail, axis=0)),
-            strict=True,
-        )
-    )
+    low, high = np.quantile(fits, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return p, low, high
 
 
-SPAN = 2 / 3
 POINTS = 61
+"""At how many estimates, at most, a smooth curve is taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +183,7 @@ def smooth_calibration_curve(
     y: ArrayLike,
     p: ArrayLike,
     *,
-    span: float = SPAN,
-    points: int = POINTS,
+    span: float = 2 / 3,
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     pos_label: Any = None,
@@ -222,9 +196,6 @@ def smooth_calibration_curve(
         As in ``brier_decomposition``.
     span : float
         Share of the observations that bear on each point, in (0, 1].
-    points : int
-        Number of estimates at which the curve is taken at most, from 2 on: quantiles, and those
-        nearest to equal steps, half of them each.
     pos_label : label, optional
         As in ``reliability_curve``.
 
@@ -233,22 +204,19 @@ def smooth_calibration_curve(
     Cleveland (1979): at x the observed shares are regressed on the estimates by weighted least
     squares, with weights (1 - (|p_i - x| / h)^3)^3, h the distance of the nearest estimates that
     make up the span. A line is fitted, and a level where all estimates within h are the same. The
-    share is clipped to [0, 1]. Austin & Steyerberg (2014) use such curves for calibration.
+    share is clipped to [0, 1]. Austin & Steyerberg (2014) use such curves for calibration. The
+    curve is taken at 61 estimates at most: quantiles, and those nearest to equal steps.
     """
     if not 0 < span <= 1:
         raise ValueError(f"span must lie in (0, 1], got {span}")
-    if points < 2:
-        raise ValueError(f"points must be an integer >= 2, got {points}")
     outcome, estimate, weight = check_estimates(y, p, sample_weight, classes, pos_label).main()
     x, at = np.unique(estimate, return_inverse=True)
     w = np.bincount(at, weights=weight).astype(np.float64)
     share = np.bincount(at, weights=weight * outcome) / w
     reached = np.cumsum(w) / w.sum()
-    quantiles = x[
-        np.searchsorted(reached, np.linspace(0, 1, points // 2), "left").clip(0, len(x) - 1)
-    ]
+    quantiles = x[np.searchsorted(reached, np.linspace(0, 1, POINTS // 2)).clip(0, len(x) - 1)]
     # Where there are no estimates a line fitted to those on one side would say anything.
-    steps = np.linspace(x[0], x[-1], points - points // 2)
+    steps = np.linspace(x[0], x[-1], POINTS - POINTS // 2)
     after = np.searchsorted(x, steps).clip(0, len(x) - 1)
     before = np.maximum(after - 1, 0)
     nearest = np.where(steps - x[before] <= x[after] - steps, x[before], x[after])

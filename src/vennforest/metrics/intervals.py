@@ -9,14 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._validation import (
-    FloatArray,
-    IntArray,
-    check_scores,
-    check_weights,
-    encode_labels,
-)
-from vennforest.metrics._inputs import Binner, Bins, Strategy
+from vennforest._validation import FloatArray, check_scores, check_weights, encode_labels
 from vennforest.multiprobability import Multiprobability
 
 
@@ -57,34 +50,6 @@ class IntervalSummary:
     size: float
     accuracy: float
     inside: bool
-
-
-@dataclass(frozen=True, eq=False)
-class IntervalTable:
-    """The same by level of confidence: b non-empty bins, each array of shape (b,).
-
-    Attributes
-    ----------
-    n : ndarray
-        Number of objects (sum of their weights).
-    confidence : ndarray
-        Mean midpoint of the predicted label's interval.
-    low, high, size, accuracy : ndarray
-        As in ``IntervalSummary``.
-    inside : ndarray of bool
-        As in ``IntervalSummary``.
-    """
-
-    n: FloatArray
-    confidence: FloatArray
-    low: FloatArray
-    high: FloatArray
-    size: FloatArray
-    accuracy: FloatArray
-    inside: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,54 +114,20 @@ def interval_summary(
     these means. A valid predictor's accuracy lies in the mean interval but for chance: the smaller
     n, the more often it falls outside.
     """
-    table = interval_table(y, m, bins=1, sample_weight=sample_weight)
-    return IntervalSummary(
-        low=float(table.low[0]),
-        high=float(table.high[0]),
-        size=float(table.size[0]),
-        accuracy=float(table.accuracy[0]),
-        inside=bool(table.inside[0]),
-    )
+    _check_bounds(m)
+    check_consistent_length(m.lower, y)
+    encode_labels(y, m.classes)
+    weight = check_weights(sample_weight, len(m))
 
+    def mean(values: NDArray[Any]) -> float:
+        return float(np.average(values, weights=weight))
 
-def interval_table(
-    y: ArrayLike,
-    m: Multiprobability,
-    *,
-    bins: Bins = 10,
-    strategy: Strategy = "uniform",
-    sample_weight: ArrayLike | None = None,
-) -> IntervalTable:
-    """Return mean intervals and accuracy by confidence, the midpoint of the label's interval.
-
-    Parameters
-    ----------
-    y, m, sample_weight
-        As in ``interval_summary``.
-    bins : int, array-like of edges, or "distinct"
-        Bins of the confidence in [0, 1], closed to the right; empty ones are left out.
-    strategy : {"uniform", "quantile"}
-        Bins of equal width, or of equal count.
-    """
-    correct, weight = _check(y, m, sample_weight)
-    kept = weight > 0
-    low, high = (bound[kept] for bound in m.of_label())
-    correct, weight = correct[kept], weight[kept]
-    middle = (low + high) / 2
-    codes: IntArray = Binner(middle, bins, strategy)(weight)
-    n = np.bincount(codes, weights=weight).astype(np.float64)
-    filled = n > 0
-
-    def mean(values: FloatArray) -> FloatArray:
-        means: FloatArray = np.bincount(codes, weights=weight * values)[filled] / n[filled]
-        return means
-
-    mean_low, mean_high, accuracy = mean(low), mean(high), mean(correct)
+    low, high = m.of_label()
+    accuracy = mean(m.labels() == np.asarray(y).reshape(-1))
+    mean_low, mean_high = mean(low), mean(high)
     slack = 1e-12  # rounding of means
-    inside = (mean_low - slack <= accuracy) & (accuracy <= mean_high + slack)
-    return IntervalTable(
-        n[filled], mean(middle), mean_low, mean_high, mean(high - low), accuracy, inside
-    )
+    inside = mean_low - slack <= accuracy <= mean_high + slack
+    return IntervalSummary(mean_low, mean_high, mean(high - low), accuracy, inside)
 
 
 def interval_curve(
@@ -304,15 +235,3 @@ def _check_bounds(m: Multiprobability) -> None:
         )
     if not len(m):
         raise ValueError("m must contain at least one object, got 0")
-
-
-def _check(
-    y: ArrayLike, m: Multiprobability, sample_weight: ArrayLike | None
-) -> tuple[FloatArray, FloatArray]:
-    """Return whether each predicted label is right (n,), and weights (n,)."""
-    _check_bounds(m)
-    check_consistent_length(m.lower, y)
-    encode_labels(y, m.classes)
-    weight = check_weights(sample_weight, len(m))
-    correct = (m.labels() == np.asarray(y).reshape(-1)).astype(np.float64)
-    return correct, np.ones(len(m)) if weight is None else weight

@@ -25,6 +25,7 @@ from vennforest.multiprobability import Multiprobability
 from vennforest.report.learners import FOREST, LEARNERS, Learner
 from vennforest.report.measures import RAW, MethodEstimates, OutOfFold
 from vennforest.sources import Subforest
+from vennforest.sources.hazards import spelled_twice
 from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.cells import Column
 from vennforest.tables.columns import as_pandas
@@ -396,6 +397,11 @@ def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray |
     if missing.any():
         notes.append(f"{int(missing.sum()):,} rows without a group count as a group each.")
     # Names that differ by spaces at their ends are one.
+    if twice := spelled_twice(np.unique([str(v).strip() for v in values[~missing].tolist()])):
+        notes.append(
+            f"Groups differ only in case or spaces: {twice}. They count as different groups, whose "
+            "rows may be on both sides of a split."
+        )
     names = np.array([f"{type(v).__name__} {v}".strip() for v in values.tolist()], dtype=object)
     names[missing] = [f"row {i}" for i in np.flatnonzero(missing)]
     numbers: IntArray = np.unique(names.astype(str), return_inverse=True)[1].astype(np.intp)

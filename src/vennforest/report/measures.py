@@ -22,7 +22,7 @@ from vennforest.metrics import (
     spiegelhalter_test,
     weighted_auc,
 )
-from vennforest.metrics._inputs import Binner
+from vennforest.metrics._inputs import bin_codes
 from vennforest.multiprobability import Multiprobability
 
 RAW: str = "none"
@@ -329,7 +329,7 @@ def _chance_errors(event: FloatArray, seed: int) -> FloatArray:
     """Return the calibration errors of labels drawn with the estimates as probabilities."""
     draws = REDRAWN if len(event) <= 100_000 else REDRAWN // 4
     random = np.random.default_rng((seed, 1))
-    bins = Binner(event, BINS, "uniform").fixed
+    bins = bin_codes(event, BINS)
     expected = np.bincount(bins, weights=event, minlength=BINS)
     errors = np.empty(draws)
     for i in range(draws):
@@ -349,7 +349,7 @@ def _grouped_errors(
     residual, whose variance is the sum of the groups' squares.
     """
     member = np.unique(groups, return_inverse=True)[1]
-    cell = member * BINS + Binner(event, BINS, "uniform").fixed
+    cell = member * BINS + bin_codes(event, BINS)
     n_groups = int(member.max()) + 1
     sums = np.bincount(cell, weights=residual, minlength=n_groups * BINS).reshape(-1, BINS)
     random = np.random.default_rng((seed, 2))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self, TypedDict, Unpack
+from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
@@ -16,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, column_or_1d
 
+from vennforest._messages import warn
 from vennforest._state import stored
 from vennforest._validation import (
     CodeArray,
@@ -352,6 +355,11 @@ class TrainingData:
             return self
         return self.rows(np.flatnonzero(self.weight > 0))
 
+    def fold(self, model: Any, scores: FloatArray, scorer: Scorer, **more: Any) -> Fold:
+        """Return a fold that these rows calibrate; ``more`` are further fields of `Fold`."""
+        codes, weight = self.codes, self.weight
+        return Fold(model, scores, codes, weight, scorer, rows=self.numbers, by=self.by, **more)
+
     def fit(self, estimator: Any) -> Any:
         """Fit a clone of the estimator and return it."""
         model = clone(estimator)
@@ -373,6 +381,45 @@ def _has_rows(value: Any, n: int) -> bool:
     return isinstance(value, list | tuple) and len(value) == n
 
 
+_AS_CALIBRATED: WeakKeyDictionary[ModelScorer, dict[Any, Any]] = WeakKeyDictionary()
+"""What `_fitted_parts` returned when a model was calibrated, or read."""
+
+FEW_CELLS = 4096
+"""Cells up to which the content of an array is looked at, and not only which array it is."""
+
+FEW_PARTS = 64
+"""Estimators in a list up to which each is looked into."""
+
+
+def _fitted_parts(model: Any) -> dict[Any, Any]:
+    """Return what ``fit`` left in a model and its parts: by place, the object and its content.
+
+    In microseconds, because every prediction asks for it.
+    """
+    found: dict[Any, Any] = {}
+    todo, seen = [model], set()
+    while todo:
+        part = todo.pop()
+        if isinstance(part, list | tuple) and len(part) <= FEW_PARTS:
+            todo.extend(part)
+        if not hasattr(part, "get_params") or isinstance(part, type) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        for name, value in getattr(part, "__dict__", {}).items():
+            todo.append(value)
+            if not name.endswith("_") and name != "_Booster":  # XGBoost's and LightGBM's model
+                continue
+            if value is None or isinstance(value, int | float | str):  # a counter, perhaps
+                continue
+            content: Any = None
+            if isinstance(value, np.ndarray):
+                content = zlib.crc32(value.tobytes()) if value.size <= FEW_CELLS else None
+            elif isinstance(value, list):
+                content = [id(one) for one in value]
+            found[id(part), name] = value, content
+    return found
+
+
 @stored("model-scorer")
 @attrs.frozen(eq=False)
 class ModelScorer:
@@ -383,10 +430,31 @@ class ModelScorer:
 
     def __attrs_post_init__(self) -> None:
         require(hasattr(self.model, "fit"), "model must be a classifier")
+        _AS_CALIBRATED[self] = _fitted_parts(self.model)
 
     def sampled_scores(self, X: Any) -> Iterator[SampledScores]:
-        """Yield the scores by the whole model, which leave no example out."""
-        yield SampledScores(model_scores(self.model, X, self.classes), None, 1)
+        """Yield the scores by the whole model, which leave no example out.
+
+        Warns
+        -----
+        UserWarning
+            If the model was fitted again or written to since it was calibrated in this process.
+        """
+        now = _fitted_parts(self.model)
+        then = _AS_CALIBRATED.setdefault(self, now)
+        changed = any(
+            value is not now.get(key, (None, None))[0] or content != now[key][1]
+            for key, (value, content) in then.items()
+        )
+        if changed:
+            warn(
+                "the estimator was fitted again or changed after it was calibrated, so its "
+                "probabilities are not calibrated: call fit again, or calibrate a copy of it"
+            )
+        scores = model_scores(self.model, X, self.classes)
+        if not changed:  # what it notes while it predicts is no change
+            _AS_CALIBRATED[self] = _fitted_parts(self.model)
+        yield SampledScores(scores, None, 1)
 
 
 def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:

@@ -12,18 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.stats import binomtest
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.feature_selection import SelectorMixin, VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 from sklearn.utils import get_tags
 
 from vennforest._messages import warn
-from vennforest._validation import CodeArray, FloatArray, InputError, IntArray
-from vennforest.sources.base import TrainingData
+from vennforest._validation import (
+    CodeArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    warn_of_small_weights,
+)
+from vennforest.sources.base import TrainingData, sees_labels
 from vennforest.sources.memory import warn_if_remembered
 from vennforest.sources.row_hashes import hash_rows
 
@@ -265,9 +272,6 @@ SAME = 1e-9
 UNLABELLED = (SelfTrainingClassifier, LabelPropagation, LabelSpreading)
 """Estimators to which the label -1 means that a row has none."""
 
-FEW_OBSERVATIONS = 2
-"""Sum of weights below which they were not meant as numbers of observations."""
-
 FEWEST = 2
 """Mean number of examples in a fold below which its calibrator could learn nothing."""
 
@@ -290,20 +294,23 @@ def check_training_data(estimator: Any, data: TrainingData, source: str) -> None
     Raises
     ------
     InputError
-        If a label means "not labelled" to the estimator, or a part of it is frozen.
+        If a label means "not labelled" to the estimator, XGBoost is given other labels than it
+        takes, or a part of the estimator is frozen and may have seen the rows.
 
     Warns
     -----
     UserWarning
-        Of labels or groups spelled in two ways, rows of X for early stopping, weights that balance
-        the classes, a decision threshold inside the estimator, and rows that are copies of others.
+        Of labels or groups spelled in two ways, labels that stand for missing values, rows of X for
+        early stopping, weights that balance the classes or sum to little, a decision threshold
+        inside the estimator, and rows that are copies of others.
     """
-    check_frozen_parts(estimator)
-    check_labels(estimator, data.classes)
-    check_groups(data)
-    check_held_out(data.X, data.fit_params)
-    check_class_weights(data.codes, data.classes, data.weight)
-    check_thresholds(estimator)
+    _check_frozen_parts(estimator)
+    _check_frozen_steps(estimator, data)
+    _check_labels(estimator, data.classes)
+    _check_groups(data)
+    _check_held_out(data.X, data.fit_params)
+    _check_weights(data.codes, data.classes, data.weight)
+    _check_thresholds(estimator)
     if source != "training" and not isinstance(estimator, FrozenEstimator):
         warn_of_repeats(data.X, data.codes)
 
@@ -326,34 +333,17 @@ def check_frozen(estimator: FrozenEstimator, data: TrainingData) -> None:
         )
 
 
-def check_labels(estimator: Any, classes: NDArray[Any]) -> None:
-    """Refuse or report labels that are not what they seem.
-
-    Parameters
-    ----------
-    estimator : classifier
-    classes : ndarray of shape (k,)
-        The different labels, sorted.
-
-    Raises
-    ------
-    InputError
-        If -1 is a label and a part of the estimator takes it for "not labelled", or XGBoost is
-        given other labels than the numbers it takes.
-
-    Warns
-    -----
-    UserWarning
-        If labels differ in case or in spaces around them alone.
-    """
-    if -1 in classes.tolist() and any(isinstance(part, UNLABELLED) for part in parts_of(estimator)):
+def _check_labels(estimator: Any, classes: NDArray[Any]) -> None:
+    """Refuse or report labels that are not what they seem."""
+    parts = list(_parts_of(estimator))
+    if -1 in classes.tolist() and any(isinstance(part, UNLABELLED) for part in parts):
         raise InputError(
             "y must have a label in every row, got -1, which semi-supervised estimators take for "
             "'not labelled' and which would become a class of its own: fit the semi-supervised "
             "estimator to all rows first, then calibrate FrozenEstimator(model) on labelled rows "
             "that it has not seen"
         )
-    for part in parts_of(estimator):
+    for part in parts:
         if type(part).__module__.startswith("xgboost.") and classes.tolist() != [
             *range(len(classes))
         ]:
@@ -362,7 +352,7 @@ def check_labels(estimator: Any, classes: NDArray[Any]) -> None:
                 f"{type(part).__name__}, got labels such as {classes.tolist()[0]!r}: "
                 "use sklearn.preprocessing.LabelEncoder().fit_transform(y)"
             )
-    twice = _spelled_twice(classes)
+    twice = spelled_twice(classes)
     if twice:
         warn(
             f"y has labels that differ only in case or spaces: {twice}. They count as "
@@ -376,7 +366,7 @@ def check_labels(estimator: Any, classes: NDArray[Any]) -> None:
         )
 
 
-def _spelled_twice(names: NDArray[Any]) -> str:
+def spelled_twice(names: NDArray[Any]) -> str:
     """Return examples of texts that differ only in case or spaces; empty where none do."""
     spelled: dict[str, list[str]] = defaultdict(list)
     for name in names.tolist():
@@ -390,19 +380,13 @@ def _is_missing(label: str) -> bool:
     return label.strip().casefold() in ("", "nan", "<na>", "nat", "null")
 
 
-def check_groups(data: TrainingData) -> None:
-    """Warn of groups that differ only in case or in spaces around them.
-
-    Warns
-    -----
-    UserWarning
-        With examples.
-    """
+def _check_groups(data: TrainingData) -> None:
+    """Warn of groups that differ only in case or in spaces around them."""
     given = data.split_params.get("groups")
     if given is None:
         return
     names = np.asarray(given)
-    twice = _spelled_twice(np.unique(names.astype(str))) if names.dtype.kind in "OUST" else ""
+    twice = spelled_twice(np.unique(names.astype(str))) if names.dtype.kind in "OUST" else ""
     if twice:
         warn(
             f"groups differ only in case or spaces: {twice}. They count as different groups, whose "
@@ -447,20 +431,8 @@ def check_order(X: Any, **given: Any) -> None:
             )
 
 
-def check_held_out(X: Any, fit_params: Mapping[str, Any]) -> None:
-    """Warn of calibration rows that the estimator's ``fit`` is given for early stopping.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix or data frame of shape (n, d)
-    fit_params : mapping
-        What else the estimator's ``fit`` is given.
-
-    Warns
-    -----
-    UserWarning
-        Naming the argument whose table has rows of X.
-    """
+def _check_held_out(X: Any, fit_params: Mapping[str, Any]) -> None:
+    """Warn of calibration rows that the estimator's ``fit`` is given for early stopping."""
     tables = [(name, table) for name, value in fit_params.items() for table in _tables(value)]
     if not tables:
         return
@@ -486,31 +458,15 @@ def _tables(value: Any) -> Iterator[Any]:
         yield value
 
 
-def check_class_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray | None) -> None:
+def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray | None) -> None:
     """Warn of weights that are constant within each class and differ, or that sum to little.
 
     Such weights balance the classes. A weight counts as repeated observations, so probabilities
     become those of a population with the weighted class frequencies.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n,)
-        Class numbers.
-    classes : ndarray of shape (k,)
-    weight : ndarray of shape (n,) or None
-
-    Warns
-    -----
-    UserWarning
-        With the class frequencies before and after, or the sum of the weights.
     """
     if weight is None:
         return
-    if weight.sum() < min(FEW_OBSERVATIONS, np.count_nonzero(weight)):
-        warn(
-            f"sample_weight sums to {weight.sum():.3g}: a weight counts as that many observations, "
-            "so there is next to nothing to calibrate on. Divide the weights by their mean"
-        )
+    warn_of_small_weights(float(weight.sum()), int(np.count_nonzero(weight)))
     k = len(classes)
     low, high = np.full(k, np.inf), np.zeros(k)
     counted = weight > 0
@@ -532,15 +488,9 @@ def check_class_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatAr
     )
 
 
-def check_frozen_parts(estimator: Any) -> None:
-    """Refuse a supervised part that cannot be trained again, and one that changes X in place.
-
-    Raises
-    ------
-    InputError
-        Naming the part: its training rows may be among those that are to calibrate.
-    """
-    for part in parts_of(estimator):
+def _check_frozen_parts(estimator: Any) -> None:
+    """Refuse a supervised part that cannot be trained again, and one that changes X in place."""
+    for part in _parts_of(estimator):
         if isinstance(part, TransformerMixin) and getattr(part, "copy", True) is False:
             raise InputError(
                 "estimator must leave X as it is, because X is read more than once, got "
@@ -548,7 +498,7 @@ def check_frozen_parts(estimator: Any) -> None:
             )
     if isinstance(estimator, FrozenEstimator):
         return
-    for part in parts_of(estimator):
+    for part in _parts_of(estimator):
         inner = part.estimator if isinstance(part, FrozenEstimator) else None
         if inner is not None and _supervised(inner):
             found = f"a frozen {type(inner).__name__} in {type(estimator).__name__}"
@@ -558,11 +508,41 @@ def check_frozen_parts(estimator: Any) -> None:
             found = f'{type(part).__name__}(cv="prefit")'
         else:
             continue
-        raise InputError(
-            "estimator must consist of parts that can be trained again, because each fold or bag "
-            f"leaves rows out, got {found}: leave the part unfrozen, or fit the whole estimator "
-            "and calibrate FrozenEstimator(estimator) on rows that no part of it has seen"
+        _refuse_part(found)
+
+
+def _refuse_part(found: str) -> None:
+    raise InputError(
+        "estimator must consist of parts that can be trained again, because each fold or bag "
+        f"leaves rows out, got {found}: leave the part unfrozen, or fit the whole estimator and "
+        "calibrate FrozenEstimator(estimator) on rows that no part of it has seen"
+    )
+
+
+def _check_frozen_steps(estimator: Any, data: TrainingData) -> None:
+    """Refuse a frozen step before the last whose features depend on the labels it is fitted to.
+
+    What a step of one's own does is found by fitting copies of it with labels and without.
+    """
+    if not isinstance(estimator, Pipeline):
+        return
+    frozen = {
+        name: part.estimator
+        for name, part in estimator.get_params(deep=True).items()
+        if isinstance(part, FrozenEstimator)
+    }
+    if not frozen:
+        return
+    thawed = clone(estimator).set_params(**{name: clone(part) for name, part in frozen.items()})
+    try:
+        learns, sees = (
+            sees_labels(steps[:-1], data.X, data.codes, data.y, {}) for steps in (thawed, estimator)
         )
+    except Exception:  # whatever copies do that are fitted to other rows
+        return
+    if learns and not sees:
+        names = ", ".join(type(part).__name__ for part in frozen.values())
+        _refuse_part(f"a frozen step ({names}) that learns from labels")
 
 
 def _supervised(part: Any) -> bool:
@@ -601,15 +581,9 @@ def _filled(cell: Any) -> bool:
         return False
 
 
-def check_thresholds(estimator: Any) -> None:
-    """Warn of a decision threshold inside, which calibrated probabilities do not keep.
-
-    Warns
-    -----
-    UserWarning
-        Naming the part of the estimator.
-    """
-    for part in parts_of(estimator):
+def _check_thresholds(estimator: Any) -> None:
+    """Warn of a decision threshold inside, which calibrated probabilities do not keep."""
+    for part in _parts_of(estimator):
         if isinstance(part, THRESHOLDS):
             name = type(part).__name__
             warn(
@@ -656,7 +630,7 @@ def check_folds(pairs: Sequence[tuple[IntArray, IntArray]], ensemble: bool) -> N
         )
 
 
-def parts_of(estimator: Any) -> Iterator[Any]:
+def _parts_of(estimator: Any) -> Iterator[Any]:
     """Yield an estimator and every estimator among its parameters, at any depth."""
     seen: set[int] = set()
     todo = [estimator]

@@ -276,17 +276,8 @@ def _fold_parts(
         return parts
     order = np.argsort(tested, kind="stable")
     pooled = data.rows(tested[order])
-    return [
-        Fold(
-            models[-1],
-            np.concatenate([part.scores for part in parts])[order],
-            pooled.codes,
-            pooled.weight,
-            ModelScorer(models[-1], data.classes),
-            rows=pooled.numbers,
-            by=pooled.by,
-        )
-    ]
+    scores = np.concatenate([part.scores for part in parts])[order]
+    return [pooled.fold(models[-1], scores, ModelScorer(models[-1], data.classes))]
 
 
 def _fit_rows(estimator: Any, data: TrainingData, rows: IntArray) -> Any:
@@ -309,5 +300,4 @@ def _counting(index: Any, data: TrainingData) -> IntArray:
 
 def _part(model: Any, data: TrainingData) -> Fold:
     scores = model_scores(model, data.X, data.classes)
-    scorer = ModelScorer(model, data.classes)
-    return Fold(model, scores, data.codes, data.weight, scorer, rows=data.numbers, by=data.by)
+    return data.fold(model, scores, ModelScorer(model, data.classes))

@@ -48,6 +48,20 @@ def hash_dense(bits, infinity, out):
 
 
 @kernel
+def hash_cells(bits, text, infinity, out):
+    """Hash the rows of a table (n, d) of numbers, as ``hash_dense`` does, and digests of text."""
+    n, d = bits.shape
+    for i in range(n):
+        h = np.uint64(START)
+        for j in range(d):
+            if text[i, j]:  # any bits, those of NaN and zero included
+                h = mix(h ^ (bits[i, j] + (np.uint64(j) + np.uint64(1)) * np.uint64(STEP)))
+            else:
+                h = add_value(h, j, bits[i, j], infinity)
+        out[i] = h
+
+
+@kernel
 def hash_csr(pointers, columns, bits, infinity, out):
     """Hash the rows of a CSR table with sorted columns: as the dense table is hashed."""
     for i in range(len(out)):

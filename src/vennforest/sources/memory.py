@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -32,6 +34,16 @@ SIGNIFICANT = 4.0
 """Standard errors by which a model has to remember more than one that did not see the rows."""
 
 
+MOST_SECONDS = 5.0
+"""Expected time up to which a model is trained on all the rows again."""
+
+EQUAL = 0.1
+"""Differences of probabilities, in parts of those of models of other rows, that are rounding."""
+
+FEWEST_VALUES = 5
+"""Different probabilities below which models may give the same by chance."""
+
+
 class Recall(NamedTuple):
     """How much higher the probability of a row's label is at the row than around it."""
 
@@ -59,48 +71,75 @@ def warn_if_remembered(frozen: FrozenEstimator, X: Any, y: NDArray[Any]) -> None
     if remembers(frozen.estimator, X, y):
         warn(
             "the frozen model seems to have been trained on the rows given to fit: its "
-            "probability of a row's own label is far higher at the row than beside it. Calibrate "
-            "on rows that it has not seen, or let vennforest train it: "
-            "CalibratedClassifier(estimator) without FrozenEstimator"
+            "probability of a row's own label is far higher at the row than beside it, or a copy "
+            "trained on these rows gives the same probabilities. Calibrate on rows that it has not "
+            "seen, or let vennforest train it: CalibratedClassifier(estimator) without "
+            "FrozenEstimator"
         )
 
 
 def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
-    """Return whether a fitted classifier remembers the labels of rows.
+    """Return whether a fitted classifier was trained on rows.
 
     A model that was trained on a row has its probability of the row's label peak there; moved a
     little in any direction, or with a cell of another row where no column is measured, the row
     gets less. What curvature of an honest model makes of that is
     measured with a copy of the model: trained on half of the rows, and asked about both halves.
-    The model remembers the rows if it is nearer to the half that the copy saw.
+    The model remembers the rows if it is a third of the way to the half that the copy saw: it
+    may have been trained on half of the rows.
+
+    Models without such peaks, such as linear ones, are trained again on all the rows, if that takes
+    seconds: one with the probabilities of this copy was trained on these rows.
 
     Parameters
     ----------
     model : classifier
-        Fitted, with ``predict_proba``.
-    X : array-like or data frame of shape (n, d)
+        Fitted, with ``predict_proba`` or ``decision_function``.
+    X : array-like, sparse matrix or data frame of shape (n, d)
     y : ndarray of shape (n,)
 
     Returns
     -------
     bool
-        False as well where nothing can be told: a sparse table, fewer than 40 rows, or a model that
-        cannot be trained again.
+        False as well where nothing can be told: of fewer than 40 rows, or a model that cannot be
+        trained again.
     """
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(len(y))[:MOST_ROWS])
-    if len(rows) < FEWEST_ROWS or issparse(X) or len(getattr(X, "shape", ())) != 2:
+    if len(rows) < FEWEST_ROWS:
         return False
-    X, y = _safe_indexing(X, rows), y[rows]
-    table, columns = _measured(X)
+    some, labels = _safe_indexing(X, rows), y[rows]
     half = rng.permutation(len(rows)) < len(rows) // 2
     seen, unseen = np.flatnonzero(half), np.flatnonzero(~half)
     try:
-        copy = clone(model).fit(_safe_indexing(X, seen), y[seen])
-        known = _Moved.of(X, table, columns, rng)
-        return any(_tell(model, copy, known, y, seen, unseen, far) for far in DISTANCES)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            start = time.perf_counter()
+            copy = clone(model).fit(_safe_indexing(some, seen), labels[seen])
+            cost = (time.perf_counter() - start) * len(y) / len(seen)
+            if not issparse(X) and len(getattr(X, "shape", ())) == 2:
+                known = _Moved.of(some, *_measured(some), rng)
+                for far in DISTANCES:
+                    if _tell(model, copy, known, labels, seen, unseen, far):
+                        return True
+            if cost > MOST_SECONDS:
+                return False
+            again = clone(model).fit(X, y)
+            given, fewer, all_rows = (_probabilities(one, some) for one in (model, copy, again))
+            return _same(given, fewer, all_rows, len(seen), len(y))
     except Exception:  # a model that cannot be trained on so few rows, or takes no moved ones
         return False
+
+
+def _same(model: FloatArray, copy: FloatArray, again: FloatArray, m: int, n: int) -> bool:
+    """Return whether probabilities are those of a copy trained on all n rows, by one on m of them.
+
+    Models of other rows differ from the copy by chance, nearly as much as that on m rows does
+    times (m / n) ** .5. Few different values could be equal by chance.
+    """
+    by_chance = np.sqrt(np.mean((model - copy) ** 2) * m / n)
+    difference = np.sqrt(np.mean((model - again) ** 2))
+    return bool(len(np.unique(model[:, 0])) >= FEWEST_VALUES and difference < EQUAL * by_chance)
 
 
 def _tell(
@@ -121,7 +160,7 @@ def _tell(
     return (
         gap > SIGNIFICANT * np.hypot(of_seen.error, of_unseen.error)
         and more > SIGNIFICANT * np.hypot(mine.error, of_unseen.error)
-        and more > gap / 2
+        and more > gap / 3
     )
 
 

@@ -111,8 +111,7 @@ class Partitions:
         scorer = PartitionScorer(
             members, membership, home, self.subforest, self.n_draws, given["seed"]
         )
-        groups, numbers, by = data.groups, data.numbers, data.by
-        return [Fold(forest, scores, data.codes, data.weight, scorer, groups, numbers, by)]
+        return [data.fold(forest, scores, scorer, groups=data.groups)]
 
     def _home(
         self, data: TrainingData, random_state: np.random.RandomState, every: TrainingData

@@ -82,10 +82,10 @@ class NamedSource:
         The value of ``calibrate_on`` in `CalibratedClassifier` and on the command line.
     make : callable
         ``(SourceSettings) -> Source``.
-    trains : bool
-        Whether it trains models, which rules a ``FrozenEstimator`` out.
     description : str
         Where the scores come from, in half a line: "out of bag".
+    trains : bool
+        Whether it trains models, which rules a ``FrozenEstimator`` out.
     several : bool
         Whether it trains several models, which can be fitted at once.
     check : callable
@@ -97,8 +97,8 @@ class NamedSource:
 
     name: str
     make: Callable[[SourceSettings], Source]
-    trains: bool
     description: str
+    trains: bool = True
     several: bool = False
     check: Callable[[Any, TrainingData, Any], None] = _accept
     offered: bool = True
@@ -108,21 +108,14 @@ _SOURCES: dict[str, NamedSource] = {}
 
 
 def register_source(
-    name: str,
-    make: Callable[[SourceSettings], Source],
-    *,
-    trains: bool = True,
-    description: str,
-    several: bool = False,
-    check: Callable[[Any, TrainingData, Any], None] = _accept,
-    offered: bool = True,
+    name: str, make: Callable[[SourceSettings], Source], **more: Any
 ) -> NamedSource:
     """Give a source a name, under which the classifier and the command line know it.
 
     Parameters
     ----------
     name, make, trains, description, several, check, offered
-        See `NamedSource`.
+        See `NamedSource`; only ``description`` must be given besides the first two.
 
     Raises
     ------
@@ -130,7 +123,7 @@ def register_source(
         If another source has the name.
     """
     require(name not in _SOURCES and name != AUTO, f"name must be new, got {name!r}")
-    _SOURCES[name] = NamedSource(name, make, trains, description, several, check, offered)
+    _SOURCES[name] = NamedSource(name, make, **more)
     return _SOURCES[name]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from contextlib import suppress
 from typing import Any, Self
 
 import attrs
@@ -27,9 +28,9 @@ def hash_rows(X: Any) -> HashArray:
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
-        float32 numbers count by their bits, other numbers by their value as float64. Numbers that
-        compare equal have one hash (-0.0 and 0.0), and so have all NaN. A row with anything else
-        than numbers counts by what Python prints of it.
+        float32 numbers count by their bits, other numbers by their value as float64, also between
+        cells of text. Numbers that compare equal have one hash (-0.0 and 0.0), and so have all NaN.
+        Any other cell counts by what Python prints of it.
 
     Returns
     -------
@@ -38,15 +39,25 @@ def hash_rows(X: Any) -> HashArray:
     """
     if sparse.issparse(X):
         return _hash_sparse(X)
-    array = np.asarray(X)
-    if array.dtype.kind in "fiub":
-        width = math.prod(array.shape[1:])
-        bits, infinity = _bits(array.reshape(len(array), width))
-        out = np.empty(len(array), np.uint64)
-        kernels.hash_dense(bits, infinity, out)
-        return out
-    # Row by row: what one row contains must not decide how another is read.
-    return np.array([_hash_mixed(row) for row in array.tolist()], np.uint64)
+    columns = None
+    if hasattr(X, "iloc") and X.ndim == 2:
+        columns = [np.asarray(X.iloc[:, j]) for j in range(X.shape[1])]
+    if columns is None or all(column.dtype.kind in "fiub" for column in columns):
+        table = np.asarray(X)
+        table = table.reshape(len(table), math.prod(table.shape[1:]))
+        if table.dtype.kind in "fiub" or not table.size:
+            bits, infinity = _bits(table)
+            out = np.empty(len(table), np.uint64)
+            kernels.hash_dense(bits, infinity, out)
+            return out
+        columns = list(table.T)
+    # Cell by cell: what one row contains must not decide how another is read.
+    cells, text = zip(*(_cells(column) for column in columns), strict=True)
+    out = np.empty(len(cells[0]), np.uint64)
+    kernels.hash_cells(
+        np.column_stack(cells), np.column_stack(text), np.uint64(0x7FF0000000000000), out
+    )
+    return out
 
 
 def _hash_sparse(X: Any) -> HashArray:
@@ -71,19 +82,37 @@ def _bits(values: NDArray[Any]) -> tuple[NDArray[Any], np.uint64]:
     return double.view(np.uint64), np.uint64(0x7FF0000000000000)
 
 
-def _hash_mixed(row: Any) -> np.uint64:
-    try:
-        numbers = np.array(row, dtype=np.float64).reshape(1, -1)
-    except (TypeError, ValueError):
-        values = row if isinstance(row, list) else [row]
-        text = "\x1f".join(repr(v + 0.0) if _is_number(v) else str(v) for v in values)
-        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return np.uint64(int.from_bytes(digest, "little"))
-    return np.uint64(hash_rows(numbers)[0])
+def _cells(values: NDArray[Any]) -> tuple[HashArray, NDArray[np.bool_]]:
+    """Return the cells of a column: bits of numbers or digests of text, and which are text."""
+    text = np.zeros(len(values), bool)
+    if values.dtype.kind in "mM":
+        return values.astype(f"{values.dtype.kind}8[us]").view(np.uint64), ~text
+    if values.dtype.kind in "fiub":
+        return _bits(values.astype(np.float64))[0], text
+    cells = values.tolist()
+    if set(map(type, cells)) <= {float, int, bool, type(None)}:
+        with suppress(OverflowError):
+            return _bits(np.array(cells, np.float64))[0], text
+    # A dictionary, because most text comes again; cells without a hash are not kept in it.
+    known: dict[Any, tuple[int, bool]] = {}
+    bits = np.empty(len(cells), np.uint64)
+    for i, cell in enumerate(cells):
+        try:
+            found = known[cell]
+        except KeyError:
+            found = known[cell] = _cell(cell)
+        except TypeError:
+            found = _cell(cell)
+        bits[i], text[i] = found
+    return bits, text
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
+def _cell(cell: Any) -> tuple[int, bool]:
+    if not isinstance(cell, str | bytes):
+        with suppress(TypeError, ValueError, OverflowError):
+            return int(_bits(np.array([math.nan if cell is None else float(cell)]))[0][0]), False
+    digest = hashlib.blake2b(str(cell).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little"), True
 
 
 def draw_examples(hashes: HashArray, seed: int, n_draws: int, n_examples: int) -> IntArray:

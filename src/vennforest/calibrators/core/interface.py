@@ -41,7 +41,7 @@ from vennforest.calibrators.core.scores import (
     reversed_at,
     reversed_counts,
 )
-from vennforest.counts import ScoreCounts, ScoreGrid
+from vennforest.counts import ScoreCounts, ScoreGrid, columns
 from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
 from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 
@@ -232,7 +232,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 f"got one class: {labels.tolist()[0]!r}"
             )
         weight = check_weights(sample_weight, len(scores))
-        scores = _columns(scores, len(labels), self._keeps_columns)
+        scores = self._columns(scores, len(labels))
         n_given, row_of = len(scores), None
         if weight is not None and (weight == 0).any():
             kept = weight > 0
@@ -414,28 +414,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         shares : mapping of label to float
-            The share of each class there, in (0, 1), with sum 1; classes that are not named share
-            the rest in their present proportions.
+            The share of each class there; classes that are not named share the rest.
         instead_of : mapping of label to float, optional
-            The shares of the population that calibration examples were drawn from; by default
-            those of the examples, which only `VennAbers` keeps.
+            The shares that calibration examples were drawn from; by default those of the examples,
+            which only `VennAbers` keeps.
 
         Raises
         ------
-        NotFittedError
-            Before ``fit``.
         ValueError
-            If a label is unknown, a share is not between 0 and 1, they do not sum to 1, or the
-            present shares are not known.
-
-        Examples
-        --------
-        >>> from vennforest.calibrators import VennAbers
-        >>> calibrator = VennAbers().fit([0.1, 0.4, 0.4, 0.8] * 20, [0, 0, 1, 1] * 20)
-        >>> calibrator.predict_proba([0.4]).round(2)
-        array([[0.5, 0.5]])
-        >>> calibrator.with_prior({1: 0.1}).predict_proba([0.4]).round(2)
-        array([[0.9, 0.1]])
+            If a label is unknown, shares do not fit, or the present ones are not known.
         """
         check_is_fitted(self, "classes_")
         if has_bounds(self) and not isinstance(self, VennPredictor):
@@ -607,13 +594,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Whether it was fitted to counts, and knows no single examples."""
         return self.n_given == 0
 
+    def _columns(self, scores: FloatArray, k: int) -> FloatArray:
+        """Return scores as (n,) for two classes, unless both are to be kept, else as (n, k)."""
+        both = self._keeps_columns and k == 2 and scores.ndim == 2 and scores.shape[1] == 2
+        return scores if both else columns(scores, k)
+
     def _check_new(self, scores: ArrayLike) -> FloatArray:
         if "_fitted" not in self.__dict__:  # scikit-learn's check alone takes longer than the rest
             check_is_fitted(self, "classes_")
-        if (grid := self._fitted.grid) is None:
-            checked = _columns(check_scores(scores), len(self.classes_), self._keeps_columns)
-        else:
-            checked = grid(_columns(check_scores(scores), len(self.classes_), False))
+        checked, k, grid = check_scores(scores), len(self.classes_), self._fitted.grid
+        checked = self._columns(checked, k) if grid is None else grid(columns(checked, k))
         at = self._fitted.reversed_at
         return checked if at is None else at - checked
 
@@ -623,18 +613,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _columns(scores: FloatArray, k: int, keep: bool) -> FloatArray:
-    """Return scores as (n,) for two classes (unless both are to be kept), as (n, k) for more."""
-    if k == 2:
-        if scores.ndim == 1 or (keep and scores.shape[1] == 2):
-            return scores
-        if scores.shape[1] in (1, 2):
-            return np.ascontiguousarray(scores[:, -1])
-    elif scores.ndim == 2 and scores.shape[1] == k:
-        return scores
-    raise ValueError(f"scores must have a column for each of {k} classes, got {scores.shape}")
 
 
 Column = tuple[FloatArray, FloatArray, FloatArray | None]
@@ -1151,19 +1129,17 @@ class Method:
         The class.
     parameters : dict
         What it is made with.
-    bounds : bool
-        Whether it has ``predict_multiprobability``.
     """
 
     name: str
     title: str
     calibrator: type[Calibrator]
     parameters: dict[str, Any] = field(default_factory=dict)
-    bounds: bool = field(init=False)
 
-    def __post_init__(self) -> None:
-        """See whether the class gives bounds."""
-        object.__setattr__(self, "bounds", has_bounds(self.calibrator))
+    @property
+    def bounds(self) -> bool:
+        """Whether it has ``predict_multiprobability``."""
+        return has_bounds(self.calibrator)
 
     def make(self) -> Calibrator:
         """Return an unfitted calibrator."""

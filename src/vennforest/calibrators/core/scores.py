@@ -1,17 +1,19 @@
-"""Calibration scores: their direction, counts of labels at them, and their logarithms."""
+"""Calibration scores: their logarithms, counts of labels at them, regressions, and direction."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import attrs
 import numpy as np
 from attrs.validators import instance_of
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.optimize import nnls
 
 from vennforest._state import stored
 from vennforest._validation import (
@@ -48,17 +50,17 @@ class Standard:
 
     @classmethod
     @np.errstate(under="ignore")
-    def of(cls, column: FloatArray, shift: bool = True, weight: FloatArray | None = None) -> Self:
+    def of(cls, column: FloatArray, weight: FloatArray | None = None) -> Self:
         """Return the standard of numbers (n,); a constant column becomes exactly 0.
 
-        Without ``shift`` numbers are scaled only. Weights (n,) count as so many equal numbers.
+        Weights (n,) count as so many equal numbers.
         """
         _, exponent = np.frexp(np.abs(column).max())
         unit = float(np.ldexp(1.0, int(np.clip(exponent, -1021, 1023))))
         scaled = column / unit
-        first = float(scaled[0]) if shift else 0.0
+        first = float(scaled[0])
         away = scaled - first
-        middle = float(np.average(away, weights=weight)) if shift else 0.0
+        middle = float(np.average(away, weights=weight))
         spread = float(np.sqrt(np.average(np.square(away - middle), weights=weight)))
         return cls(unit, first + middle, spread or 1.0)
 
@@ -86,48 +88,6 @@ def logistic(f: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     small = e * large
     above = f >= 0
     return np.where(above, large, small), np.where(above, small, large), e
-
-
-@np.errstate(under="ignore")
-def softmax(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the softmax (n, k) of logits (n, k), and the logarithm of its divisor, (n,)."""
-    largest = z.max(axis=1, keepdims=True)
-    p = np.exp(z - largest)
-    total = p.sum(axis=1, keepdims=True)
-    p /= total
-    return p, (np.log(total) + largest)[:, 0]
-
-
-@stored("multinomial")
-@attrs.frozen(eq=False)
-class Multinomial:
-    """A fitted map ``softmax(logs @ slopes + intercepts)``.
-
-    Attributes
-    ----------
-    slopes : ndarray of shape (k, k)
-    intercepts : ndarray of shape (k,)
-    """
-
-    slopes: FloatArray = attrs.field(
-        validator=array(None, None, low=-LARGEST_SLOPE, high=LARGEST_SLOPE)
-    )
-    intercepts: FloatArray = attrs.field(
-        validator=array(None, low=-LARGEST_SLOPE, high=LARGEST_SLOPE)
-    )
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse slopes and intercepts of different classes."""
-        k = len(self.intercepts)
-        require(self.slopes.shape == (k, k), f"slopes must have shape {(k, k)}")
-
-    def __call__(self, logs: FloatArray) -> FloatArray:
-        """Return probabilities (n, k) for logarithms (n, k)."""
-        # Not a matrix product: its last bits depend on how many rows there are.
-        z = np.tile(self.intercepts, (len(logs), 1))
-        for column, slopes in zip(logs.T, self.slopes, strict=True):
-            z += column[:, None] * slopes
-        return softmax(z)[0]
 
 
 NEAREST, FARTHEST = float(np.finfo(np.float64).eps), 0.01
@@ -391,102 +351,306 @@ def group(
     return np.clip(mean, x.min(), x.max()), total[there].astype(np.float64), share
 
 
-CELLS = 4_096
-"""Scores of two classes from which on near-equal ones are put together."""
+MAX_STEPS = 300
+"""Newton steps; a few suffice unless the maximum lies at infinity."""
+
+TOLERANCE = 1e-18
+"""Squared length of a Newton step, relative to the rarer label's mass, after which it is over.
+
+The method converges quadratically, so the step that is this short leaves an error of rounding.
+"""
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Distinct pairs of score and label, with their weights.
+PERFECT = 1e-10
+"""Mean log loss, relative to the rarer label's share, that cannot be worth improving."""
 
-    Label by label, each in the order of that label's own score.
+
+@np.errstate(under="ignore")
+def fit_logistic(
+    z: FloatArray,
+    negative: FloatArray,
+    positive: FloatArray,
+    start: tuple[FloatArray, float] | None = None,
+) -> tuple[FloatArray, float, float]:
+    """Return the coefficients and the intercept that maximise the likelihood.
+
+    Minimises ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` over
+    ``f = coefficients @ z + b`` with Newton steps that are halved until the sum decreases enough
+    (Lin, Lin & Weng 2007, Algorithm 1).
+
+    Parameters
+    ----------
+    z : ndarray of shape (d, n)
+        One row a feature, of mean 0 and deviation 1.
+    negative, positive : ndarray of shape (n,)
+        How often each example counts as one label and as the other; smoothed targets split it.
+    start : (ndarray of shape (d,), float), optional
+        Coefficients and intercept to begin with, where they are better than none.
+
+    Returns
+    -------
+    coefficients : ndarray of shape (d,)
+    intercept : float
+    loss : float
+        The mean of what is minimised.
+
+    Notes
+    -----
+    Where the maximum lies at infinity (separable examples, one label only) the method stops as
+    soon as the remaining gain is negligible, at finite values on the way there.
+    """
+    mass = float(negative.sum() + positive.sum())
+    negative, positive = negative / mass, positive / mass
+    total = negative + positive
+    share = float(positive.sum())
+    rarer = min(share, 1 - share)
+    scale = rarer if rarer > 0 else 1.0
+
+    def evaluate(weights: FloatArray, b: float) -> tuple[float, FloatArray, FloatArray]:
+        f = np.full(len(total), b)
+        for c, row in zip(weights, z, strict=True):
+            f += c * row
+        p, q, e = logistic(f)
+        loss = negative * np.maximum(f, 0) + positive * np.maximum(-f, 0) + total * np.log1p(e)
+        return float(loss.sum()), p, q
+
+    weights = np.zeros(len(z))
+    b = float(np.log((share + 1e-9) / (1 - share + 1e-9)))
+    loss, p, q = evaluate(weights, b)
+    if start is not None and (tried := evaluate(*start))[0] < loss:
+        (weights, b), (loss, p, q) = start, tried
+    for _ in range(MAX_STEPS):
+        if loss <= PERFECT * scale:
+            break
+        slope = negative * p - positive * q
+        curve = total * p * q
+        height = float(curve.sum())
+        if height == 0:
+            break
+        # Centring by the current curvature separates the intercept from the rest, which keeps
+        # the digits where the curvature gathers in a narrow range.
+        middle = np.array([(curve * row).sum() / height for row in z])
+        centred = z - middle[:, None]
+        gradient = (centred * slope).sum(axis=1)
+        gradient_b = float(slope.sum())
+        hessian = np.array([(centred * (curve * row)).sum(axis=1) for row in centred])
+        hessian[np.diag_indices(len(z))] += 1e-24 * height
+        step: FloatArray = -np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+        step_b = -gradient_b / height - float(middle @ step)
+        decrement = gradient_b**2 / height - float(gradient @ step)
+        if decrement <= TOLERANCE * scale:
+            return weights + step, b + step_b, loss
+        found = halved(evaluate, (weights, b), (step, step_b), loss, decrement)
+        if found is None:
+            break
+        length, (loss, p, q) = found
+        weights, b = weights + length * step, b + length * step_b
+    return weights, b, loss
+
+
+MAX_PENALISED_STEPS = 200
+"""Newton steps with a penalty; fewer than ten are usual."""
+
+LEAST_GAIN = 1e-14
+"""Expected gain of a Newton step, relative to the loss and the penalty, that makes it the last.
+
+The method converges quadratically, so the step that gains this little leaves an error of rounding.
+"""
+
+STALLED = 1e-9
+"""Expected gain, relative likewise, below which steps that no longer gain less are rounding."""
+
+
+class Counts(NamedTuple):
+    """Scores and how often either label was seen at each, three arrays of shape (m,)."""
+
+    x: FloatArray
+    negative: FloatArray
+    positive: FloatArray
+
+
+@dataclass(frozen=True)
+class Prior:
+    """The quadratic penalty ``(theta - mean) @ penalty @ (theta - mean) / 2`` of d coefficients.
 
     Attributes
     ----------
-    scores : ndarray of shape (m,) or (m, k)
-    codes : ndarray of shape (m,)
-        Index of the class.
-    weight : ndarray of shape (m,)
-        Above zero.
+    mean : ndarray of shape (d,)
+        The coefficients that cost nothing; not below zero where they are bounded.
+    penalty : ndarray of shape (d, d)
+        Symmetric and positive definite.
+    bounded : ndarray of shape (d,)
+        Which coefficients must not be below zero.
     """
 
-    scores: FloatArray
-    codes: IntArray
-    weight: FloatArray
+    mean: FloatArray
+    penalty: FloatArray
+    bounded: NDArray[np.bool_]
 
-    @classmethod
-    def of(cls, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> Cells:
-        """Return the cells of a calibration set.
 
-        Many scores of two classes are put together where they are nearly equal, see `group`.
+@dataclass(frozen=True)
+class PenalisedFit:
+    """Coefficients, and what leaving out one example does to them.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (d,)
+        The coefficients.
+    inverse : ndarray of shape (d, d)
+        The inverse of the loss's second derivative, 0 in the rows and columns of coefficients
+        that are held at zero.
+    """
+
+    theta: FloatArray
+    inverse: FloatArray
+
+    def left_out_loss(self, features: FloatArray, counts: Counts) -> float:
+        """Return the log loss of each example under the fit to all others, added up.
+
+        One Newton step from the fit to all, ``f + g h / (1 - h p (1 - p))`` with the gradient g
+        and the leverage h of the example (Rad & Maleki 2020, approximate leave-one-out).
         """
-        w = np.ones(len(codes)) if weight is None else weight
-        if scores.ndim == 1 and more_differ(scores, CELLS):
-            x, total, positive = group(scores, w, w * (codes == 1), CELLS)
-            both = np.concatenate([total - positive, positive])
-            code = np.repeat(np.arange(2), len(x))
-            scores, codes, w = np.tile(x, 2)[both > 0], code[both > 0], both[both > 0]
-        rows = scores[:, None] if scores.ndim == 1 else scores
-        if scores.ndim == 1:
-            own = np.where(codes == 1, scores, -scores)
-            order = np.lexsort([own, codes])
-        else:
-            own = scores[np.arange(len(codes)), codes]
-            order = np.lexsort([*scores.T[::-1], own, codes])
-        rows, codes, w = rows[order], codes[order], w[order]
-        new = np.append(True, (codes[1:] != codes[:-1]) | (rows[1:] != rows[:-1]).any(axis=1))
-        total = np.add.reduceat(w, np.flatnonzero(new))
-        return cls(scores[order][new], codes[new], total)
-
-    def select(self, weight: FloatArray) -> Cells:
-        """Return the cells of which something is left under other weights (m,)."""
-        there = weight > 0
-        return Cells(self.scores[there], self.codes[there], weight[there])
-
-    def split(self, n_folds: int) -> Iterator[FloatArray]:
-        """Yield each fold's share (m,) of the cells' weights.
-
-        The examples of a label lie side by side on a line in the cells' order, each as long as
-        its weight, and the units of the line are dealt out to the folds in a shuffled order that
-        is always the same. So the folds do not depend on the order of the examples, an example of
-        weight 2 is treated as two examples are, and exchanging labels (and scores) changes
-        nothing. Without the shuffle every fold would have nearly the same shares of labels at
-        each score, and a map that follows chance would look as good as it does on what it was
-        fitted to.
-        """
-        ends = np.cumsum(self.weight)
-        first = np.flatnonzero(np.append(True, self.codes[1:] != self.codes[:-1]))
-        sizes = np.diff(np.append(first, len(ends)))
-        ends -= np.repeat((ends - self.weight)[first], sizes)
-        # Sums of other weights than integers may leave a hair beyond a unit.
-        units = np.ceil(np.maximum.reduceat(ends, first) * (1 - 1e-12)).astype(np.int64)
-        deals = [_deal(int(n), n_folds) for n in np.clip(units, 1, LONGEST)]
-        for fold in range(n_folds):
-            share = np.empty(len(ends))
-            for start, size, deal in zip(first, sizes, deals, strict=True):
-                line = np.append(0.0, ends[start : start + size])
-                share[start : start + size] = np.diff(_length_within(line, deal == fold))
-            yield np.clip(share, 0.0, self.weight)
+        f = self.theta @ features
+        p, q, _ = logistic(f)
+        leverage = np.einsum("in,in->n", features, self.inverse @ features)
+        spread = np.maximum(1 - leverage * p * q, 1e-3)
+        with np.errstate(under="ignore"):
+            without_negative = f + p * leverage / spread
+            without_positive = f - q * leverage / spread
+            return float(
+                counts.negative @ np.logaddexp(0, without_negative)
+                + counts.positive @ np.logaddexp(0, -without_positive)
+            )
 
 
-LONGEST = 1 << 20
-"""Units of a line that are shuffled; a longer line repeats them."""
+def is_last(decrease: float, before: float, loss: float) -> bool:
+    """Tell whether a Newton step with this expected gain is the last, from that of the one before.
+
+    Near the minimum each gain is far below the last one, until only rounding is left.
+    """
+    small = max(loss, float(np.finfo(float).tiny))
+    return decrease <= LEAST_GAIN * small or before / 4 <= decrease <= STALLED * small
 
 
-def _deal(units: int, n_folds: int) -> IntArray:
-    """Return the fold of each unit, (units,): equally many each, in shuffled order."""
-    deal: IntArray = np.random.RandomState(0).permutation(np.arange(units) % n_folds)
-    return deal
+Tried = TypeVar("Tried", bound=tuple[Any, ...])
 
 
-def _length_within(x: FloatArray, mine: NDArray[np.bool_]) -> FloatArray:
-    """Return how much of each [0, x] lies in the units that are mine, repeated without end."""
-    total = np.append(0.0, np.cumsum(mine))
-    rounds = np.floor(x / len(mine))
-    rest = np.clip(x - rounds * len(mine), 0.0, len(mine))
-    unit = np.minimum(rest.astype(np.intp), len(mine) - 1)
-    length: FloatArray = rounds * total[-1] + total[unit] + (rest - unit) * mine[unit]
-    return length
+def halved(
+    evaluate: Callable[..., Tried],
+    start: Sequence[Any],
+    step: Sequence[Any],
+    loss: float,
+    decrease: float,
+) -> tuple[float, Tried] | None:
+    """Return the first length of 1, 1/2, ... at which a step gains enough, and what is there.
+
+    ``evaluate`` returns the loss, and more, of parameters. None: there is no such length.
+    """
+    length = 1.0
+    while True:
+        tried = evaluate(*(a + length * by for a, by in zip(start, step, strict=True)))
+        # Sums of this many terms agree to about 1e-14; less of a gain cannot be seen in them.
+        if tried[0] <= loss * (1 + 1e-14) - 1e-4 * length * decrease:
+            return length, tried
+        length /= 2
+        if length < 1e-10:
+            return None
+
+
+@np.errstate(under="ignore")
+def fit_penalised(
+    features: FloatArray, counts: Counts, prior: Prior, start: FloatArray | None = None
+) -> PenalisedFit:
+    """Return the coefficients that minimise log loss plus penalty.
+
+    ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` with ``f = theta @ features``
+    and the prior's penalty. The sum is strictly convex: Newton steps, each the exact minimum of
+    the quadratic model within the bounds, halved until the sum decreases enough.
+
+    Parameters
+    ----------
+    features : ndarray of shape (d, m)
+        One row a coefficient.
+    counts : Counts
+        How often each label was seen at each of the m points.
+    prior : Prior
+        The penalty and the bounds.
+    start : ndarray of shape (d,), optional
+        Where to begin, within the bounds; the prior's mean otherwise.
+    """
+    # Where next to nothing is counted, the penalty stays finite.
+    mass = max(float(counts.negative.sum() + counts.positive.sum()), 1.0)
+    negative, positive = counts.negative / mass, counts.positive / mass
+    total = negative + positive
+    penalty = prior.penalty / mass
+    theta = prior.mean if start is None else start
+
+    def evaluate(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        f = theta @ features
+        p, q, e = logistic(f)
+        loss = negative * np.maximum(f, 0) + positive * np.maximum(-f, 0) + total * np.log1p(e)
+        away = theta - prior.mean
+        return float(loss.sum() + away @ penalty @ away / 2), p, q
+
+    loss, p, q = evaluate(theta)
+    hessian, decrease = penalty, np.inf
+    for _ in range(MAX_PENALISED_STEPS):
+        gradient = features @ (negative * p - positive * q) + penalty @ (theta - prior.mean)
+        hessian = (features * (total * p * q)) @ features.T + penalty
+        step = _step(hessian, gradient, theta, prior.bounded)
+        aim = np.where(prior.bounded, np.maximum(theta + step, 0.0), theta + step)
+        decrease, before = -float(gradient @ step), decrease
+        if is_last(decrease, before, loss):
+            theta = aim
+            break
+        found = halved(evaluate, (theta,), (step,), loss, decrease)
+        if found is None:
+            break
+        length, (loss, p, q) = found
+        theta = aim if length == 1 else theta + length * step
+    return PenalisedFit(theta, _inverse(hessian, ~prior.bounded | (theta > 0)) / mass)
+
+
+def _step(
+    hessian: FloatArray, gradient: FloatArray, theta: FloatArray, bounded: NDArray[np.bool_]
+) -> FloatArray:
+    """Return the step d with the least ``d @ hessian @ d / 2 + gradient @ d``.
+
+    Bounded coefficients, theta plus the step, stay at or above zero.
+    """
+    unit = 1 / np.sqrt(np.diag(hessian))  # with a unit diagonal the factor keeps its digits
+    scaled = hessian * unit * unit[:, None] + 1e-15 * np.eye(len(unit))
+
+    def solve(kept: NDArray[np.bool_]) -> FloatArray:
+        """Return the step where the coefficients that are not kept become zero."""
+        step = np.where(kept, 0.0, -theta)
+        if not kept.any():
+            return step
+        right = -(gradient + hessian @ step) * unit
+        factor = cho_factor(scaled[np.ix_(kept, kept)])
+        step[kept] = cho_solve(factor, right[kept]) * unit[kept]
+        return step
+
+    free = solve(np.ones(len(unit), np.bool_))
+    if (theta + free)[bounded].min(initial=0.0) >= 0:
+        return free
+    # |factor t - target|^2 is the same function; a free coefficient is a difference of two.
+    factor = cholesky(scaled)
+    target = solve_triangular(factor, (hessian @ theta - gradient) * unit, trans="T")
+    both = np.hstack([factor, -factor[:, ~bounded]])
+    t = nnls(both, target, maxiter=50 * both.shape[1])[0]
+    found = t[: len(unit)]
+    found[~bounded] -= t[len(unit) :]
+    exact = solve(~bounded | (found > 0))
+    if (theta + exact)[bounded].min() >= -1e-12 * np.abs(theta).max():
+        return exact
+    return np.asarray(found * unit - theta)
+
+
+def _inverse(hessian: FloatArray, kept: NDArray[np.bool_]) -> FloatArray:
+    inverse = np.zeros_like(hessian)
+    inverse[np.ix_(kept, kept)] = np.linalg.pinv(hessian[np.ix_(kept, kept)], hermitian=True)
+    return inverse
 
 
 HigherIs = Literal["likelier", "safer", "auto"]

@@ -33,18 +33,14 @@ from vennforest.calibrators.core.interface import (
     against_rest,
     in_blocks,
 )
-from vennforest.calibrators.core.logistic import (
-    Counts,
-    PenalisedFit,
-    Prior,
-    fit_logistic,
-    fit_penalised,
-)
 from vennforest.calibrators.core.scores import (
     ANY_SCORES,
     LARGEST_SLOPE,
+    Counts,
     Interior,
     On,
+    PenalisedFit,
+    Prior,
     Shrinkage,
     Standard,
     are_probabilities,
@@ -52,6 +48,8 @@ from vennforest.calibrators.core.scores import (
     check_unit_interval,
     choose_on,
     count_labels,
+    fit_logistic,
+    fit_penalised,
     probability,
 )
 from vennforest.calibrators.maps.softmax import ToProbabilities
@@ -178,7 +176,7 @@ def _fit_sigmoid(
     if on == "logit":
         interior = Interior.of(scores, IN_UNIT_INTERVAL)
         scores = interior.log_odds(scores)
-    standard = Standard.of(scores, weight=weight)
+    standard = Standard.of(scores, weight)
     z = standard(scores)
     start = None
     if ascending and len(z) > MANY:
@@ -277,9 +275,6 @@ class PlattScaling(OneVsRestCalibrator):
 
 BETA_SCORES = f" for beta calibration ({ANY_SCORES})"
 
-Parameters = Literal["abm", "am", "ab"]
-"""Which of the map's parameters are free."""
-
 
 @stored("beta-map")
 @attrs.frozen(eq=False)
@@ -315,10 +310,7 @@ class BetaMap:
 
 
 def _not_negative(
-    columns: Sequence[FloatArray],
-    negative: FloatArray,
-    positive: FloatArray,
-    intercept: bool = True,
+    columns: Sequence[FloatArray], negative: FloatArray, positive: FloatArray
 ) -> tuple[list[float], float, float]:
     """Return the best coefficients that are not below zero, the intercept, and the loss.
 
@@ -326,9 +318,9 @@ def _not_negative(
     one of these with equality: that column is dropped, and of two the better way is taken.
     """
     weight = negative + positive
-    standards = [Standard.of(column, intercept, weight) for column in columns]
+    standards = [Standard.of(column, weight) for column in columns]
     z = np.array([one(column) for one, column in zip(standards, columns, strict=True)])
-    slopes, c, loss = fit_logistic(z.reshape(len(columns), -1), negative, positive, intercept)
+    slopes, c, loss = fit_logistic(z.reshape(len(columns), -1), negative, positive)
     if (slopes >= 0).all():
         fitted = []
         for slope, one in zip(slopes, standards, strict=True):
@@ -339,8 +331,7 @@ def _not_negative(
     for dropped in np.flatnonzero(slopes < 0):
         left = [column for j, column in enumerate(columns) if j != dropped]
         # A column of zeros stands for no column at all.
-        left = left or [np.zeros(len(negative))]
-        fitted, c, loss = _not_negative(left, negative, positive, intercept)
+        fitted, c, loss = _not_negative(left or [np.zeros(len(negative))], negative, positive)
         ways.append(([*fitted[:dropped], 0.0, *fitted[dropped:]][: len(columns)], c, loss))
     return min(ways, key=lambda way: way[2])
 
@@ -355,10 +346,6 @@ class BetaCalibration(OneVsRestCalibrator):
 
     Parameters
     ----------
-    parameters : {"abm", "am", "ab"}, default="abm"
-        Which parameters are free; m is the score at which the map gives 1/2,
-        ``c = b ln(1 - m) - a ln m``. ``"abm"``: all; ``"am"``: a = b, a sigmoid of the log-odds;
-        ``"ab"``: m = 1/2.
     targets : {"smoothed", "hard"}, default="smoothed"
         What it is fitted to. ``"smoothed"``: (N+ + 1) / (N+ + 2) and 1 / (N- + 2), as in
         `PlattScaling`. ``"hard"``: 1 and 0, as Kull et al. have it; where labels are separable,
@@ -367,10 +354,8 @@ class BetaCalibration(OneVsRestCalibrator):
 
     Notes
     -----
-    Scores of 0 and 1, which forests give, are moved halfway to the nearest calibration score
-    inside, by 2.2e-16 at least and 0.01 at most; new scores beyond these two places count as the
-    places. Where a or b comes out below zero, it is
-    set to 0 and the rest fitted again, which is the constrained optimum. With ``targets="hard"``
+    Scores of 0 and 1 are moved as in `PlattScaling`. Where a or b comes out below zero, it is set
+    to 0 and the rest fitted again, which is the constrained optimum. With ``targets="hard"``
     separable scores have their maximum at infinity: the fit stops at a steep finite map.
 
     References
@@ -388,12 +373,10 @@ class BetaCalibration(OneVsRestCalibrator):
 
     _map_type = BetaMap
 
-    def __init__(self, parameters: Parameters = "abm", targets: Targets = "smoothed") -> None:
-        self.parameters = parameters
+    def __init__(self, targets: Targets = "smoothed") -> None:
         self.targets = targets
 
     def _fit_columns(self, columns: Iterable[Column]) -> Maps:
-        check_option(self.parameters, Parameters, "parameters")
         check_option(self.targets, Targets, "targets")
         return super()._fit_columns(columns)
 
@@ -423,18 +406,7 @@ class BetaCalibration(OneVsRestCalibrator):
         s = interior.clip(scores)
         w = np.ones(len(s)) if weight is None else weight
         target = make_targets(positive, w, self.targets)
-        masses = (w * (1 - target), w * target)
-        rising, falling = np.log(s), -np.log1p(-s)
-        if self.parameters == "am":
-            (a,), c, _ = _not_negative([rising + falling], *masses)
-            return BetaMap(a, a, c, interior)
-        if self.parameters == "ab":
-            # m = 1/2 is c = (a - b) ln 2: the same regression on ln 2s and -ln 2(1 - s), without c.
-            (a, b), _, _ = _not_negative(
-                [rising + np.log(2), falling - np.log(2)], *masses, intercept=False
-            )
-            return BetaMap(a, b, (a - b) * float(np.log(2)), interior)
-        (a, b), c, _ = _not_negative([rising, falling], *masses)
+        (a, b), c, _ = _not_negative([np.log(s), -np.log1p(-s)], w * (1 - target), w * target)
         return BetaMap(a, b, c, interior)
 
 
@@ -658,13 +630,9 @@ class QuadraticScaling(LogOddsCalibrator):
     Parameters
     ----------
     ridge : float, default=0.3
-        Above 0. ``ridge / 2`` times the squared distances of the slope from 1 (the mean over both
-        ends of the calibration scores) and half of that of the intercept from 0 is added to the
-        sum of the losses.
-    shrinkage : float, default=0.01
-        Non-negative: see `MatrixScaling`.
-    on : {"auto", "probabilities", "logits"}, default="auto"
-        What the scores are: see `MatrixScaling`.
+        As of `SplineCalibration`, with a knot at either end of the calibration scores.
+    shrinkage, on
+        As of `MatrixScaling`.
 
     Examples
     --------
@@ -674,38 +642,16 @@ class QuadraticScaling(LogOddsCalibrator):
     array([0.14, 0.92])
     """
 
-    def __init__(
-        self,
-        ridge: float = 0.3,
-        shrinkage: float = 0.01,
-        on: On = "auto",
-    ) -> None:
+    def __init__(self, ridge: float = 0.3, shrinkage: float = 0.01, on: On = "auto") -> None:
         self.ridge = ridge
         self.shrinkage = shrinkage
         self.on = on
-
-    @property
-    def a_(self) -> FloatArray:
-        """a0, a1 and a2 of every map between the ends, (1, 3) or (k, 3)."""
-        return np.array([_coefficients(one) for one in self.maps_])
 
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:
         knots = np.unique([z.min(), z.max()])
         # A slope that runs straight from one end to the other is that of a parabola.
         fit = SlopeProblem.of(z, knots, counts, float(self.ridge)).fit(0.0)
         return SlopeMap(shrinkage, knots, fit.theta[:-1], float(fit.theta[-1]))
-
-
-def _coefficients(one: SlopeMap) -> list[float]:
-    """Return a0, a1 and a2 between the ends."""
-    if len(one.knots) == 1:
-        return [one.intercept, float(one.slopes[0]), 0.0]
-    (low, high), (u, v) = one.knots, one.slopes
-    a2 = (v - u) / (2 * (high - low))
-    a1 = u - 2 * a2 * low
-    middle = (low + high) / 2
-    f = float(one.logits(np.array([middle]))[0])
-    return [f - a1 * middle - a2 * middle**2, a1, a2]
 
 
 ROUGHNESS = (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
@@ -736,10 +682,8 @@ class SplineCalibration(LogOddsCalibrator):
     ridge : float, default=0.3
         Above 0: weight of the squared distance of the slope from 1, the mean over the knots, and
         half as much of the intercept from 0.
-    shrinkage : float, default=0.01
-        Non-negative: see `MatrixScaling`.
-    on : {"auto", "probabilities", "logits"}, default="auto"
-        What the scores are: see `MatrixScaling`.
+    shrinkage, on
+        As of `MatrixScaling`.
 
     References
     ----------

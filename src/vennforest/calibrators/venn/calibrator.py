@@ -115,8 +115,8 @@ class Venn(VennPredictor):
     ----------
     taxonomy : str, Taxonomy or callable, default="label"
         What puts examples into categories: ``"label"`` (the class with the largest score),
-        ``"confidence-bins"``, ``"confidence-quantiles"``, ``"margin"``, ``"nearest"``; a `Taxonomy`
-        with parameters of its own; or a function ``scores -> categories`` of any hashable values.
+        ``"confidence-bins"``, ``"margin"``, ``"nearest"``; a `Taxonomy` with parameters of its own;
+        or a function ``scores -> categories`` of any hashable values.
     merge : {"midpoint", "log", "brier", "smooth"}, default="midpoint"
         How ``predict_proba`` makes one probability of the bounds: see `Multiprobability.merge`.
         ``"smooth"`` clips the smooth estimates of `VennAbers` on the same scores into them.
@@ -124,10 +124,10 @@ class Venn(VennPredictor):
     Notes
     -----
     The bounds are valid where calibration examples and new ones are exchangeable and the taxonomy
-    treats them alike (Vovk & Petej 2014, Theorem 1): exactly for taxonomies that are fixed
-    functions of the scores, nearly for ``"confidence-quantiles"`` and ``"nearest"``, which take
-    their edges from the calibration scores. For exactness fit such a taxonomy to other scores
-    and hand over what it does: ``Venn(NeighbourCells().fit(other_scores, k).__call__)``.
+    treats them in the same way (Vovk & Petej 2014, Theorem 1): exactly for taxonomies that are
+    fixed functions of the scores, nearly for ``"nearest"``, which takes its edges from the
+    calibration scores. For exactness fit it to other scores and hand over what it does:
+    ``Venn(NeighbourCells().fit(other_scores, k).__call__)``.
 
     A weight counts as so many observations, and the new object as one.
 

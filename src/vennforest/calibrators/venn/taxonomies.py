@@ -2,8 +2,8 @@
 
 A Venn predictor is valid for every taxonomy that treats the calibration examples and the new one
 alike (Vovk & Petej 2014, section 2). A fixed function of the scores does, exactly. Taxonomies with
-edges learnt from the calibration scores (equal-count bins, neighbouring cells) do so only nearly,
-since the new score has no part in the edges; none of them sees a label. `TransductiveClassifier`
+edges learnt from the calibration scores (neighbouring cells) do so only nearly, since the new score
+has no part in the edges; none of them sees a label. `TransductiveClassifier`
 learns the edges from all scores, the new one's included, and is exact again.
 
 References
@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,6 @@ from vennforest._validation import (
     IntArray,
     check_array,
     check_count,
-    check_increasing,
     check_number,
     require,
 )
@@ -107,21 +107,6 @@ class Taxonomy(BaseEstimator, ABC):
         """
         return None
 
-    def _starts_around(self, middle: float) -> FloatArray:
-        """Return them for categories that come in order below, and in order above the middle."""
-        first = float(np.nextafter(middle, np.inf))
-        low, high = self._changes(LOWEST, middle), self._changes(first, -LOWEST)
-        return np.unique(np.concatenate([low, [first], high]))
-
-    def _changes(self, low: float, high: float) -> FloatArray:
-        """Return where categories, which come in order from low to high, change."""
-        first, last = self(np.array([low, high]))
-        codes = np.arange(min(first, last), max(first, last))
-        rising = first <= last
-        return first_where(
-            lambda s: self(s) > codes if rising else self(s) <= codes, low, high, len(codes)
-        )
-
 
 def predicted_class(scores: FloatArray, boundary: float = 0.5) -> IntArray:
     """Return the class with the largest score, shape (n,), the first of equals.
@@ -160,26 +145,18 @@ def predicted_formulas(scores: Terms) -> tuple[Term, Term, Term]:
     return label, largest, second
 
 
-def quantiles(values: FloatArray, weight: FloatArray, parts: IntArray, whole: int) -> FloatArray:
-    """Return for each p in parts the smallest value with p/whole of the weight at or below it.
+def quantile(values: FloatArray, weight: FloatArray, part: int, whole: int) -> float:
+    """Return the smallest value with part/whole of the weight at or below it.
 
-    ``parts`` are integers in [1, whole], values (n,) have weights (n,) above zero, n > 0.
+    Values (n,) have weights (n,) above zero, n > 0; ``1 <= part <= whole``.
     """
     order = np.argsort(values, kind="stable")
     # Scaled by a power of two, which rounds nothing, so the products below stay finite;
     # multiplied by whole numbers instead of divided, so counts compare exactly.
     scaled = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
     reached = np.cumsum(scaled[order])
-    places = np.searchsorted(reached * whole, parts * reached[-1])
-    smallest: FloatArray = values[order][np.minimum(places, len(values) - 1)]
-    return smallest
-
-
-def inner_quantiles(values: FloatArray, weight: FloatArray, bins: int) -> FloatArray:
-    """Return the distinct edges between bins of equal weight, increasing, at most bins - 1."""
-    if not len(values):
-        return np.empty(0)
-    return np.unique(quantiles(values, weight, np.arange(1, bins), bins))
+    place = int(np.searchsorted(reached * whole, part * reached[-1]))
+    return float(values[order][min(place, len(values) - 1)])
 
 
 _Node = tuple[int, float, int, int, int]
@@ -227,14 +204,14 @@ def _cut(
     if cells == 1 or values.min() == values.max():
         nodes.append((0, np.inf, at, at, first))
         return at, first + 1
-    cut = quantiles(values, weight, np.array([cells // 2]), cells)[0]
+    cut = quantile(values, weight, cells // 2, cells)
     if cut == values.max():
-        cut = values[values < cut].max()
-    nodes.append((widest, float(cut), 0, 0, -1))
+        cut = float(values[values < cut].max())
+    nodes.append((widest, cut, 0, 0, -1))
     low = values <= cut
     below, first = _cut(points[low], weight[low], cells // 2, nodes, first)
     above, first = _cut(points[~low], weight[~low], cells - cells // 2, nodes, first)
-    nodes[at] = (widest, float(cut), below, above, -1)
+    nodes[at] = (widest, cut, below, above, -1)
     return at, first
 
 
@@ -273,8 +250,69 @@ def cell_of(tree: CellTree, points: FloatArray) -> IntArray:
     return tree.cell[node]
 
 
+class OfLabel(Taxonomy):
+    """Base of fixed functions of the scores: the predicted label, split into parts."""
+
+    boundary: float = 0.5
+    """With one column of scores the second class is predicted above it."""
+
+    @property
+    def _parts(self) -> int:
+        """Return how many parts a label has; refuse parameters that have no such value."""
+        return 1
+
+    def _part(self, scores: FloatArray) -> IntArray | int:
+        """Return the part of each score, (n,)."""
+        return 0
+
+    def _part_formula(self, k: int, largest: Term, second: Term) -> Term | None:
+        """Return the part as a formula of the largest two of k scores; None: there is one part."""
+        return None
+
+    def fit(
+        self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
+    ) -> Self:
+        """Note the number of classes; nothing is learnt from the scores."""
+        self.n_categories_ = n_classes * self._parts
+        return self
+
+    def check_classes(self, n_classes: int) -> None:
+        """Refuse a taxonomy that was fitted to scores of another number of classes."""
+        check_number(self.boundary, "boundary")
+        self._check_count(n_classes * self._parts)
+
+    def __call__(self, scores: FloatArray) -> IntArray:
+        """Return the predicted class times the number of parts, plus the part, shape (n,)."""
+        return self._parts * predicted_class(scores, self.boundary) + self._part(scores)
+
+    def starts(self) -> FloatArray:
+        """Return the scores of two classes at which the category may change.
+
+        Categories come in order below the boundary, and in order above it.
+        """
+        middle = float(self.boundary)
+        first = float(np.nextafter(middle, np.inf))
+        low, high = self._changes(LOWEST, middle), self._changes(first, -LOWEST)
+        return np.unique(np.concatenate([low, [first], high]))
+
+    def _changes(self, low: float, high: float) -> FloatArray:
+        """Return where categories, which come in order from low to high, change."""
+        first, last = self(np.array([low, high]))
+        codes = np.arange(min(first, last), max(first, last))
+        rising = first <= last
+        return first_where(
+            lambda s: self(s) > codes if rising else self(s) <= codes, low, high, len(codes)
+        )
+
+    def formula(self, scores: Terms) -> Term:
+        """Return the category as a formula of columns of scores."""
+        label, largest, second = predicted_formulas(scores)
+        part = self._part_formula(len(scores), largest, second)
+        return label if part is None else float(self._parts) * label + part
+
+
 @stored("label-taxonomy")
-class LabelTaxonomy(Taxonomy):
+class LabelTaxonomy(OfLabel):
     """One category per predicted label: the class with the largest score, the first of equals.
 
     Johansson et al. (2018), section 4.
@@ -289,33 +327,9 @@ class LabelTaxonomy(Taxonomy):
     def __init__(self, boundary: float = 0.5) -> None:
         self.boundary = boundary
 
-    def fit(
-        self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
-    ) -> Self:
-        """Note the number of classes; nothing is learnt from the scores."""
-        self.n_categories_ = n_classes
-        return self
-
-    def check_classes(self, n_classes: int) -> None:
-        """Refuse a taxonomy that was fitted to scores of another number of classes."""
-        check_number(self.boundary, "boundary")
-        self._check_count(n_classes)
-
-    def __call__(self, scores: FloatArray) -> IntArray:
-        """Return the predicted class of each score, shape (n,)."""
-        return predicted_class(scores, self.boundary)
-
-    def starts(self) -> FloatArray:
-        """Return the scores of two classes at which the category may change."""
-        return self._starts_around(float(self.boundary))
-
-    def formula(self, scores: Terms) -> Term:
-        """Return the predicted class as a formula of columns of scores."""
-        return predicted_formulas(scores)[0]
-
 
 @stored("margin-taxonomy")
-class Margin(Taxonomy):
+class Margin(OfLabel):
     """The predicted label, split by whether the margin exceeds a threshold.
 
     The margin is the largest probability minus the second largest: V4 of Papadopoulos (2013).
@@ -329,132 +343,53 @@ class Margin(Taxonomy):
     def __init__(self, threshold: float = 0.5) -> None:
         self.threshold = threshold
 
-    def fit(
-        self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
-    ) -> Self:
-        """Note the number of classes; nothing is learnt from the scores."""
-        if not 0 <= self.threshold <= 1:
+    @property
+    def _parts(self) -> int:
+        if not (isinstance(self.threshold, Real) and 0 <= self.threshold <= 1):
             raise ValueError(f"threshold must lie in [0, 1], got {self.threshold!r}")
-        self.n_categories_ = 2 * n_classes
-        return self
+        return 2
 
-    def check_classes(self, n_classes: int) -> None:
-        """Refuse a taxonomy that was fitted to scores of another number of classes."""
-        check_number(self.threshold, "threshold", 0, 1)
-        self._check_count(2 * n_classes)
-
-    def __call__(self, scores: FloatArray) -> IntArray:
-        """Return twice the predicted class, plus 1 where the margin exceeds the threshold."""
+    def _part(self, scores: FloatArray) -> IntArray:
         largest, second = largest_two(scores)
         # Halved, so the difference of two huge scores stays finite.
         margin = 2 * np.minimum(largest / 2 - second / 2, 1.0)
-        return 2 * predicted_class(scores) + (margin > self.threshold)
+        return (margin > self.threshold).astype(np.intp)
 
-    def starts(self) -> FloatArray:
-        """Return the scores of two classes at which the category may change."""
-        return self._starts_around(0.5)
-
-    def formula(self, scores: Terms) -> Term:
-        """Return the category as a formula of columns of scores."""
-        label, largest, second = predicted_formulas(scores)
+    def _part_formula(self, k: int, largest: Term, second: Term) -> Term:
         margin = 2.0 * (largest / 2.0 - second / 2.0).min(1.0)
-        return 2.0 * label + margin.unless_above(self.threshold, 0.0, 1.0)
+        return margin.unless_above(self.threshold, 0.0, 1.0)
 
 
 @stored("confidence-bins-taxonomy")
-class ConfidenceBins(Taxonomy):
+class ConfidenceBins(OfLabel):
     """Bins of the largest probability within each predicted label.
+
+    [1/k, 1], where the largest of k probabilities lies, is cut into equal parts; larger or smaller
+    scores fall in the outer bins. Bin b contains ``b <= bins * (c - 1/k) / (1 - 1/k) < b + 1``, and
+    the last one also c = 1.
 
     Parameters
     ----------
     bins : int, default=10
         Bins a label.
-    equal : {"width", "count"}, default="width"
-        ``"width"`` cuts [1/k, 1], where the largest of k probabilities lies, into equal parts;
-        larger or smaller scores fall in the outer bins. Bin b contains
-        ``b <= bins * (c - 1/k) / (1 - 1/k) < b + 1``, and the last one also c = 1.
-        ``"count"`` cuts where each bin gets the same weight of calibration examples with that
-        predicted label, equal scores staying together: edge j is the smallest calibration value
-        with at least j/bins of the weight at or below it, and belongs to the bin below.
-        A label that is predicted for no calibration example is one bin.
-
-    Attributes
-    ----------
-    edges_ : list of ndarray
-        With ``"count"``: the inner edges of each predicted label, increasing.
     """
 
-    edges_: list[FloatArray]
-    _learns = ("n_categories_", "_n_classes", "edges_")
-
-    def __init__(self, bins: int = 10, equal: Literal["width", "count"] = "width") -> None:
+    def __init__(self, bins: int = 10) -> None:
         self.bins = bins
-        self.equal = equal
 
-    def fit(
-        self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
-    ) -> Self:
-        """Find the bins; only ``"count"`` looks at the scores."""
+    @property
+    def _parts(self) -> int:
         check_count(self.bins, "bins")
-        if self.equal not in ("width", "count"):
-            raise ValueError(f'equal must be "width" or "count", got {self.equal!r}')
-        self.n_categories_ = n_classes * self.bins
-        self._n_classes = n_classes
-        if self.equal == "count":
-            label, confidence = predicted_class(scores), largest_two(scores)[0]
-            weight = np.ones(len(confidence)) if sample_weight is None else sample_weight
-            self.edges_ = [
-                inner_quantiles(confidence[label == j], weight[label == j], self.bins)
-                for j in range(n_classes)
-            ]
-        return self
+        return self.bins
 
-    def check_classes(self, n_classes: int) -> None:
-        """Refuse a taxonomy that was fitted to scores of another number of classes."""
-        check_number(self.bins, "bins", 1, integer=True)
-        require(self._n_classes == n_classes, f"_n_classes must be {n_classes}")
-        self._check_count(n_classes * self.bins)
-        require(self.equal in ("width", "count"), "equal must be width or count")
-        if self.equal == "count":
-            require(len(self.edges_) == n_classes, f"edges_ must be of {n_classes} labels")
-            for edges in self.edges_:
-                check_array(edges, "edges_", (None,))
-                check_increasing(edges, "edges_")
-                require(len(edges) < self.bins, f"edges_ must part {self.bins} bins")
+    def _part(self, scores: FloatArray) -> IntArray:
+        lowest = 1 / (2 if scores.ndim == 1 else scores.shape[1])
+        share = (np.clip(largest_two(scores)[0], lowest, 1) - lowest) / (1 - lowest)
+        return np.minimum((share * self.bins).astype(np.intp), self.bins - 1)
 
-    def __call__(self, scores: FloatArray) -> IntArray:
-        """Return ``bins`` times the predicted class plus the bin, shape (n,)."""
-        label, confidence = predicted_class(scores), largest_two(scores)[0]
-        if self.equal == "width":
-            lowest = 1 / self._n_classes
-            place = (np.clip(confidence, lowest, 1) - lowest) / (1 - lowest) * self.bins
-            within = np.minimum(place.astype(np.intp), self.bins - 1)
-        else:
-            within = np.zeros(len(label), np.intp)
-            for j, edges in enumerate(self.edges_):
-                here = label == j
-                within[here] = np.searchsorted(edges, confidence[here])
-        return self.bins * label + within
-
-    def starts(self) -> FloatArray:
-        """Return the scores of two classes at which the category may change."""
-        return self._starts_around(0.5)
-
-    def formula(self, scores: Terms) -> Term:
-        """Return the category as a formula of columns of scores."""
-        label, confidence, _ = predicted_formulas(scores)
-        if self.equal == "width":
-            lowest = 1 / self._n_classes
-            share = (confidence.clip(lowest, 1.0) - lowest) / (1 - lowest)
-            return float(self.bins) * label + (share * float(self.bins)).floor().min(self.bins - 1)
-        within = [
-            confidence.look_up(after(edges), {"bin": np.arange(len(edges) + 1.0)})["bin"]
-            for edges in self.edges_
-        ]
-        chosen = within[-1]
-        for j in reversed(range(len(within) - 1)):
-            chosen = label.unless_above(float(j), within[j], chosen)
-        return float(self.bins) * label + chosen
+    def _part_formula(self, k: int, largest: Term, second: Term) -> Term:
+        share = (largest.clip(1 / k, 1.0) - 1 / k) / (1 - 1 / k)
+        return (share * float(self.bins)).floor().min(self.bins - 1)
 
 
 @stored("nearest-taxonomy")
@@ -601,10 +536,9 @@ class CallableTaxonomy(Taxonomy):
         return values, inverse.astype(np.intp)
 
 
-NAMED: dict[str, Callable[[], Taxonomy]] = {
+NAMED: dict[str, type[Taxonomy]] = {
     "label": LabelTaxonomy,
     "confidence-bins": ConfidenceBins,
-    "confidence-quantiles": lambda: ConfidenceBins(equal="count"),
     "margin": Margin,
     "nearest": NeighbourCells,
 }

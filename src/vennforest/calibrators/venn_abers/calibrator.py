@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -55,12 +55,12 @@ MOST_WEIGHT = 1e18
 """Sum of weights up to which the new object's weight of 1 is exact to 13 digits."""
 
 
-def check_total(weight: FloatArray | None, name: str = "sample_weight") -> None:
-    """Refuse weights beside which the new object's weight of 1 is lost."""
-    if weight is not None and weight.sum() > MOST_WEIGHT:
+def check_total(total: float, name: str = "sample_weight") -> None:
+    """Refuse a sum of weights beside which the new object's weight of 1 is lost."""
+    if total > MOST_WEIGHT:
         raise ValueError(
             f"{name} must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
-            f"got {weight.sum():g}: divide them all by one number"
+            f"got {total:g}: divide them all by one number"
         )
 
 
@@ -144,18 +144,14 @@ class Steps(NamedTuple):
     scale: float
 
 
-class Hulls(NamedTuple):
-    """Lower hulls over blocks of cumulative points (``left_out_kernels.hull_tree``)."""
-
-    corners: Int32Array
-    begins: Int32Array
-    levels: Int32Array
+Hulls = tuple[Int32Array, Int32Array, Int32Array]
+"""Lower hulls over blocks of cumulative points: what ``left_out_kernels.hull_tree`` returns."""
 
 
 @stored("examples")
-@dataclass(eq=False)
+@attrs.define(eq=False)
 class Examples:
-    """The calibration examples one by one, for leaving them out.
+    """The calibration examples one by one, for leaving them out; the table checks them.
 
     Their scores are kept until the first of them is left out; from then on their places will do.
     """
@@ -186,15 +182,6 @@ class Examples:
                 (np.abs(own - total) <= ROUNDING * W[-1]).all(),
                 f"{name} must be the cumulative weight of the examples",
             )
-
-    def to_state(self) -> dict[str, Any]:
-        """Return the arguments of ``from_state``."""
-        return {name: getattr(self, name) for name in ("labels", "weight", "scores", "numbers")}
-
-    @classmethod
-    def from_state(cls, **state: Any) -> Self:
-        """Return such examples; the table that contains them checks them, with its own scores."""
-        return cls(**state)
 
     def numbers_in(self, x: FloatArray) -> Int32Array:
         """Return the place of each example's score among the distinct scores x."""
@@ -304,7 +291,8 @@ class StepTable:
     @cached_property
     def hulls(self) -> Hulls:
         """The hulls over blocks of points."""
-        return Hulls(*left_out_kernels.hull_tree(*self.sums))
+        hulls: Hulls = left_out_kernels.hull_tree(self.sums)
+        return hulls
 
     @cached_property
     def _removal(self) -> tuple[Hulls, list[tuple[Int32Array, Int32Array]], Int32Array]:
@@ -317,7 +305,7 @@ class StepTable:
         heaviest = float(weight.max()) if len(weight) else 1.0
         hulls = self.hulls
         reach = [
-            left_out_kernels.reach(*self.sums, *hulls, steps.a, steps.b, label, heaviest)
+            left_out_kernels.reach(self.sums, hulls, steps.a, steps.b, label, heaviest)
             for label, steps in enumerate((self.zeros, self.ones))
         ]
         return hulls, reach, examples.numbers_in(self.x)
@@ -415,26 +403,13 @@ class StepTable:
     ) -> None:
         """Look up each score without one example, or a group: members and where each starts."""
         examples = self._examples()
-        members, starts = groups or (np.empty(0, np.intp), np.empty(0, np.intp))
+        groups = groups or (np.empty(0, np.intp), np.empty(0, np.intp))
         hulls, reach, position = self._removal
+        known = position, examples.labels, examples.weight
         for label, (steps, out) in enumerate(((self.zeros, p0), (self.ones, p1))):
+            fits = steps.ends, steps.a, steps.b, *reach[label]
             left_out_kernels.read_left_out(
-                scores,
-                rows,
-                members,
-                starts,
-                position,
-                examples.labels,
-                examples.weight,
-                self.x,
-                *self.sums,
-                *hulls,
-                label,
-                steps.ends,
-                steps.a,
-                steps.b,
-                *reach[label],
-                out,
+                scores, rows, groups, known, self.x, self.sums, hulls, label, fits, out
             )
 
     def _look_up_without_groups(
@@ -678,7 +653,7 @@ class VennAbers(VennPredictor):
         self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
     ) -> StepTables:
         self._check_merge()
-        check_total(weight)
+        check_total(0.0 if weight is None else float(weight.sum()))
         # Copies, since the caller may change what is his.
         columns = (
             [(scores.copy(), codes == 1)]
@@ -695,11 +670,7 @@ class VennAbers(VennPredictor):
             weighted: StepTables = self._fit(*counts.examples(), len(counts.classes))
             return self._learnt_from(table.without_examples() for table in weighted.tables)
         self._check_merge()
-        if (total := counts.total) > MOST_WEIGHT:
-            raise ValueError(
-                f"counts must sum to at most {MOST_WEIGHT:g}, since a new object counts as 1, "
-                f"got {total:g}"
-            )
+        check_total(counts.total, "counts")
         return self._learnt_from(_table_of(*table) for table in counts.tables)
 
     @property

@@ -4,6 +4,8 @@ The notation is that of ``kernels``. Taking away an observation of label y and w
 number q moves the points P_{q+1}, ..., P_m by (-w, -w y). Where one is taken away, that changes
 nothing at most new scores' places, which a comparison tells (``reach``); else the new slope is
 found by Newton's method on hulls of blocks of points (``hull_tree``), which moving does not change.
+
+``points`` is the tuple W, Y, W_low, Y_low, ``hulls`` what ``hull_tree`` returns.
 """
 
 import numpy as np
@@ -41,7 +43,7 @@ def count_up_to(values, x):
 
 
 @kernel
-def hull_tree(W, Y, W_low, Y_low):
+def hull_tree(points):
     """Build the lower hulls of the blocks of 32, 64, 128, ... points.
 
     Returns
@@ -54,6 +56,7 @@ def hull_tree(W, Y, W_low, Y_low):
     levels : int32 array
         Where each level begins in ``begins``.
     """
+    W, Y, W_low, Y_low = points
     n = len(W)
     blocks = (n + LEAF - 1) // LEAF
     depth, entries, size = 1, blocks + 1, blocks
@@ -100,9 +103,11 @@ def hull_tree(W, Y, W_low, Y_low):
 
 
 @kernel
-def lowest_in_block(W, Y, W_low, Y_low, corners, begin, stop, rise, run):
+def lowest_in_block(points, hulls, entry, rise, run):
     """Return the corner of one hull that a line of slope rise / run touches first from below."""
-    low, high = begin, stop - 1
+    W, Y, W_low, Y_low = points
+    corners, begins, _ = hulls
+    low, high = begins[entry], begins[entry + 1] - 1
     # Slopes between corners rise from left to right: the line touches where they pass its own.
     while low < high:
         middle = (low + high) >> 1
@@ -115,41 +120,41 @@ def lowest_in_block(W, Y, W_low, Y_low, corners, begin, stop, rise, run):
 
 
 @kernel
-def lower(W, Y, W_low, Y_low, i, j, rise, run):
+def lower(points, i, j, rise, run):
     """Return which of two points a line of slope rise / run from below touches first."""
+    W, Y, W_low, Y_low = points
     if between(Y, Y_low, i, j) * run < rise * between(W, W_low, i, j):
         return np.int64(j)
     return np.int64(i)
 
 
 @kernel
-def lowest(W, Y, W_low, Y_low, corners, begins, levels, first, last, rise, run):
+def lowest(points, hulls, first, last, rise, run):
     """Return the point among first ... last that a line of slope rise / run touches from below."""
     best = np.int64(first)
     left, right = first // LEAF, last // LEAF
     # Blocks that lie partly outside are looked through, whole ones are asked through the tree.
     stop = last + 1 if left == right else (left + 1) * LEAF
     for i in range(first + 1, stop):
-        best = lower(W, Y, W_low, Y_low, best, i, rise, run)
+        best = lower(points, best, i, rise, run)
     if left == right:
         return best
     for i in range(right * LEAF, last + 1):
-        best = lower(W, Y, W_low, Y_low, best, i, rise, run)
+        best = lower(points, best, i, rise, run)
     # Whole blocks left + 1 ... right - 1, as few as cover them: at each level one that has no
     # sibling on the left, and one that has none on the right.
     left += 1
     level = 0
     while left < right:
-        at = levels[level] + left
+        entry = hulls[2][level]
         if left & 1:
-            i = lowest_in_block(W, Y, W_low, Y_low, corners, begins[at], begins[at + 1], rise, run)
-            best = lower(W, Y, W_low, Y_low, best, i, rise, run)
+            i = lowest_in_block(points, hulls, entry + left, rise, run)
+            best = lower(points, best, i, rise, run)
             left += 1
         if right & 1:
             right -= 1
-            at = levels[level] + right
-            i = lowest_in_block(W, Y, W_low, Y_low, corners, begins[at], begins[at + 1], rise, run)
-            best = lower(W, Y, W_low, Y_low, best, i, rise, run)
+            i = lowest_in_block(points, hulls, entry + right, rise, run)
+            best = lower(points, best, i, rise, run)
         left >>= 1
         right >>= 1
         level += 1
@@ -166,7 +171,7 @@ def move(P, P_low, i, by, by_low):
 
 
 @kernel
-def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves, gone, rise, run):
+def fit_without(points, hulls, k, v, places, moves, gone, rise, run):
     """Return the fit of a new observation of label v at place k without some observations.
 
     Number i of the ``gone`` that leave stands at score number ``places[i]``, which do not decrease,
@@ -182,6 +187,7 @@ def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves
     equally low the one nearest to k is taken: that leaves the root within the tilt, while a
     distant one, seen from afar, would hide what a light observation near k does.
     """
+    W, Y, W_low, Y_low = points
     m = len(W) - 1
     tilt = 0.0 if W_low is None else TILT
     low, high = -1.0, 2.0
@@ -198,9 +204,7 @@ def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves
             if first > last:
                 continue
             if first <= k:
-                i = lowest(
-                    W, Y, W_low, Y_low, corners, begins, levels, first, min(last, k), steeper, run
-                )
+                i = lowest(points, hulls, first, min(last, k), steeper, run)
                 w, w_low = move(W, W_low, i, moves[piece, 0], moves[piece, 1])
                 y, y_low = move(Y, Y_low, i, moves[piece, 2], moves[piece, 3])
                 if none_left or ((y - ya) + (y_low - ya_low)) * run < steeper * (
@@ -209,9 +213,7 @@ def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves
                     wa, wa_low, ya, ya_low = w, w_low, y, y_low
                     none_left = False
             if last >= k:
-                i = lowest(
-                    W, Y, W_low, Y_low, corners, begins, levels, max(first, k), last, flatter, run
-                )
+                i = lowest(points, hulls, max(first, k), last, flatter, run)
                 w, w_low = move(W, W_low, i, moves[piece, 0], moves[piece, 1])
                 y, y_low = move(Y, Y_low, i, moves[piece, 2], moves[piece, 3])
                 if none_right or ((y - yb) + (y_low - yb_low)) * run < flatter * (
@@ -244,32 +246,39 @@ def fit_without(W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves
 
 
 @kernel
-def first_below(W, Y, W_low, Y_low, corners, begins, levels, rise, run, height):
-    """Return the first point with Y - t W < height for t = rise / run, or the number of points."""
-    n = len(W)
-    level = len(levels) - 1
-    block = 0
-    entry = levels[level]
-    i = lowest_in_block(W, Y, W_low, Y_low, corners, begins[entry], begins[entry + 1], rise, run)
-    if not Y[i] - W[i] * (rise / run) < height:
-        return n
+def dips(points, hulls, entry, rise, run, height):
+    """Tell whether a block has a point with Y - t W < height for t = rise / run."""
+    i = lowest_in_block(points, hulls, entry, rise, run)
+    return points[1][i] - points[0][i] * (rise / run) < height
+
+
+@kernel
+def end_below(points, hulls, rise, run, height, last):
+    """Return the first, or the last, point with Y - t W < height for t = rise / run.
+
+    Where there is none: the number of points, or -1.
+    """
+    W, Y, _, _ = points
+    levels = hulls[2]
+    n, block, level = len(W), 0, len(levels) - 1
+    if not dips(points, hulls, levels[level], rise, run, height):
+        return -1 if last else n
+    # Down the tree, always into the half on the wanted side that has such a point.
     while level > 0:
         level -= 1
-        block *= 2
-        entry = levels[level]
-        i = lowest_in_block(
-            W,
-            Y,
-            W_low,
-            Y_low,
-            corners,
-            begins[entry + block],
-            begins[entry + block + 1],
-            rise,
-            run,
-        )
-        if not Y[i] - W[i] * (rise / run) < height:
+        entry, block = levels[level], 2 * block
+        if last:
+            size = levels[level + 1] - entry - 1  # the last block may have one half only
+            sibling = block + 1
+            if sibling < size and dips(points, hulls, entry + sibling, rise, run, height):
+                block = sibling
+        elif not dips(points, hulls, entry + block, rise, run, height):
             block += 1
+    if last:
+        i = min(n, (block + 1) * LEAF) - 1
+        while i >= block * LEAF and not Y[i] - W[i] * (rise / run) < height:
+            i -= 1
+        return i
     i, stop = block * LEAF, min(n, (block + 1) * LEAF)
     while i < stop and not Y[i] - W[i] * (rise / run) < height:
         i += 1
@@ -277,47 +286,7 @@ def first_below(W, Y, W_low, Y_low, corners, begins, levels, rise, run, height):
 
 
 @kernel
-def last_below(W, Y, W_low, Y_low, corners, begins, levels, rise, run, height):
-    """Return the last point with Y - t W < height for t = rise / run, or -1."""
-    n = len(W)
-    level = len(levels) - 1
-    block = 0
-    entry = levels[level]
-    i = lowest_in_block(W, Y, W_low, Y_low, corners, begins[entry], begins[entry + 1], rise, run)
-    if not Y[i] - W[i] * (rise / run) < height:
-        return -1
-    blocks = (n + LEAF - 1) // LEAF
-    while level > 0:
-        level -= 1
-        size = blocks
-        for _ in range(level):
-            size = (size + 1) >> 1
-        block = 2 * block + 1
-        if block >= size:
-            block -= 1
-            continue
-        entry = levels[level]
-        i = lowest_in_block(
-            W,
-            Y,
-            W_low,
-            Y_low,
-            corners,
-            begins[entry + block],
-            begins[entry + block + 1],
-            rise,
-            run,
-        )
-        if not Y[i] - W[i] * (rise / run) < height:
-            block -= 1
-    i = min(n, (block + 1) * LEAF) - 1
-    while i >= block * LEAF and not Y[i] - W[i] * (rise / run) < height:
-        i -= 1
-    return i
-
-
-@kernel
-def reach(W, Y, W_low, Y_low, corners, begins, levels, a, b, v, heaviest):
+def reach(points, hulls, a, b, v, heaviest):
     """Find, for every step, which observations may change its fit by leaving.
 
     Returns
@@ -333,6 +302,7 @@ def reach(W, Y, W_low, Y_low, corners, begins, levels, a, b, v, heaviest):
     w (y - t) up or down. Up changes nothing; down by w t (label 0, to the left) or w (1 - t) (label
     1, to the right) changes nothing while those points stay on or above the touching line.
     """
+    W, Y, W_low, Y_low = points
     n_steps = len(a)
     first = np.empty(n_steps, np.int32)
     last = np.empty(n_steps, np.int32)
@@ -344,48 +314,30 @@ def reach(W, Y, W_low, Y_low, corners, begins, levels, a, b, v, heaviest):
         # Heights over lines of slope t: of the touching line, and how far down a neighbour may go.
         line = Y[a[i]] - t * W[a[i]]
         below, above = line + heaviest * t + slack, line - (v - t) + heaviest * (1 - t) + slack
-        first[i] = min(
-            a[i],
-            first_below(W, Y, W_low, Y_low, corners, begins, levels, rise, run, below),
-        )
-        last[i] = max(
-            b[i],
-            last_below(W, Y, W_low, Y_low, corners, begins, levels, rise, run, above),
-        )
+        first[i] = min(a[i], end_below(points, hulls, rise, run, below, False))
+        last[i] = max(b[i], end_below(points, hulls, rise, run, above, True))
     return first, last
 
 
 @kernel
-def read_left_out(
-    scores,
-    left_out,
-    members,
-    starts,
-    position,
-    label,
-    weight,
-    x,
-    W,
-    Y,
-    W_low,
-    Y_low,
-    corners,
-    begins,
-    levels,
-    v,
-    ends,
-    a,
-    b,
-    first,
-    last,
-    out,
-):
+def read_left_out(scores, left_out, groups, examples, x, points, hulls, v, steps, out):
     """Look up p_v of scores, each without some calibration examples.
 
-    Number i is read without example ``left_out[i]``; or, where there are ``starts``, without the
-    examples ``members[starts[g]], ..., members[starts[g + 1] - 1]`` for ``g = left_out[i]``, which
-    are in the order of their scores. -1: without none.
+    Number i is read without example ``left_out[i]``. -1: without none.
+
+    Parameters
+    ----------
+    groups : members, starts
+        Where there are ``starts``, number i is read without ``members[starts[g]], ...,
+        members[starts[g + 1] - 1]`` for ``g = left_out[i]``, in the order of their scores.
+    examples : position, label, weight
+        The score number, label and weight (an empty array: 1 each) of every example.
+    steps : ends, a, b, first, last
+        The steps of the fit with all examples, and what ``reach`` returns for them.
     """
+    W, Y, W_low, Y_low = points
+    (members, starts), (position, label, weight) = groups, examples
+    ends, a, b, first, last = steps
     longest = np.int64(1)
     for g in range(len(starts) - 1):
         longest = max(longest, starts[g + 1] - starts[g])
@@ -428,7 +380,5 @@ def read_left_out(
         else:
             # Else the touching line is searched for again, from the old one on.
             k = count_below(x, scores[i]) if v == 1 else count_up_to(x, scores[i])
-            fit = fit_without(
-                W, Y, W_low, Y_low, corners, begins, levels, k, v, places, moves, gone, rise, run
-            )
+            fit = fit_without(points, hulls, k, v, places, moves, gone, rise, run)
         out[i] = min(max(fit, 0.0), 1.0)
