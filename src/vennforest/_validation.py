@@ -56,6 +56,15 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
     return array
 
 
+def columns(x: FloatArray, k: int, name: str = "scores") -> FloatArray:
+    """Return scores (n,) of the second of two classes, or (n, k)."""
+    if k == 2 and (x.ndim == 1 or x.shape[1] in (1, 2)):
+        return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
+    if k > 2 and x.ndim == 2 and x.shape[1] == k:
+        return x
+    raise ValueError(f"{name} must have a column for each of {k} classes, got {x.shape}")
+
+
 CONVERSION = r"could not convert|[dD][tT]ypes?\b|float\(\) argument"
 """What packages say where they find something else than numbers."""
 

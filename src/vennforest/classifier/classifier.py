@@ -727,6 +727,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if fitted is not None:
             own = isinstance(fitted, FittedClassifier | FittedLabels)
             require(own, "fitted must be what fit has made")
+            named = model.estimator is None or hasattr(model.estimator, "fit")
+            require(named, "estimator must be a classifier")
             Settings.of(model)
             model._fitted = fitted
         return model

@@ -28,6 +28,7 @@ from vennforest._validation import (
     check_option,
     check_scores,
     check_weights,
+    columns,
     encode_labels,
     labels,
     number,
@@ -41,7 +42,7 @@ from vennforest.calibrators.core.scores import (
     reversed_at,
     reversed_counts,
 )
-from vennforest.counts import ScoreCounts, ScoreGrid, columns
+from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
 from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 
