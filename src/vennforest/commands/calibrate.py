@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from vennforest._files import check_output, one_line, written_whole
+from vennforest._files import check_output, one_line, shown_path, written_whole
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import Venn, VennAbers
@@ -21,7 +21,6 @@ from vennforest.commands.calibrator_file import kept_examples, kept_rows
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import print_json, progress_bar, say
 from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.engines.parquet import ParquetColumns, is_installed, parquet_columns
 from vennforest.multiprobability import Merge
 from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
 from vennforest.tables.stream import TableFile
@@ -33,7 +32,7 @@ ROWS_AT_ONCE = 200_000
 """Rows that are read together; the calibrator does not depend on it."""
 
 MANY = 2_000_000
-"""Rows from which reading takes so long that it is done once, and said what is faster."""
+"""Rows up to which some of more than two classes are read once more, to be kept."""
 
 GridOf = Literal["auto", "none", "score", "logit"]
 """On what grid scores are put."""
@@ -79,7 +78,7 @@ def run(data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
     for note in notes:
         say(f"Note: {note}")
     if as_json:
-        print_json({**asdict(done), "calibrator": str(output), "notes": notes})
+        print_json({**asdict(done), "calibrator": shown_path(output), "notes": notes})
         return
     total = sum(done.classes.values())
     classes = sorted(done.classes.items(), key=lambda item: -item[1])
@@ -88,7 +87,7 @@ def run(data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
     of = "" if done.positive is None else f"; the score is that of {done.positive!r}"
     say(f"Calibrated on {done.n_rows:,} rows, {done.distinct:,} distinct scores{of}.")
     say(f"Classes: {shown}{more}.")
-    say(f"Wrote {output} ({done.seconds:.0f} s)")
+    say(f"Wrote {shown_path(output)} ({done.seconds:.0f} s)")
 
 
 def calibrate_file(
@@ -112,7 +111,7 @@ def calibrate_file(
 
     Parameters are options of ``vennforest calibrate``. With more than ``most_scores`` distinct
     scores ``grid="auto"`` puts probabilities on a grid of log-odds. ``note`` takes sentences for
-    the user, and ``progress`` the rows done and, where known, all of them; not where DuckDB counts.
+    the user, and ``progress`` the rows done and, where known, all of them.
 
     Raises
     ------
@@ -130,16 +129,8 @@ def calibrate_file(
     table = TableFile(data, sheet)
     check_names(table, [*scores, target, *([weight] if weight else [])])
     try:
-        found = None
-        with parquet_columns(table, scores, target, weight) as fast:
-            if fast is not None:
-                found = _count(fast, calibrator, method, grid, most_scores)
-        if found is None:
-            if table.parquet_files and not is_installed() and (table.n_rows or 0) > MANY:
-                note("Parquet is counted much faster with pip install 'vennforest[duckdb]'.")
-            columns = ScoreColumns(table, scores, target, weight, rows_at_once, progress)
-            found = _count(columns, calibrator, method, grid, most_scores)
-        assert found is not None
+        columns = ScoreColumns(table, scores, target, weight, rows_at_once, progress)
+        found = _count(columns, calibrator, method, grid, most_scores)
         _check_direction(found, higher_is)
         warn_of_small_weights(float(found.counts.total), len(found.counts))
         calibrator.fit_counts(found.counts, higher_is=cast("Any", higher_is or "likelier"))
@@ -208,10 +199,8 @@ class _Found:
     n_rows: int
 
 
-def _count(
-    columns: ParquetColumns | ScoreColumns, calibrator: Any, method: str, grid: str, most: int
-) -> _Found | None:
-    """Return the counts of a table; None: these columns cannot tell, though others may."""
+def _count(columns: ScoreColumns, calibrator: Any, method: str, grid: str, most: int) -> _Found:
+    """Return the counts of a table."""
     classes, missing = columns.labels()
     k, scores = len(classes), columns.scores
     if len(scores) not in ({1, 2} if k == 2 else {k}):
@@ -227,7 +216,7 @@ def _count(
     if whole and chosen is not None:
         raise InputError(f"--grid must be none or auto for {method} of {k} classes, got {grid}")
     found = columns.count(classes, chosen, whole, most if grid == "auto" or whole else 1 << 62)
-    return None if found is None else _Found(classes, missing, columns.scores, *found)
+    return _Found(classes, missing, columns.scores, *found)
 
 
 def _check_direction(found: _Found, higher_is: str | None) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from vennforest._files import check_output, one_line
+from vennforest._files import check_output, one_line, shown_path
 from vennforest._messages import CalibrationWarning
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
@@ -77,7 +77,7 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
     for note in notes:
         say(f"Note: {note}")
     if as_json:
-        print_json({**asdict(done), "model": str(output), "notes": notes})
+        print_json({**asdict(done), "model": shown_path(output), "notes": notes})
         return
     kinds = ", ".join(f"{count} of {kind}" for kind, count in done.kinds.items())
     say(f"Trained on {done.n_rows:,} rows; columns: {kinds}.")
@@ -89,7 +89,7 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
         say(measures_sentence(done.measures))
     if done.other_forests:
         say(done.other_forests)
-    say(f"Wrote {output} ({done.seconds:.0f} s)")
+    say(f"Wrote {shown_path(output)} ({done.seconds:.0f} s)")
 
 
 def fit_file(

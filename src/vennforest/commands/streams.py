@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from vennforest._files import written_whole
+from vennforest._files import shown_path, written_whole
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError
 from vennforest.commands.terminal import print_json, progress_bar, say
@@ -128,6 +128,6 @@ def over_rows(
     for note in notes:
         say(f"Note: {note}")
     if as_json:
-        print_json({**asdict(done), "output": str(output), "notes": notes})
+        print_json({**asdict(done), "output": shown_path(output), "notes": notes})
     elif output != STREAM:
-        say(f"Wrote {output}: {done.n_rows:,} rows ({done.seconds:.0f} s)")
+        say(f"Wrote {shown_path(output)}: {done.n_rows:,} rows ({done.seconds:.0f} s)")

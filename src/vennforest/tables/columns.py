@@ -75,18 +75,6 @@ class TableColumns(TransformerMixin, BaseEstimator):
     missing : list of str, optional
         Cells that stand for missing values, in all columns: text such as ``"n.d."``, with or
         without spaces around it, and numbers such as ``"-999"``.
-
-    Attributes
-    ----------
-    kinds_ : list of str
-        For each column: number, boolean, date, duration, text, category or empty.
-    formats_ : list of str or None
-        How the dates of a column, or the numbers of one that was declared, were written; None: as
-        dates or plain numbers.
-    feature_names_in_ : ndarray of shape (d,)
-        The names of the columns.
-    n_features_in_ : int
-        Their number.
     """
 
     _formats: ColumnFormats
@@ -136,17 +124,17 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
     @property
     def kinds_(self) -> list[Kind]:
-        """What each column contains."""
+        """For each column: number, boolean, date, duration, text, category or empty."""
         return list(self._formats.kinds)
 
     @property
     def formats_(self) -> list[str | None]:
-        """How the dates or declared numbers of each column were written."""
+        """How its dates or declared numbers were written; None: as dates or plain numbers."""
         return list(self._formats.formats)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """The names of the columns."""
+        """The names of the columns, of shape (d,)."""
         return np.array(self._formats.names, dtype=object)
 
     @property
@@ -223,13 +211,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, parameters: Mapping[str, Any], formats: ColumnFormats | None) -> Self:
-        """Return the reader of tables.
-
-        Raises
-        ------
-        ValueError
-            If ``types`` are none.
-        """
+        """Return the reader of tables; a ``ValueError`` refuses ``types`` that are none."""
         made = cls(**parameters)
         if made.types is not None:
             check_types(made.types)
@@ -241,13 +223,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return made
 
     def check_names(self, names: Iterable[str]) -> list[str]:
-        """Return the names that were not in training.
-
-        Raises
-        ------
-        InputError
-            If a column of training is not among them.
-        """
+        """Return the names that were not in training; an `InputError` says which is missing."""
         return unknown_names(names, self.feature_names_in_.tolist())
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
@@ -306,14 +282,8 @@ def as_pandas(X: Any) -> pd.DataFrame:
 class _Numbers:
     """The columns of numbers in which nothing needs a closer look, read together.
 
-    One by one they take a millisecond each, and a table may have tens of thousands.
-
-    Attributes
-    ----------
-    places : dict of int to int
-        The column of `values` that contains each of them.
-    values : ndarray of shape (n, number of them)
-        float64, up to what 32 bits contain, at least one of each column not NaN.
+    One by one they take a millisecond each, and a table may have tens of thousands. ``places`` says
+    which column of ``values`` contains each: float64, up to what 32 bits contain, not all NaN.
     """
 
     def __init__(self, X: pd.DataFrame) -> None:

@@ -273,6 +273,7 @@ class OfLabel(Taxonomy):
         self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
     ) -> Self:
         """Note the number of classes; nothing is learnt from the scores."""
+        check_number(self.boundary, "boundary")
         self.n_categories_ = n_classes * self._parts
         return self
 
