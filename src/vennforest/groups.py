@@ -589,7 +589,7 @@ def choose_ridge(
 class CorrectedMap(Learnt):
     """What a group's labels add to the overall map."""
 
-    correction: MatrixScaling = attrs.field(validator=attrs.validators.instance_of(MatrixScaling))
+    correction: MatrixScaling = attrs.field(validator=instance_of(MatrixScaling))
 
     def check_classes(self, k: int) -> None:
         """Refuse a correction of other classes."""

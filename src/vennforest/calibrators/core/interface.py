@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 
 import attrs
 import numpy as np
+from attrs.validators import instance_of, optional
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
@@ -129,19 +130,14 @@ class Fitted:
     """
 
     classes: NDArray[Any] = attrs.field(validator=labels)
-    learnt: Learnt = attrs.field(validator=attrs.validators.instance_of(Learnt))
+    learnt: Learnt = attrs.field(validator=instance_of(Learnt))
     n_given: int = attrs.field(default=0, validator=number(0, integer=True))
     row_of: IntArray | None = None
-    grid: ScoreGrid | None = attrs.field(
-        default=None, validator=attrs.validators.optional(attrs.validators.instance_of(ScoreGrid))
-    )
+    grid: ScoreGrid | None = attrs.field(default=None, validator=optional(instance_of(ScoreGrid)))
 
-    reversed_at: float | None = attrs.field(
-        default=None, validator=attrs.validators.optional(number())
-    )
+    reversed_at: float | None = attrs.field(default=None, validator=optional(number()))
     shift: ShiftedPrior | None = attrs.field(
-        default=None,
-        validator=attrs.validators.optional(attrs.validators.instance_of(ShiftedPrior)),
+        default=None, validator=optional(instance_of(ShiftedPrior))
     )
 
     def __attrs_post_init__(self) -> None:
