@@ -95,9 +95,9 @@ def applying(n, folder):
     from vennforest.engines.duckdb import calibrate, predict
 
     path = _file(n, folder)
-    calibrator = calibrate(path, score="s", target="y", threads=2)
+    calibrator = calibrate(path, score="s", target="y", config={"threads": 2})
     start = _now()
-    predict(path, calibrator, Path(folder) / "out.parquet", columns="s", threads=2)
+    predict(path, calibrator, Path(folder) / "out.parquet", columns="s", config={"threads": 2})
     return start
 
 

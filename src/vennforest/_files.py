@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,6 +19,30 @@ PARTS = ("*.parquet", "*.pq")
 LONGEST_HINT = 40
 """Letters of a file's name that the temporary file beside it is called by."""
 
+URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
+"""An address; one slash after the colon is what a path makes of two."""
+
+PASSWORD = re.compile(r"(?<=://)[^?#]*:[^?#]*@")
+"""A name and a password before the server's name; keys of Azure contain slashes."""
+
+
+def url_of(path: str | os.PathLike[str]) -> str | None:
+    """Return an address such as ``s3://bucket/scores.parquet``, None for a path on this machine."""
+    found = URL.fullmatch(os.fspath(path))
+    if found is None or found[1].lower() == "file" or Path(path).exists():
+        return None
+    return f"{found[1].lower()}://{found[2]}"
+
+
+def shown_path(path: str | os.PathLike[str]) -> str:
+    """Return what messages call a path: of an address without a password, key or signature."""
+    url = url_of(path)
+    if url is None:
+        return os.fspath(path)
+    if not url.startswith("abfs"):  # of which a name alone is that of a container
+        url = re.sub(r"(?<=://)(?!anonymous@)[^/?#]*@", "***@", url)
+    return re.sub(r"[?#].*", "?…", PASSWORD.sub("***@", url), flags=re.DOTALL)
+
 
 class OutputError(OSError):
     """A file could not be written; the message is one sentence for the user."""
@@ -28,16 +53,12 @@ def check_output(
 ) -> Path:
     """Return a path that a file can be written to, tried before any work is done.
 
-    Parameters
-    ----------
-    path : path-like
-        Where the file is to be.
-    inputs : mapping of str to path-like or None, optional
-        What is read, by what a message calls it: none of these may be the output, through links
-        neither, nor may the output be read the next time as one of the files of a folder or
-        pattern.
+    None of the ``inputs``, by what a message calls them, may be the output, through links neither,
+    nor may the output be read the next time as one of the files of a folder or pattern.
     """
     path = Path(path)
+    if url_of(path) is not None:
+        raise InputError(f"{shown_path(path)} is an address: name a file here, and copy it there")
     try:
         target = _target(path)
         for name, other in (inputs or {}).items():
@@ -127,11 +148,6 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside the wanted one, and rename it when all went well.
 
     Whatever stops the work, no half-written file is left and an old one stays as it was.
-
-    Parameters
-    ----------
-    path : path-like
-        Where the file is to be.
     """
     path = Path(path)
     try:
@@ -181,6 +197,17 @@ def _flush(path: Path) -> None:
     """Have the disk take what was written, so its refusal is heard before the renaming."""
     with path.open("r+b") as file:
         os.fsync(file.fileno())
+
+
+@contextmanager
+def refused_as(what: str = "") -> Iterator[None]:
+    """Turn a ``ValueError`` into an `InputError`: one line after "the model refuses the table"."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{what}: {one_line(error)}" if what else one_line(error)) from error
 
 
 def one_line(error: BaseException) -> str:

@@ -5,11 +5,12 @@ Tables are looked at more than once and out of their order, which a stream is no
 
 from __future__ import annotations
 
+import base64
+import http.client
 import os
 import re
 import shutil
 import tempfile
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,24 +19,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from vennforest._files import OutputError, one_line
+from vennforest._files import PASSWORD, OutputError, one_line, shown_path, url_of
 from vennforest._messages import InputError
-
-URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)
-"""An address; one slash after the colon is what a path makes of two."""
 
 WEB = ("http", "https")
 STORES = ("s3", "gs", "gcs", "abfs", "abfss")
+SHORTEST = 4
+"""Letters from which on part of an address may be a secret."""
+
 PATIENCE = 60
 """Seconds to wait for an answer of a web server."""
-
-
-def url_of(path: str | os.PathLike[str]) -> str | None:
-    """Return an address such as ``s3://bucket/scores.parquet``, None for a path on this machine."""
-    found = URL.fullmatch(os.fspath(path))
-    if found is None or found[1].lower() == "file" or Path(path).exists():
-        return None
-    return f"{found[1].lower()}://{found[2]}"
 
 
 @contextmanager
@@ -54,7 +47,7 @@ def local_copy(path: str | os.PathLike[str]) -> Iterator[Path]:
         try:
             yield copy
         except InputError as error:
-            named = str(error).replace(str(copy), url)
+            named = str(error).replace(str(copy), shown_path(url))
             raise InputError(named.replace(folder + os.sep, "")) from error
 
 
@@ -67,7 +60,8 @@ def sent_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     if urlsplit(url).scheme in WEB:
         raise InputError(
-            f"{url} cannot be written: web servers are read alone, so write a file and upload it"
+            f"{shown_path(url)} cannot be written: web servers can only be read: write a file and "
+            "upload it"
         )
     system, place = _store(url)
     with tempfile.TemporaryDirectory() as folder:
@@ -77,23 +71,49 @@ def sent_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
             with written.open("rb") as source, system.open_output_stream(place) as target:
                 shutil.copyfileobj(source, target, 1 << 20)
         except OSError as error:
-            raise OutputError(f"{url} cannot be written: {one_line(error)}") from error
+            raise OutputError(
+                f"{shown_path(url)} cannot be written: {_reason(error, url)}"
+            ) from None
 
 
 def _fetched(url: str, folder: Path) -> Path:
     try:
         if urlsplit(url).scheme in WEB:
             copy = folder / (_name(unquote(urlsplit(url).path)) or "table")
-            asked = urllib.request.Request(url, headers={"Accept-Encoding": "identity"})
-            with urllib.request.urlopen(asked, timeout=PATIENCE) as source, copy.open("wb") as file:
+            source = urllib.request.urlopen(_asked(url), timeout=PATIENCE)
+            with source, copy.open("wb") as file:
                 shutil.copyfileobj(source, file, 1 << 20)
             return copy
         return _fetched_from_store(url, folder)
-    except urllib.error.URLError as error:
-        reason = error.reason if isinstance(error.reason, str) else str(error.reason)
-        raise InputError(f"{url} cannot be read: {reason}") from error
-    except OSError as error:
-        raise InputError(f"{url} cannot be read: {one_line(error)}") from error
+    except InputError:
+        raise
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise InputError(f"{shown_path(url)} cannot be read: {_reason(error, url)}") from None
+
+
+def _asked(url: str) -> urllib.request.Request:
+    """Return what is asked of a web server: a name and password go into a header."""
+    user, _, server = urlsplit(url).netloc.rpartition("@")
+    plain = urlsplit(url)._replace(netloc=server).geturl()
+    asked = urllib.request.Request(plain, headers={"Accept-Encoding": "identity"})
+    if user:
+        word = base64.b64encode(unquote(user).encode()).decode()
+        asked.add_unredirected_header("Authorization", f"Basic {word}")
+    return asked
+
+
+def _reason(error: Exception, url: str) -> str:
+    """Return what an error says in one line, without the secrets of an address."""
+    reason = getattr(error, "reason", error)  # of urllib's errors
+    text = getattr(reason, "strerror", None) or str(reason)
+    place = urlsplit(url)
+    secrets = [url, place.netloc.rpartition("@")[0], *re.split("[&=]", place.query)[1::2]]
+    found = PASSWORD.search(url)
+    secrets += re.split("[:@]", found[0]) if found else []
+    for one in sorted({*secrets, *map(unquote, secrets)}, key=len, reverse=True):
+        if len(one) >= SHORTEST:
+            text = text.replace(one, "***")
+    return one_line(ValueError(text))
 
 
 def _fetched_from_store(url: str, folder: Path) -> Path:
@@ -111,7 +131,7 @@ def _fetched_from_store(url: str, folder: Path) -> Path:
     elif any(letter in name for letter in "*?["):
         pattern = name
     else:
-        raise InputError(f"there is no file {url}")
+        raise InputError(f"there is no file {shown_path(url)}")
     found = [
         one.path
         for one in system.get_file_info(fs.FileSelector(parent, allow_not_found=True))
@@ -120,7 +140,7 @@ def _fetched_from_store(url: str, folder: Path) -> Path:
         and not _name(one.path).startswith((".", "_"))
     ]
     if not found:
-        raise InputError(f"there is no file {url}")
+        raise InputError(f"there is no file {shown_path(url)}")
     copies = folder / "files"
     copies.mkdir()
     for one in found:
@@ -137,12 +157,12 @@ def _store(url: str) -> tuple[Any, str]:
     """Return the file system of an address, as pyarrow has it, and the place there."""
     scheme, _, _, query, _ = urlsplit(url)
     if scheme.startswith("abfs") and "enable_tls=false" in query:  # pyarrow would end the process
-        raise InputError(f"{url} must be read with TLS: leave enable_tls=false out")
+        raise InputError(f"{shown_path(url)} must be read with TLS: leave enable_tls=false out")
     try:
         from pyarrow import ArrowException, fs
     except ImportError as missing:
         raise InputError(
-            f"{url} needs pyarrow: install it with pip install 'vennforest[all]'"
+            f"{shown_path(url)} needs pyarrow: install it with pip install 'vennforest[all]'"
         ) from missing
     try:
         if scheme in STORES:
@@ -154,9 +174,10 @@ def _store(url: str) -> tuple[Any, str]:
         return fs.PyFileSystem(fs.FSSpecHandler(own)), place
     except (ImportError, ValueError, OSError, ArrowException) as error:
         raise InputError(
-            f"{url} cannot be opened: {one_line(error)}; s3://, gs://, abfs:// and https:// are "
-            "known, and what fsspec has where it is installed: copy the file here first"
-        ) from error
+            f"{shown_path(url)} cannot be opened: {_reason(error, url)}; s3://, gs://, abfs:// "
+            "and https:// are known, and what fsspec has where it is installed: copy the file "
+            "here first"
+        ) from None
 
 
 def _name(place: str) -> str:

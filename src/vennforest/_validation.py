@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from vennforest._messages import InputError as InputError
-from vennforest._messages import warn
+from vennforest._messages import not_one_of, warn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -54,6 +54,15 @@ def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
         value = "NaN" if np.isnan(array[at]) else "inf"
         raise ValueError(f"{name} must be finite, got {value} at position {at[0]}")
     return array
+
+
+def columns(x: FloatArray, k: int, name: str = "scores") -> FloatArray:
+    """Return scores (n,) of the second of two classes, or (n, k)."""
+    if k == 2 and (x.ndim == 1 or x.shape[1] in (1, 2)):
+        return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
+    if k > 2 and x.ndim == 2 and x.shape[1] == k:
+        return x
+    raise ValueError(f"{name} must have a column for each of {k} classes, got {x.shape}")
 
 
 CONVERSION = r"could not convert|[dD][tT]ypes?\b|float\(\) argument"
@@ -162,7 +171,7 @@ def check_option(value: object, options: object, name: str) -> None:
     """Refuse a value that is none of a ``Literal``'s options."""
     allowed = get_args(options)
     if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"{name} must be one of {list(allowed)}, got {value!r}")
+        raise not_one_of(name, allowed, value)
 
 
 def is_frame(X: object) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from vennforest._validation import InputError, check_count
 from vennforest.calibrators import Calibrator
 from vennforest.classifier.intervals import Known
 from vennforest.forest import kind_of
+from vennforest.tables.read import find_name
 from vennforest.tables.refusals import bad_score, row_of
 
 if TYPE_CHECKING:
@@ -270,29 +270,12 @@ def _takes_frame(model: Any) -> bool:
 
 
 def find_column(name: str, names: Sequence[str], where: str = "the table") -> None:
-    """Refuse a name that is none of a table's columns.
-
-    Raises
-    ------
-    InputError
-        With the closest name.
-    """
-    if name in names:
-        return
-    known = {one.lower(): one for one in names}
-    close = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
-    hint = f": did you mean {known[close[0]]!r}?" if close else ""
-    raise InputError(f"there is no column {name!r} in {where}{hint}")
+    """Refuse a name that is none of a table's columns, with the closest ones."""
+    find_name(list(names), name, where=f" in {where}")
 
 
 def check_number(name: str, kind: pa.DataType, where: str = "the table") -> None:
-    """Refuse a type that is none of numbers or booleans.
-
-    Raises
-    ------
-    InputError
-        Naming the column.
-    """
+    """Refuse a type that is none of numbers or booleans."""
     import pyarrow as pa
 
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)

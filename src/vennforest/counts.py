@@ -23,6 +23,7 @@ from vennforest._validation import (
     check_option,
     check_scores,
     check_weights,
+    columns,
     encode_labels,
 )
 
@@ -200,15 +201,6 @@ class ScoreTable(NamedTuple):
 
     scores: FloatArray
     counts: CountArray
-
-
-def columns(x: FloatArray, k: int, name: str = "scores") -> FloatArray:
-    """Return scores (n,) of the second of two classes, or (n, k)."""
-    if k == 2 and (x.ndim == 1 or x.shape[1] in (1, 2)):
-        return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
-    if k > 2 and x.ndim == 2 and x.shape[1] == k:
-        return x
-    raise ValueError(f"{name} must have a column for each of {k} classes, got {x.shape}")
 
 
 def whole(

@@ -291,6 +291,8 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                 issparse(fitted.X) or type(fitted.X) is np.ndarray,
                 "X must be an array or a sparse matrix",
             )
+            named = model.estimator is None or hasattr(model.estimator, "fit")
+            require(named, "estimator must be a classifier")
             model._check_parameters()
             model._fitted, model.n_features_in_ = fitted, fitted.X.shape[1]
             if fitted.feature_names is not None:

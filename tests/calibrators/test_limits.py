@@ -9,9 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from vennforest import PlattScaling, VennAbers
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
-from vennforest.calibrators.core import logistic as _logistic
+from vennforest.calibrators.core import scores as core_scores
 from vennforest.calibrators.core.interface import BoundedCalibrator
 from vennforest.calibrators.core.scores import _step, fit_logistic, group, logistic
+from vennforest.calibrators.maps import softmax as softmax_maps
 from vennforest.calibrators.maps.softmax import _Problem, fit_multinomial
 from vennforest.calibrators.venn.taxonomies import CallableTaxonomy
 from vennforest.export import json_form
@@ -29,7 +30,7 @@ def test_one_step_of_platts_fit_gains_and_is_not_the_last(monkeypatch):
     positive = (z[0] + rng.normal(size=80) > 0.5).astype(float)
     negative = 1 - positive
     whole = fit_logistic(z, negative, positive)
-    monkeypatch.setattr(_logistic, "MAX_STEPS", 1)
+    monkeypatch.setattr(core_scores, "MAX_STEPS", 1)
     first = fit_logistic(z, negative, positive)
     share = positive.mean()
     none = loss_of(z, negative, positive, np.zeros(1), np.log(share / (1 - share)))
@@ -66,7 +67,7 @@ def test_one_step_of_a_multinomial_fit(structure, monkeypatch):
 
     whole = fit_multinomial(logs, codes, None, structure, 0.3)
     start = fit_multinomial(logs, codes, None, "diagonal", 0.3)
-    monkeypatch.setattr(_logistic, "MAX_MULTINOMIAL_STEPS", 1)
+    monkeypatch.setattr(softmax_maps, "MAX_MULTINOMIAL_STEPS", 1)
     first = fit_multinomial(logs, codes, None, structure, 0.3, start)
     before = start if structure == "full" else fit_multinomial(logs, codes, None, structure, 1e12)
     assert loss(whole) < loss(first) < loss(before)
@@ -75,7 +76,7 @@ def test_one_step_of_a_multinomial_fit(structure, monkeypatch):
 def test_a_step_of_few_conjugate_directions_serves_as_well(monkeypatch):
     logs, codes = multinomial_data()
     whole = fit_multinomial(logs, codes, None, "full", 0.3)
-    monkeypatch.setattr(_logistic, "INNER_STEPS", 1)
+    monkeypatch.setattr(softmax_maps, "INNER_STEPS", 1)
     short = fit_multinomial(logs, codes, None, "full", 0.3)
     assert_allclose(short.slopes, whole.slopes, atol=0.01)
     assert_allclose(short.intercepts, whole.intercepts, atol=0.01)
@@ -104,13 +105,13 @@ def test_an_active_set_that_is_wrong_is_not_followed(monkeypatch):
     theta, bounded = np.array([0.1, 0.2]), np.array([True, True])
     right = _step(hessian, gradient, theta, bounded)
     assert (theta + right >= -1e-15).all() and theta[0] + right[0] == pytest.approx(0)
-    nearly = _logistic.nnls
+    nearly = core_scores.nnls
 
     def wrong(matrix, target, maxiter):
         found, rest = nearly(matrix, target, maxiter=maxiter)
         return np.maximum(found, 1e-9), rest
 
-    monkeypatch.setattr(_logistic, "nnls", wrong)
+    monkeypatch.setattr(core_scores, "nnls", wrong)
     step = _step(hessian, gradient, theta, bounded)
     assert (theta + step >= 0).all()
     assert_allclose(step, right, atol=1e-8)

@@ -1,10 +1,9 @@
-"""Scores in Parquet files of any number: what DuckDB counts is what the ordinary reader counts."""
+"""Scores in Parquet files of any number: the calibrator of all rows at once."""
 
+import contextlib
 import errno
 import json
 import shutil
-import sys
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,10 +15,9 @@ for extra in ("typer", "rich", "pyarrow", "duckdb"):
 from vennforest import VennAbers  # noqa: E402
 from vennforest._validation import InputError  # noqa: E402
 from vennforest.calibrators import Calibrator  # noqa: E402
+from vennforest.calibrators.core.interface import make_calibrator  # noqa: E402
 from vennforest.cli import main  # noqa: E402
 from vennforest.commands import calibrate as command  # noqa: E402
-from vennforest.engines import parquet as engine  # noqa: E402
-from vennforest.tables.scores import ScoreColumns  # noqa: E402
 
 LABELS = {
     "text": ["no", "yes"],
@@ -63,79 +61,78 @@ def written(folder, frame, files=1):
     return folder if files > 1 else folder / "part0.parquet"
 
 
-def both_ways(data, output, monkeypatch, **options):
-    """Return what DuckDB and the ordinary reader write, and the summaries."""
-    found = []
-    for installed in (True, False):
-        monkeypatch.setattr(engine, "is_installed", lambda installed=installed: installed)
-        with mock.patch.object(
-            ScoreColumns, "labels", autospec=True, side_effect=ScoreColumns.labels
-        ) as read:
-            notes = []
-            done = command.calibrate_file(data, output, note=notes.append, **options)
-        summary = {name: getattr(done, name) for name in done.__annotations__ if name != "seconds"}
-        found.append((output.read_text(encoding="utf-8"), summary, notes, read.called))
-    return found
+def calibrated(data, output, **options):
+    """Return what is written, but for the name of the table, the summary, and the notes."""
+    notes = []
+    done = command.calibrate_file(data, output, note=notes.append, **options)
+    summary = {name: getattr(done, name) for name in done.__annotations__ if name != "seconds"}
+    document = json.loads(output.read_text(encoding="utf-8"))
+    del document["about"]["data"]
+    return document, summary, notes
+
+
+def in_memory(frame, scores, method, weight):
+    """Return a calibrator fitted to the labels that are there, as the text or numbers they say."""
+    cells = [one.strip() if isinstance(one, str) else one for one in frame["y"]]
+    there = np.array([one is not None and one == one and one not in ("NA", "") for one in cells])
+    labels = [one for one, kept in zip(cells, there, strict=True) if kept]
+    if all(isinstance(one, str) and one.lower() in ("true", "false") for one in labels):
+        labels = [one.lower() == "true" for one in labels]
+    else:
+        with contextlib.suppress(ValueError):
+            labels = [int(one) for one in labels]
+    rows = frame[there]
+    given = rows[scores[0]] if len(scores) == 1 else rows[scores]
+    w = None if weight is None else rows[weight]
+    return make_calibrator(method).fit(given.to_numpy(), np.array(labels), sample_weight=w)
 
 
 @pytest.mark.parametrize("kind", list(LABELS))
 @pytest.mark.parametrize("weight", [None, "w", "v"])
-def test_the_same_to_the_last_bit(tmp_path, monkeypatch, kind, weight):
-    files = 1 if weight == "w" else 3
-    frame = draw(kind, seed=[len(kind), files])
+def test_parts_are_the_whole(tmp_path, kind, weight):
+    """Several files read a few rows at a time, one file read at once, and rows in memory."""
+    frame = draw(kind, seed=[len(kind), 3])
     scores = [name for name in frame if name.startswith("s")]
-    data = written(tmp_path / "data", frame, files)
+    data = [written(tmp_path / f"data{files}", frame, files) for files in (3, 1)]
+    output = tmp_path / "c.json"
     for method, grid in (("venn-abers", "auto"), ("isotonic", "logit"), ("venn", "auto")):
-        fast, slow = both_ways(
-            data,
-            tmp_path / "c.json",
-            monkeypatch,
-            scores=scores,
-            target="y",
-            weight=weight,
-            method=method,
-            grid=grid,
-            rows_at_once=70,
-        )
-        assert fast[:3] == slow[:3]
-        # Of more classes some rows are read once more: `watch` compares with them.
-        assert (fast[3], slow[3]) == (len(scores) > 1 and weight is None, True)
+        options = {"scores": scores, "target": "y", "weight": weight, "method": method}
+        parts = calibrated(data[0], output, **options, grid=grid, rows_at_once=70)
+        assert parts == calibrated(data[1], output, **options, grid=grid)
+        if grid == "auto":
+            got = Calibrator.from_json(output.read_bytes())
+            wanted = in_memory(frame, scores, method, weight)
+            new = frame[scores[0]] if len(scores) == 1 else frame[scores]
+            assert np.array_equal(got.classes_, wanted.classes_)
+            p, q = got.predict_proba(new.to_numpy()), wanted.predict_proba(new.to_numpy())
+            assert np.abs(p - q).max() <= 1e-12
 
 
 @pytest.mark.parametrize("kind", ["text", "three"])
 @pytest.mark.parametrize("most", [20, 299, 300, 301])
-def test_scores_go_on_a_grid_where_they_do_otherwise(tmp_path, monkeypatch, kind, most):
+def test_scores_go_on_a_grid_where_they_do_otherwise(tmp_path, kind, most):
     frame = draw(kind, seed=7, step=1e-9, missing=False)
     scores = [name for name in frame if name.startswith("s")]
     frame[scores] = frame[scores].clip(0, 1)
-    fast, slow = both_ways(
-        written(tmp_path / "data", frame),
-        tmp_path / "c.json",
-        monkeypatch,
-        scores=scores,
-        target="y",
-        most_scores=most,
-        rows_at_once=70,
-    )
-    assert fast[:3] == slow[:3]
-    assert (most, fast[1]["grid"]) not in ((20, None), (301, "logit"))
-    assert (fast[3], slow[3]) == (len(scores) > 1, True)
+    data, output = written(tmp_path / "data", frame), tmp_path / "c.json"
+    options = {"scores": scores, "target": "y", "most_scores": most}
+    parts = calibrated(data, output, **options, rows_at_once=70)
+    assert parts == calibrated(data, output, **options)
+    assert (most, parts[1]["grid"]) not in ((20, None), (301, "logit"))
 
 
-def test_too_many_scores_that_are_no_probabilities_are_compressed(tmp_path, monkeypatch):
+def test_too_many_scores_that_are_no_probabilities_are_compressed(tmp_path):
     frame = draw("text", seed=8, step=1e-9)
     frame["s"] = 5 * frame["s"] - 1
-    fast, slow = both_ways(
+    found = calibrated(
         written(tmp_path / "data", frame),
         tmp_path / "c.json",
-        monkeypatch,
         scores=["s"],
         target="y",
         most_scores=40,
     )
-    assert fast[:3] == slow[:3]
-    assert fast[3]  # by the ordinary reader
-    assert fast[1]["error"] > 0
+    assert 0 < found[1]["error"] < 0.1
+    assert "neighbouring ones are put together" in found[2][-1]
 
 
 @pytest.mark.parametrize("most", [10, 200])
@@ -153,41 +150,22 @@ def test_too_many_vectors(tmp_path, most):
         )
 
 
-TYPES = ["float32", "int8", "uint64", "bool", "Float64", "boolean"]
-
-
-@pytest.mark.parametrize("dtype", TYPES)
-def test_types_of_scores(tmp_path, monkeypatch, dtype):
-    frame = draw("booleans", seed=10, missing=False)
-    frame["s"] = (frame["s"] * (1 if "loat" in dtype else 3)).astype(
-        "int8" if "loat" not in dtype and "bool" not in dtype else "float64"
-    )
-    frame["s"] = (frame["s"] > 1).astype(dtype) if "bool" in dtype else frame["s"].astype(dtype)
-    fast, slow = both_ways(
-        written(tmp_path / "data", frame),
-        tmp_path / "c.json",
-        monkeypatch,
-        scores=["s"],
-        target="y",
-    )
-    assert fast[:3] == slow[:3]
-    assert not fast[3]
-
-
-def test_what_only_the_ordinary_reader_understands(tmp_path, monkeypatch):
-    frame = draw("text", seed=11)
-    text = frame.assign(s=frame["s"].astype(str))
-    category = frame.assign(y=frame["y"].astype("category"))
-    for i, (some, ordinary) in enumerate(((text, True), (category, False))):
-        fast, slow = both_ways(
-            written(tmp_path / f"data{i}", some),
-            tmp_path / "c.json",
-            monkeypatch,
-            scores=["s"],
-            target="y",
-        )
-        assert fast[:3] == slow[:3]
-        assert fast[3] == ordinary
+@pytest.mark.parametrize(
+    "dtype", ["float32", "int8", "uint64", "bool", "Float64", "boolean", "str", "category"]
+)
+def test_types_of_scores(tmp_path, dtype):
+    """The calibrator of the same numbers as float64, whatever they are stored as."""
+    frame = draw("text", seed=10, missing=False)
+    whole = dtype in ("int8", "uint64", "bool", "boolean")
+    frame["s"] = (frame["s"] > 0.4).astype(float) if whole else frame["s"]
+    frame["s"] = frame["s"].astype("float32").astype(float) if dtype == "float32" else frame["s"]
+    other = frame.assign(s=frame["s"].astype(bool if "bool" in dtype else float).astype(dtype))
+    other["y"] = other["y"].astype("category")
+    found = [
+        calibrated(written(tmp_path / name, one), tmp_path / "c.json", scores=["s"], target="y")
+        for name, one in (("plain", frame), ("other", other))
+    ]
+    assert found[0] == found[1]
 
 
 ERRORS = [
@@ -204,19 +182,12 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("cells", "more", "message"), ERRORS)
-@pytest.mark.parametrize("installed", [True, False])
-def test_rows_that_are_wrong_are_named(
-    tmp_path, capsys, monkeypatch, cells, more, message, installed
-):
+def test_rows_that_are_wrong_are_named(tmp_path, capsys, cells, more, message):
     frame = draw("text", seed=12, missing=False)
     for name, value in cells.items():
         frame.loc[150, name] = value
         frame.loc[250, name] = value
     data = written(tmp_path / "data", frame, 3)
-    if not installed:
-        monkeypatch.setattr(engine, "is_installed", lambda: False)
-        if "grid" in message:  # the place there is one in what was read together
-            message = "the range of the grid, got 1.5"
     assert run("calibrate", data, *more, folder=tmp_path) == 2
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1
@@ -294,33 +265,16 @@ def test_files_of_a_table_that_do_not_fit_together(tmp_path, capsys):
     fails("the target 'y' is missing in every row", given=tmp_path / "none.parquet")
 
 
-def test_integers_in_one_file_and_fractions_in_another(tmp_path, monkeypatch):
+def test_integers_in_one_file_and_fractions_in_another(tmp_path):
     frame = draw("floats", seed=15, missing=False)
     data = written(tmp_path / "data", frame)
     frame.assign(s=frame["w"] % 2).astype({"y": int}).to_parquet(data.parent / "a.parquet")
-    fast, slow = both_ways(
-        data.parent, tmp_path / "c.json", monkeypatch, scores=["s"], target="y", method="venn"
-    )
-    assert fast[:3] == slow[:3]
+    output = tmp_path / "c.json"
+    calibrated(data.parent, output, scores=["s"], target="y", method="venn")
     every = np.concatenate([frame["w"] % 2, frame["s"]])
-    read = Calibrator.from_json(fast[0])
-    fitted = command._calibrator("venn", None).fit(every, np.tile(frame["y"].astype(int), 2))
+    fitted = make_calibrator("venn").fit(every, np.tile(frame["y"].astype(int), 2))
+    read = Calibrator.from_json(output.read_bytes())
     assert np.array_equal(read.predict_proba(every), fitted.predict_proba(every))
-
-
-def test_without_duckdb_the_ordinary_reader(tmp_path, monkeypatch, capsys):
-    data = written(tmp_path / "data", draw("text", seed=16), 2)
-    assert run("calibrate", data, folder=tmp_path) == 0
-    fast = (tmp_path / "c.json").read_text()
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    monkeypatch.setattr(engine, "find_spec", lambda _: None)
-    assert run("calibrate", data, folder=tmp_path) == 0
-    assert (tmp_path / "c.json").read_text() == fast
-    assert "pip install" not in capsys.readouterr().err
-    monkeypatch.setattr(command, "MANY", 200)
-    monkeypatch.setattr(command, "is_installed", engine.is_installed)
-    assert run("calibrate", data, folder=tmp_path) == 0
-    assert "pip install 'vennforest[duckdb]'" in capsys.readouterr().err
 
 
 def test_a_damaged_file_and_a_full_disk(tmp_path, capsys, monkeypatch):
@@ -349,7 +303,7 @@ def test_many_labels_are_refused_before_they_are_counted(tmp_path, capsys):
     frame = pd.DataFrame({"s": np.linspace(0, 1, n), "y": [f"name {i}" for i in range(n)]})
     assert run("calibrate", written(tmp_path / "data", frame), folder=tmp_path) == 2
     assert "contains more than 1,000 distinct values" in capsys.readouterr().err
-    frame["y"] = frame["y"].str[:7]  # 1,100 of them, which an estimate need not tell
+    frame["y"] = frame["y"].str[:7]  # 1,100 of them
     frame["y"] = [f"name {i % 1100}" for i in range(n)]
     shutil.rmtree(tmp_path / "data")
     assert run("calibrate", written(tmp_path / "data", frame), folder=tmp_path) == 2

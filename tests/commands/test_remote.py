@@ -9,13 +9,14 @@ import socket
 import subprocess
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from vennforest import _remote
+from vennforest import _files, _remote
 from vennforest._validation import InputError
 from vennforest.cli import main
 from vennforest.engines import duckdb as engine
@@ -70,7 +71,7 @@ def test_from_a_web_server(local, web, capsys, name):
     assert run("calibrate", f"{web}/nothing.csv", local / "d.json") == 2
     assert f"{web}/nothing.csv cannot be read: " in capsys.readouterr().err
     assert run("calibrate", local / name, f"{web}/d.json") == 2
-    assert "web servers are read alone" in capsys.readouterr().err
+    assert "web servers can only be read" in capsys.readouterr().err
     got = engine.calibrate(f"{web}/{name}", score="s", target="y")
     wanted = engine.calibrate(local / name, score="s", target="y")
     assert np.array_equal(got.predict_proba([0.2, 0.9]), wanted.predict_proba([0.2, 0.9]))
@@ -178,8 +179,72 @@ def test_what_is_no_address(local, capsys):
     assert "copy the file here first" in capsys.readouterr().err
     assert run("calibrate", "abfs://b@a.dfs.core.windows.net/x?enable_tls=false", "d.json") == 2
     assert "must be read with TLS" in capsys.readouterr().err
-    assert _remote.url_of("C:/data/x.csv") is None
-    assert _remote.url_of(Path("s3://b/x")) == "s3://b/x"
+    assert _files.url_of("C:/data/x.csv") is None
+    assert _files.url_of(Path("s3://b/x")) == "s3://b/x"
+
+
+SECRETS = ("kEy1/+2aB==", "kEy1%2F%2B2aB%3D%3D", "5igNaTuRe")
+
+
+@pytest.mark.parametrize("key", SECRETS[:2])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://me:{}@127.0.0.1:9/x.csv?sig=5igNaTuRe",
+        "http://5igNaTuRe@127.0.0.1:9/x.csv?{}",
+        "s3://ACCESS:{}@bucket/x.csv?endpoint_override=127.0.0.1:9&scheme=http&region=r-1",
+        "gs://5igNaTuRe@bucket/x.csv?retry_limit_seconds=1&key={}",
+        "abfs://account:{}@account.dfs.core.windows.net/c/x.csv?sig=5igNaTuRe&nonsense=1",
+        "abfs://:{}@account.dfs.core.windows.net/c/x.csv?enable_tls=false",
+        "abfss://account:{}@a b/c/x.csv",
+        "ftps://me:{}@127.0.0.1:9/x.csv",
+        "nowhere://me:{}@b/x.csv?sig=5igNaTuRe",
+    ],
+    ids=range(9),
+)
+def test_no_key_is_shown(local, capsys, monkeypatch, address, key):
+    """Neither in messages nor in what Python prints of the errors behind them."""
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    url = address.format(key)
+    shown = []
+    for words in (
+        ["calibrate", url, "-s", "s", "-t", "y", "-o", local / "d.json"],
+        ["calibrate", local / "scores.csv", "-s", "s", "-t", "y", "-o", url],
+        ["apply", local / "c.json", local / "scores.csv", "-o", url],
+        ["report", url, "-t", "y", "-o", local / "r.html"],
+        ["report", local / "scores.csv", "-t", "y", "-o", url],
+    ):
+        assert main([*map(str, words)]) == 2
+        shown.append("".join(capsys.readouterr()))
+    with pytest.raises(InputError) as refused:
+        engine.calibrate(Path(url), score="s", target="y")
+    shown.append("".join(traceback.format_exception(refused.value)))
+    for text in shown:
+        assert "should not" not in text  # an error that nobody expected
+        assert not [one for one in SECRETS if one in text], text
+
+
+def test_a_password_for_a_web_server(local, capsys):
+    asked = []
+
+    class Guarded(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.headers.get("Authorization"))
+            if self.path == "/moved.csv":
+                self.send_response(302)
+                self.send_header("Location", "/scores.csv")
+                self.end_headers()
+                return
+            super().do_GET()
+
+    serve = functools.partial(Guarded, directory=str(local))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://me:a%2Fb@127.0.0.1:{server.server_port}"
+        assert run("calibrate", f"{url}/moved.csv", local / "d.json") == 0
+        server.shutdown()
+    assert asked == ["Basic bWU6YS9i", None]  # whoever it is sent on to is told no password
 
 
 def test_packed_by_zstandard(local, capsys, monkeypatch):

@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import vennforest
 from support.engine_data import CELLS, check_same, draw_scores, fit_rows, score_names
-from vennforest import CalibratedClassifier, ScoreGrid
+from vennforest import CalibratedClassifier, MixedForestClassifier, ScoreGrid
 from vennforest._validation import InputError
 from vennforest.calibrators.core.interface import METHODS
 from vennforest.engines import duckdb as engine
@@ -195,6 +195,15 @@ def test_one_class_and_no_rows(tmp_path):
         engine.calibrate(tmp_path / "zero.parquet", score="s", target="y", weight="w")
 
 
+def test_settings_that_are_none(tmp_path):
+    draw_scores(60).to_parquet(tmp_path / "some.parquet")
+    with pytest.raises(InputError, match=r"DuckDB cannot read .*some\.parquet: .*nonsense"):
+        engine.calibrate(tmp_path / "some.parquet", score="s", target="y", config={"nonsense": 1})
+    relation = duckdb.connect().from_df(draw_scores(60))
+    with pytest.raises(InputError, match="config must be left out for a relation"):
+        engine.calibrate(relation, score="s", target="y", config={"threads": 1})
+
+
 def test_too_little_memory_is_said(tmp_path):
     relation = "SELECT random() AS s, i % 2 AS y FROM range(3000000) t(i)"
     path = tmp_path / "large.parquet"
@@ -205,18 +214,17 @@ def test_too_little_memory_is_said(tmp_path):
             score="s",
             target="y",
             grid=None,
-            memory_limit="30MB",
-            temp_directory="",
-            threads=1,
+            config={"memory_limit": "30MB", "temp_directory": "", "threads": 1},
         )
 
 
+@pytest.mark.parametrize("kind", [RandomForestClassifier, MixedForestClassifier])
 @pytest.mark.parametrize("rows_at_once", [100, 1 << 17])
-def test_predictions_are_the_models_in_the_order_of_the_rows(tmp_path, rows_at_once):
+def test_predictions_are_the_models_in_the_order_of_the_rows(tmp_path, rows_at_once, kind):
     rng = np.random.default_rng(11)
     X = pd.DataFrame(rng.normal(size=(1000, 3)), columns=["u", "v", "w"])
     y = np.where(X["u"] + rng.normal(size=1000) > 0, "yes", "no")
-    model = CalibratedClassifier(RandomForestClassifier(10, random_state=0), random_state=0)
+    model = CalibratedClassifier(kind(10, random_state=0), random_state=0)
     model.fit(X, y)
     frame = X.assign(number=np.arange(1000), y=y)
     files = written(tmp_path, frame)
@@ -236,6 +244,8 @@ def test_predictions_are_the_models_in_the_order_of_the_rows(tmp_path, rows_at_o
     assert np.array_equal(out["p(yes)"], model.predict_proba(X)[:, 1])
     assert np.array_equal(out["lower(yes)"], m.lower[:, 1])
     assert np.array_equal(out["upper(no)"], m.upper[:, 0])
+    known = model.predict_confidence(X)
+    assert np.array_equal(out["low95(yes)"], known.lower[:, 1])
     assert np.array_equal(out["label"], model.predict(X))
 
 

@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import vennforest
 from support.engine_data import CELLS, check_same, draw_scores, fit_rows, score_names
-from vennforest import CalibratedClassifier, ScoreGrid
+from vennforest import CalibratedClassifier, MixedForestClassifier, ScoreGrid
 from vennforest._validation import InputError
 from vennforest.engines import _forest
 from vennforest.engines import spark as engine
@@ -105,12 +105,20 @@ def features(n=240, seed=7):
     return X.assign(y=np.where(X["u"] + rng.normal(size=n) > 0, "yes", "no"))
 
 
-@pytest.mark.parametrize(("per_tree", "subforest"), [(1, "all"), (2, "exchangeable")])
-def test_a_forest_over_partitions_is_that_of_one_machine(spark, per_tree, subforest):
+@pytest.mark.parametrize(
+    ("kind", "per_tree", "subforest"),
+    [
+        (RandomForestClassifier, 1, "all"),
+        (RandomForestClassifier, 2, "exchangeable"),
+        (MixedForestClassifier, 1, "all"),
+        (MixedForestClassifier, 2, "exchangeable"),
+    ],
+)
+def test_a_forest_over_partitions_is_that_of_one_machine(spark, kind, per_tree, subforest):
     frame = features()
     parts = cut(spark, frame, 60, 0, 90, 30)
     home = np.repeat([0, 2, 3, 4], [60, 90, 30, 60])
-    forest = RandomForestClassifier(10, max_depth=4)
+    forest = kind(10, max_depth=4) if kind is RandomForestClassifier else kind(10)
     source = Partitions(per_tree=per_tree, subforest=subforest)
     model = CalibratedClassifier(forest, calibrate_on=source, random_state=3)
     got = engine.fit(model, parts, target="y")

@@ -70,7 +70,7 @@ def test_behind_a_forest_it_is_the_calibrator_of_the_library(spark, k, method):
     frame = draw(k)
     training, rest = frame[frame["train"] == 1], frame[frame["train"] == 0]
     fitted = Pipeline(stages=forest()).fit(spark.createDataFrame(training))
-    stages = [*fitted.stages, ProbabilityCalibrator(method=method)]
+    stages = [*fitted.stages, ProbabilityCalibrator(heldOut=True, method=method)]
     model = Pipeline(stages=stages).fit(spark.createDataFrame(rest))
     scores = vectors(fitted.transform(spark.createDataFrame(rest)).toPandas(), "probability")
     found = model.transform(spark.createDataFrame(frame)).toPandas()
@@ -86,7 +86,7 @@ def test_behind_a_forest_it_is_the_calibrator_of_the_library(spark, k, method):
 def test_in_one_pipeline_by_opposite_weights(spark, tmp_path):
     """Labels of rows of weight 0 do not move MLlib's forest, those of training no calibrator."""
     frame = draw(3)
-    stage = ProbabilityCalibrator(weightCol="calibrate", outputPrefix="c ")
+    stage = ProbabilityCalibrator(heldOut=True, weightCol="calibrate", outputPrefix="c ")
     pipeline = Pipeline(stages=[*forest(weightCol="train"), stage])
     given = spark.createDataFrame(frame)
     model = pipeline.fit(given)
@@ -116,7 +116,7 @@ def test_a_changed_file_is_refused(spark, tmp_path):
         [(Vectors.dense([1 - p, p]), float(p > 0.4)) for p in np.linspace(0, 1, 20).tolist()],
         ["probability", "label"],
     )
-    model = ProbabilityCalibrator(method="platt").fit(given)
+    model = ProbabilityCalibrator(heldOut=True, method="platt").fit(given)
     document = model.calibrator.to_json()
     assert Calibrator.from_json(document).to_json() == document
     model.save(str(tmp_path / "model"))
@@ -135,12 +135,12 @@ def test_what_is_refused(spark):
     rows = [(Vectors.dense([0.4, 0.6]), 0.0, 0.6), (Vectors.sparse(2, [1], [1.0]), 1.0, 1.0)] * 9
     names = ["probability", "label", "p"]
     given = spark.createDataFrame(rows, names)
-    stage = ProbabilityCalibrator()
+    stage = ProbabilityCalibrator(heldOut=True)
     fitted = stage.fit(given)
     with pytest.raises(InputError, match="there is no column 'lable' in the data frame: did you"):
         stage.copy({stage.labelCol: "lable"}).fit(given)
     with pytest.raises(InputError, match="column 'p' must contain MLlib's vectors, got double"):
-        ProbabilityCalibrator(probabilityCol="p").fit(given)
+        ProbabilityCalibrator(heldOut=True, probabilityCol="p").fit(given)
     with pytest.raises(InputError, match="must contain at least one row, got none"):
         stage.fit(given.limit(0))
     for odd in (None, Vectors.dense([0.2, 0.3, 0.5]), Vectors.dense([0.2, np.nan])):
@@ -153,3 +153,50 @@ def test_what_is_refused(spark):
     some = spark.createDataFrame([*rows, (rows[0][0], 2.0, 0.5)], given.schema)
     with pytest.raises(InputError, match=r"'label' must contain labels of classes"):
         stage.fit(some)
+
+
+def test_columns_of_the_user_stay(spark):
+    """Neither the names that are written nor the one that is used on the way are taken."""
+    rows = [(Vectors.dense([1 - p, p]), float(p > 0.4), p) for p in np.linspace(0, 1, 20).tolist()]
+    given = spark.createDataFrame(rows, ["probability", "label", "mine"])
+    model = ProbabilityCalibrator(heldOut=True).fit(given)
+    for name in ("calibrated_p", "calibrated_high95", "Calibrated_P"):
+        with pytest.raises(InputError, match=r"no column 'calibrated_.*rename it, or set"):
+            model.transform(given.withColumnRenamed("mine", name))
+        other = model.copy({model.outputPrefix: "again_"})
+        assert name in other.transform(given.withColumnRenamed("mine", name)).columns
+    with pytest.raises(InputError, match="must have no column 'calibrated_p'"):
+        model.transform(model.transform(given))
+    kept = model.transform(given.withColumnRenamed("mine", "calibrated_answers")).toPandas()
+    assert kept["calibrated_answers"].tolist() == [row[2] for row in rows]
+
+
+def test_rows_of_training_are_no_calibration_rows(spark):
+    """On labels of a coin, MLlib's forest is right on the rows it was trained on.
+
+    Calibrated on these, new rows are far from the half that is true; calibrated on others, most of
+    their intervals contain it.
+    """
+    rng = np.random.default_rng(20261130)
+    tables = [
+        spark.createDataFrame(
+            pd.DataFrame(rng.normal(size=(400, 3)), columns=NAMES).assign(
+                label=rng.integers(0, 2, 400).astype(float)
+            )
+        )
+        for _ in range(3)
+    ]
+    assembler, classifier = forest()
+    classifier = classifier.copy({classifier.maxDepth: 10})
+    with pytest.raises(InputError, match=r"heldOut must be True, which says .* got False: a Pip"):
+        Pipeline(stages=[assembler, classifier, ProbabilityCalibrator()]).fit(tables[0])
+    fitted = Pipeline(stages=[assembler, classifier]).fit(tables[0])
+    stages = [*fitted.stages, ProbabilityCalibrator(heldOut=True)]
+    contained = []
+    for calibration_rows in tables[:2]:
+        model = Pipeline(stages=stages).fit(calibration_rows)
+        new = model.transform(tables[2]).toPandas()
+        low, high = vectors(new, "calibrated_low95")[:, 1], vectors(new, "calibrated_high95")[:, 1]
+        contained.append(((low <= 0.5) & (high >= 0.5)).mean())
+    assert contained[0] < 0.3
+    assert contained[1] > 0.7

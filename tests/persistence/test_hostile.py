@@ -1036,3 +1036,51 @@ def test_classifiers_that_are_asked_on_loading_are_taken(model, tmp_path):
     vennforest.save(frozen, tmp_path / "m.skops")
     loaded = vennforest.load(tmp_path / "m.skops")
     np.testing.assert_array_equal(loaded.predict_proba(X), frozen.predict_proba(X))
+
+
+def without(kind, name):
+    return lambda schema, parts: [one.pop(name) for one in attributes(schema, kind)]
+
+
+def instead(kind, name, value):
+    return lambda schema, parts: [
+        one.update({name: constant(value)}) for one in attributes(schema, kind)
+    ]
+
+
+def with_a_list_for_a_number(schema, parts):
+    for one in attributes(schema, "DecisionTreeClassifier"):
+        if "n_classes_" in one:
+            name = one["n_classes_"]["file"]
+            parts[name] = bytes_of(np.atleast_1d(array_of(parts[name])))
+
+
+def with_a_type_for_a_model(schema, parts):
+    for one in attributes(schema, "FrozenEstimator"):
+        one["estimator"] |= {"__loader__": "TypeNode"}
+
+
+def with_a_piece_far_away(schema, parts):
+    for one in attributes(schema, "TfidfVectorizer"):
+        pieces = one["vocabulary_"]["content"]
+        pieces[max(pieces)] = constant(10**5)
+
+
+FOUND_LATE = [
+    ("oob-two", without("RandomForestClassifier", "max_samples")),
+    ("holdout-two", with_a_list_for_a_number),
+    ("transductive-venn-two", instead("LabelTaxonomy", "boundary", "none")),
+    ("transductive-venn-two", instead("TransductiveClassifier", "estimator", "auto")),
+    ("table-types", with_a_piece_far_away),
+    ("frozen-two", with_a_type_for_a_model),
+    ("cv-histogram-two", instead("HistGradientBoostingClassifier", "_loss", 4)),
+]
+
+
+@pytest.mark.parametrize(("kind", "change"), FOUND_LATE, ids=range(len(FOUND_LATE)))
+def test_what_other_libraries_would_say_in_predict(kind, change, saved):
+    """Each was an AttributeError, TypeError or IndexError there, as ``make fuzz`` found."""
+    path = saved(kind)
+    rewritten(path, lambda schema, header, parts: change(schema, parts))
+    with pytest.raises(ValueError, match=r"is damaged: |boundary must be a number"):
+        vennforest.load(path).predict_proba(KINDS[kind][1])

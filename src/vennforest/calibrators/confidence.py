@@ -19,10 +19,10 @@ from vennforest._validation import (
     check_option,
     check_scores,
     check_weights,
+    columns,
     encode_labels,
 )
 from vennforest.calibrators.likelihood_ratio import IntervalTable, design_effect, interval_table
-from vennforest.counts import columns
 
 Method = Literal["likelihood-ratio", "exact"]
 """How an interval is made."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from vennforest._validation import FloatArray, InputError, IntArray
+from vennforest._validation import FloatArray, InputError, IntArray, columns
 from vennforest.calibrators.confidence import (
     ClassExamples,
     ConfidenceIntervals,
@@ -32,7 +32,6 @@ from vennforest.classifier.fitted import (
     put_together,
     rows_of,
 )
-from vennforest.counts import columns
 from vennforest.groups import SubModel
 from vennforest.prior import shift_intervals
 from vennforest.sources import CalibrationExamples, Fold, whole_scores

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest import persistence
-from vennforest._files import check_output, one_line
+from vennforest._files import check_output, refused_as
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.commands.calibrator_file import (
@@ -23,7 +23,7 @@ from vennforest.commands.calibrator_file import (
     written_label,
 )
 from vennforest.commands.model_rows import inner_model, read_model, rows_of, table_columns
-from vennforest.commands.terminal import busy, print_json, say
+from vennforest.commands.terminal import busy, print_json, say_notes
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
 from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
@@ -64,11 +64,6 @@ def run(
     """Watch, print the verdict, and write the page and the monitor.
 
     Parameters are options of ``vennforest watch``, ``options`` those of a new `Monitor`.
-
-    Raises
-    ------
-    InputError
-        If a file or option is not what it should be.
     """
     check_output(output, {"model": model, "table": data})
     if keep is not None:
@@ -109,7 +104,8 @@ def run(
             table, times = _in_order(table, find_column(table, time), notes)
         y = None if target is None else _labels(table, find_column(table, target), monitor)
         carried = (time, target)
-        try:
+        # what its own checks say of the rows
+        with refused_as(f"the {'calibrator' if read else 'model'} refuses the table"):
             if read is not None:
                 given = _of_scores(read, file, table, carried)
             else:
@@ -117,16 +113,10 @@ def run(
             found = watched(
                 monitor, **given, y=y, times=times, name=data.name, target=target or "", notes=notes
             )
-        except InputError:
-            raise
-        except ValueError as error:  # what its own checks say of the rows
-            what = "model" if read is None else "calibrator"
-            raise InputError(f"the {what} refuses the table: {one_line(error)}") from error
         write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
     if keep is not None:
         write_model(monitor, keep, about)
-    for note in found.notes:
-        say(f"Note: {note}")
+    say_notes(found.notes)
     if as_json:
         print_json({**found.summary(), "verdict": found.verdict(), "report": str(output)})
         return
@@ -324,8 +314,8 @@ def _refuse_known(share: float, notes: list[str]) -> None:
     """Refuse rows that the model was fitted to."""
     if share >= KNOWN:
         raise InputError(
-            f"the table must be of new rows, and about {share:.0%} of it are rows that the model "
-            "was fitted to, on which nothing can be seen: leave them out"
+            f"the table must be of new rows, got about {share:.0%} used for training, on which "
+            "drift cannot be assessed: leave them out"
         )
     if share >= WORTH_SAYING:
         notes.append(f"About {share:.0%} of the rows are rows that the model was fitted to.")

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._validation import FloatArray, InputError, warn_of_small_weights
-from vennforest.batch import check_number, find_column, matrix_of
+from vennforest.batch import matrix_of
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import OneVsRestCalibrator, make_calibrator
 from vennforest.calibrators.core.scores import HigherIs
 from vennforest.calibrators.maps.log_odds import LogOddsCalibrator
 from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.counts import ScoreCounts, ScoreGrid, sql_number
-from vennforest.engines._workers import label_kind, labels_of
+from vennforest.engines._workers import label_kind, labels_of, with_rows
 from vennforest.tables.refusals import bad_score, bad_weight, row_of
 
 if TYPE_CHECKING:
@@ -33,17 +33,8 @@ MOST = (1 << 63) - 1
 class Counting:
     """What is counted: which columns, on which grid, of which classes.
 
-    Attributes
-    ----------
-    scores : list of str
-        One column, of the second of two classes, or one a class.
-    target, weight : str
-        Columns; the weight may be None.
-    grid : ScoreGrid or None
-    vectors : bool
-        Whether the scores of an example are kept together.
-    classes : list or None
-        Every class, where known.
+    One column of ``scores`` is of the second of two classes, or there is one a class; ``vectors``
+    keeps those of an example together.
     """
 
     scores: list[str]
@@ -89,30 +80,12 @@ class Counting:
 
     def labels(self, batches: Iterable[pa.RecordBatch], number: int) -> NDArray[Any]:
         """Return the distinct labels of a partition."""
-        where, done = f"partition {number}", 0
-        found: list[NDArray[Any]] = []
-        for batch in batches:
-            find_column(self.target, batch.schema.names, where)
-            if batch.num_rows:
-                y = labels_of(batch.column(self.target), self.target, where, done)
-                found.append(np.unique(y))
-            done += batch.num_rows
+        where = f"partition {number}"
+        found = [
+            np.unique(labels_of(batch.column(self.target), self.target, where, done))
+            for batch, done in with_rows(batches, [], self.target, where)
+        ]
         return np.unique(np.concatenate(found)) if found else np.empty(0)
-
-    def with_labels(self, found: Sequence[NDArray[Any]]) -> Counting:
-        """Return the same with the classes that partitions contain."""
-        there = [(number, one) for number, one in enumerate(found) if len(one)]
-        if not there:
-            raise InputError("the data must contain at least one row, got none")
-        first, labels = there[0]
-        for number, other in there[1:]:
-            if label_kind(other) != label_kind(labels):
-                raise InputError(
-                    f"column {self.target!r} must contain labels of one kind, got "
-                    f"{label_kind(labels)} in partition {first} and {label_kind(other)} in "
-                    f"partition {number}"
-                )
-        return self.with_classes(np.unique(np.concatenate([one for _, one in there])))
 
     def with_classes(self, classes: ArrayLike) -> Counting:
         """Return the same with these classes."""
@@ -128,8 +101,7 @@ class Counting:
 
     def count(self, batches: Iterable[pa.RecordBatch], number: int) -> ScoreCounts:
         """Return the counts of one partition."""
-        where, done = f"partition {number}", 0
-        classes = self.classes
+        where, classes = f"partition {number}", self.classes
         assert classes is not None
         width = len(self.scores)
         counts = ScoreCounts.from_scores(
@@ -140,24 +112,15 @@ class Counting:
             grid=self.grid,
             vectors=self.vectors,
         )
-        for batch in batches:
-            for name in self.columns:
-                find_column(name, batch.schema.names, where)
-            for name in self.columns:
-                if name != self.target:
-                    check_number(name, batch.schema.field(name).type, where)
-            if batch.num_rows:
-                counts = counts + self._count(batch, where, done, classes)
-            done += batch.num_rows
+        numbers = [name for name in self.columns if name != self.target]
+        for batch, done in with_rows(batches, numbers, self.target, where):
+            counts = counts + self._count(batch, where, done, classes)
         return counts
 
     def check(self, batches: Iterable[pa.RecordBatch], where: str) -> None:
         """Refuse the first row that cannot be counted."""
-        done = 0
-        for batch in batches:
-            if batch.num_rows:
-                self._read(batch, where, done)
-            done += batch.num_rows
+        for batch, done in with_rows(batches, [], self.target, where):
+            self._read(batch, where, done)
 
     def check_partition(self, batches: Iterable[pa.RecordBatch], number: int) -> None:
         """Refuse the first row of a partition that cannot be counted, see `check`."""
@@ -325,15 +288,7 @@ DuckDB answers other tests from the range that a Parquet file declares, which kn
 class Statement:
     """The queries of one count.
 
-    Attributes
-    ----------
-    counting : Counting
-    quote : str
-        The character around names.
-    whole : bool
-        Whether weights are integers.
-    floats : bool
-        Whether labels are floating numbers, among which NaN is none.
+    ``whole`` weights are integers; of labels that are ``floats`` NaN is none.
     """
 
     counting: Counting

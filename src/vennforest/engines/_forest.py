@@ -22,7 +22,7 @@ from vennforest._validation import FloatArray, InputError, IntArray
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.settings import Settings, resolve_estimator
 from vennforest.counts import ScoreCounts
-from vennforest.engines._workers import Labelled, Shipment, label_kind, read_labelled
+from vennforest.engines._workers import Labelled, Shipment, labels_of_all, read_labelled
 from vennforest.forest import Members
 from vennforest.forest.packed import ForestAnswers
 from vennforest.sources import Fold, Partitions, TrainingData, with_seed
@@ -90,16 +90,8 @@ def fit_partitions(
 ) -> CalibratedClassifier:
     """Return a fitted clone of a classifier, its forest grown on the partitions of an engine.
 
-    Parameters
-    ----------
-    model : CalibratedClassifier
-        Not fitted; over a random forest or extra trees, with ``calibrate_on`` of "auto" or
-        `Partitions` without ``of``.
-    backend : Backend
-    features : sequence of str
-        Columns of numbers.
-    target : str
-        The column of the labels.
+    The model is not fitted, over a random forest, extra trees or a mixed forest, and
+    ``calibrate_on`` is "auto" or `Partitions` without ``of``; features are columns of numbers.
     """
     source = _source(model)
     fitted: CalibratedClassifier = clone(model)
@@ -115,7 +107,11 @@ def fit_partitions(
             f"the data must have two partitions with rows or more, got {len(numbers)}: repartition "
             "it, or fit a CalibratedClassifier to it as one table"
         )
-    classes = _classes(seen, numbers, target)
+    classes = labels_of_all(((number, seen[number].labels) for number in numbers), target)
+    if len(classes) < 2:
+        raise InputError(
+            f"column {target!r} must contain two classes or more, got {classes.tolist()}"
+        )
     crews = plan(estimator, len(numbers), source.per_tree)
     held = [tuple(numbers[p] for p in crew.partitions) for crew in crews]
     growing = Growing(reading, estimator, classes, tuple(crews), held, seen)
@@ -158,24 +154,6 @@ def _source(model: CalibratedClassifier) -> Partitions:
         n_draws = model.n_draws if model.n_draws != "all" else 1
         source = attrs.evolve(source, subforest=model.subforest, votes=model.votes, n_draws=n_draws)
     return source
-
-
-def _classes(seen: dict[int, Seen], numbers: Sequence[int], target: str) -> NDArray[Any]:
-    """Return the labels of all partitions, sorted, if they are of one kind."""
-    first = seen[numbers[0]].labels
-    for number in numbers[1:]:
-        other = seen[number].labels
-        if label_kind(first) != label_kind(other):
-            raise InputError(
-                f"column {target!r} must contain labels of one kind, got {label_kind(first)} in "
-                f"partition {numbers[0]} and {label_kind(other)} in partition {number}"
-            )
-    classes: NDArray[Any] = np.unique(np.concatenate([seen[number].labels for number in numbers]))
-    if len(classes) < 2:
-        raise InputError(
-            f"column {target!r} must contain two classes or more, got {classes.tolist()}"
-        )
-    return classes
 
 
 @dataclass(frozen=True)

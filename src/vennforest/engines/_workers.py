@@ -7,7 +7,7 @@ import importlib
 import pickle
 import platform
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,15 +33,10 @@ _lock = threading.Lock()
 
 
 class Shipment:
-    """An object on its way to workers, opened once in each process.
+    """A fitted model on its way to workers, opened once in each process.
 
     What runs on workers is code of this library, so they must have the same version of it and of
     scikit-learn: another one is refused by name before anything is unpacked.
-
-    Parameters
-    ----------
-    thing : object
-        A fitted model.
     """
 
     def __init__(self, thing: Any) -> None:
@@ -121,19 +116,11 @@ def read_labelled(
     need_pyarrow()
     tables: list[NDArray[np.float32]] = []
     labels: list[NDArray[Any]] = []
-    done = 0
-    for batch in batches:
-        for name in [*features, target]:
-            find_column(name, batch.schema.names, where)
-        for name in features:
-            check_number(name, batch.schema.field(name).type, where)
-        if not batch.num_rows:
-            continue
-        columns = {name: batch.column(name) for name in features}
+    for batch, done in with_rows(batches, features, target, where):
         with np.errstate(over="ignore"):
-            tables.append(matrix_of(columns).astype(np.float32))
+            rows = matrix_of({name: batch.column(name) for name in features})
+            tables.append(rows.astype(np.float32))
         labels.append(labels_of(batch.column(target), target, where, done))
-        done += batch.num_rows
     kinds = {label_kind(y) for y in labels}
     if len(kinds) > 1:
         raise InputError(
@@ -143,6 +130,21 @@ def read_labelled(
     if not tables:
         return Labelled(np.empty((0, len(features)), np.float32), np.empty(0))
     return Labelled(np.concatenate(tables), np.concatenate(labels))
+
+
+def with_rows(
+    batches: Iterable[pa.RecordBatch], numbers: Sequence[str], target: str, where: str
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield batches that have rows and the columns wanted, and how many rows came before each."""
+    done = 0
+    for batch in batches:
+        for name in [*numbers, target]:
+            find_column(name, batch.schema.names, where)
+        for name in numbers:
+            check_number(name, batch.schema.field(name).type, where)
+        if batch.num_rows:
+            yield batch, done
+        done += batch.num_rows
 
 
 def labels_of(column: pa.Array, name: str, where: str, first: int) -> NDArray[Any]:
@@ -167,6 +169,22 @@ def labels_of(column: pa.Array, name: str, where: str, first: int) -> NDArray[An
         )
     found: NDArray[Any] = values
     return found
+
+
+def labels_of_all(found: Iterable[tuple[int, NDArray[Any]]], target: str) -> NDArray[Any]:
+    """Return the labels of all partitions, by their numbers, sorted, if they are of one kind."""
+    there = [(number, labels) for number, labels in found if len(labels)]
+    if not there:
+        raise InputError("the data must contain at least one row, got none")
+    first, some = there[0]
+    for number, other in there[1:]:
+        if label_kind(some) != label_kind(other):
+            raise InputError(
+                f"column {target!r} must contain labels of one kind, got {label_kind(some)} in "
+                f"partition {first} and {label_kind(other)} in partition {number}"
+            )
+    classes: NDArray[Any] = np.unique(np.concatenate([labels for _, labels in there]))
+    return classes
 
 
 def label_kind(y: NDArray[Any]) -> str:

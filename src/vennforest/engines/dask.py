@@ -20,7 +20,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.counts import ScoreCounts
 from vennforest.engines._counting import Counting, Grid, fitted_to
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
-from vennforest.engines._workers import Predicting, Shipment
+from vennforest.engines._workers import Predicting, Shipment, labels_of_all
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ def calibrate(
     with _names_what_is_missing(frame, counting.columns):
         if counting.classes is None:
             labels = _computed([_run(counting.labels, *one) for one in parts])
-            counting = counting.with_labels(labels)
+            counting = counting.with_classes(labels_of_all(enumerate(labels), target))
         sums = [_run(counting.count, *one) for one in parts]
         while len(sums) > 1:
             sums = [_dask().delayed(_add)(sums[i : i + 2]) for i in range(0, len(sums), 2)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,9 +40,7 @@ def calibrate(
     classes: Sequence[Any] | None = None,
     grid: Grid = "auto",
     higher_is: HigherIs = "likelier",
-    memory_limit: str | None = None,
-    threads: int | None = None,
-    temp_directory: str | os.PathLike[str] | None = None,
+    config: Mapping[str, Any] | None = None,
 ) -> Calibrator:
     """Fit a calibrator to scores and labels in files of any size.
 
@@ -71,12 +69,8 @@ def calibrate(
         there may be as many as rows.
     higher_is : {"likelier", "safer", "auto"}, default="likelier"
         What a higher score says of the second of two classes; "auto": what the data show.
-    memory_limit : str, optional
-        Of DuckDB, such as ``"4GB"``.
-    threads : int, optional
-        Of DuckDB.
-    temp_directory : path-like, optional
-        Where it spills to.
+    config : mapping, optional
+        Settings of DuckDB, such as ``{"memory_limit": "4GB", "threads": 2}``.
 
     Returns
     -------
@@ -93,7 +87,7 @@ def calibrate(
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
     pa = need_pyarrow()
-    with opened(source, memory_limit, threads, temp_directory) as table:
+    with opened(source, config) as table:
         schema = table.schema()
         for name in counting.columns:
             find_column(name, schema.names, table.shown)
@@ -122,9 +116,7 @@ def predict(
     answers: str | Sequence[str] | None = None,
     level: float = 0.95,
     rows_at_once: int = ROWS_AT_ONCE,
-    memory_limit: str | None = None,
-    threads: int | None = None,
-    temp_directory: str | os.PathLike[str] | None = None,
+    config: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> int:
     """Write the predictions of a fitted model for every row of files of any size, in their order.
@@ -146,7 +138,7 @@ def predict(
         What is written of each class: see ``vennforest.BatchPredictor``.
     rows_at_once : int
         Above zero; memory is bounded by so many rows.
-    memory_limit, threads, temp_directory
+    config : mapping, optional
         As for `calibrate`.
     progress : callable, optional
         Called with the number of rows done.
@@ -169,7 +161,7 @@ def predict(
 
     done = 0
     with (
-        opened(source, memory_limit, threads, temp_directory) as table,
+        opened(source, config) as table,
         sent_whole(output) as output,
     ):
         how = output_format(output)
@@ -216,11 +208,10 @@ class Files:
     def schema(self) -> pa.Schema:
         return self.run("SELECT * FROM source LIMIT 0").schema
 
-    def run(self, query: str, parameters: Sequence[Any] = ()) -> pa.Table:
-        """Return the rows of a query, in which ``?`` stands for one parameter after another."""
-        more = {"params": list(parameters)} if parameters else {}
+    def run(self, query: str) -> pa.Table:
+        """Return the rows of a query."""
         with _said_in_a_sentence(self.shown):
-            return self._query(query, **more).to_arrow_table()
+            return self._query(query).to_arrow_table()
 
     def batches(
         self, columns: Sequence[str], size: int, source: str = "source"
@@ -257,53 +248,26 @@ class Files:
 
 
 @contextmanager
-def opened(
-    source: Source,
-    memory_limit: str | None,
-    threads: int | None,
-    temp_directory: str | os.PathLike[str] | None,
-) -> Iterator[Files]:
+def opened(source: Source, config: Mapping[str, Any] | None) -> Iterator[Files]:
     """Give the data as ``source``, in a connection of its own or in that of a relation."""
     duckdb = need_duckdb()
     if isinstance(source, duckdb.DuckDBPyRelation):
-        if memory_limit is not None or threads is not None or temp_directory is not None:
+        if config is not None:
             raise InputError(
-                "memory_limit, threads and temp_directory must be left out for a relation, whose "
-                "connection has its own: SET them there"
+                "config must be left out for a relation, whose connection has its own, got "
+                f"{dict(config)}: SET it there"
             )
         yield Files(lambda query: source.query("source", query), "the relation", [])
         return
     given = [source] if isinstance(source, str | os.PathLike) else list(source)
-    with ExitStack() as copies:
-        here = [copies.enter_context(local_copy(one)) for one in given]
-        yield from _opened(_paths(here), memory_limit, threads, temp_directory)
-
-
-def _opened(
-    paths: list[Path],
-    memory_limit: str | None,
-    threads: int | None,
-    temp_directory: str | os.PathLike[str] | None,
-) -> Iterator[Files]:
-    duckdb = need_duckdb()
-    config: dict[str, Any] = {}
-    if memory_limit is not None:
-        config["memory_limit"] = memory_limit
-    if threads is not None:
-        check_count(threads, "threads")
-        config["threads"] = int(threads)
-    if temp_directory is not None:
-        config["temp_directory"] = os.fspath(temp_directory)
-    shown = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more files"
-    with _said_in_a_sentence(shown):
-        connection = duckdb.connect(config=config)
-    try:
+    with ExitStack() as stack:
+        paths = _paths([stack.enter_context(local_copy(one)) for one in given])
+        shown = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more files"
         with _said_in_a_sentence(shown):
+            connection = stack.enter_context(duckdb.connect(config=dict(config or {})))
             connection.execute("SET enable_progress_bar = false")
             connection.execute(f"CREATE VIEW source AS {_query(paths)}")
         yield Files(connection.sql, shown, paths)
-    finally:
-        connection.close()
 
 
 def _paths(given: Sequence[Path]) -> list[Path]:
@@ -347,30 +311,22 @@ def _query(paths: Sequence[Path]) -> str:
     )
 
 
-def names_of(path: Path) -> list[str]:
-    """Return the columns of a file as they are written, which DuckDB takes for unlike case too."""
+def _refuse_case(path: Path) -> None:
+    """Refuse columns that differ by case alone, among which DuckDB would take any."""
     if _is_text(path):
         from vennforest.tables.text import text_format
 
-        return text_format(path).names
-    return _columns_of([path])
-
-
-def differing_by_case(names: Sequence[str]) -> list[str]:
-    """Return the first columns whose names differ by case alone."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        found.setdefault(name.lower(), []).append(name)
-    return next((alike for alike in found.values() if len(alike) > 1), [])
-
-
-def _refuse_case(path: Path) -> None:
-    alike = differing_by_case(names_of(path))
+        names = text_format(path).names
+    else:
+        names = _columns_of([path])
+    lower = [name.lower() for name in names]
+    alike = [name for name in names if lower.count(name.lower()) > 1]
+    alike = [name for name in alike if name.lower() == alike[0].lower()]
     if alike:
         raise InputError(
             f"the columns {' and '.join(map(repr, alike))} of {path} must differ by more than "
             "case, which DuckDB does not tell apart: rename one, or use vennforest calibrate, "
-            "which reads such a table without DuckDB"
+            "which reads such a table"
         )
 
 

@@ -41,13 +41,19 @@ class _Columns(HasProbabilityCol, HasLabelCol, HasWeightCol):
     method: Param[str] = Param(
         Params._dummy(), "method", "method of calibration", TypeConverters.toString
     )
+    heldOut: Param[bool] = Param(  # noqa: N815
+        Params._dummy(),
+        "heldOut",
+        "whether the classifier was not trained on the rows given to fit",
+        TypeConverters.toBoolean,
+    )
     outputPrefix: Param[str] = Param(  # noqa: N815
         Params._dummy(), "outputPrefix", "what the new columns begin with", TypeConverters.toString
     )
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._setDefault(method="venn-abers", outputPrefix="calibrated_")
+        self._setDefault(method="venn-abers", outputPrefix="calibrated_", heldOut=False)
 
     def _probabilities(self, frame: Any) -> Any:
         """Return the probabilities as a column of arrays."""
@@ -71,11 +77,17 @@ class ProbabilityCalibrator(
 ):
     """Estimator of MLlib that calibrates the probabilities of a classifier fitted before.
 
-    Fit it to rows that the classifier was not trained on, either by a pipeline of which the fitted
-    classifier is a stage, or by a classifier and a calibrator with opposite ``weightCol``.
+    Fit it to rows that the classifier was not trained on: in a pipeline in which the fitted
+    classifier is a stage, or with ``weightCol`` of the classifier and the calibrator opposite. A
+    pipeline of an unfitted classifier and a calibrator trains both on the same rows, on which the
+    classifier's probabilities are better than on new ones; nothing in the data frame shows it, so
+    ``heldOut=True`` has to be said.
 
     Parameters
     ----------
+    heldOut : bool, default=False
+        True: the classifier was not trained on the rows given to ``fit`` (of weight above zero).
+        ``fit`` refuses False.
     probabilityCol : str, default="probability"
         Vectors of k probabilities, as MLlib's classifiers write them.
     labelCol : str, default="label"
@@ -92,6 +104,7 @@ class ProbabilityCalibrator(
     def __init__(
         self,
         *,
+        heldOut: bool = False,
         probabilityCol: str = "probability",
         labelCol: str = "label",
         weightCol: str | None = None,
@@ -103,6 +116,13 @@ class ProbabilityCalibrator(
 
     def _fit(self, dataset: Any) -> ProbabilityCalibratorModel:
         """Return the fitted model."""
+        if not self.getOrDefault("heldOut"):
+            raise InputError(
+                "heldOut must be True, which says that the classifier was not trained on these "
+                "rows, got False: a Pipeline fits all its stages to the same rows, so put the "
+                "fitted classifier into it and fit it to others, or give the classifier and the "
+                "calibrator opposite weightCol"
+            )
         label = self.getOrDefault("labelCol")
         weight = self.getOrDefault("weightCol") if self.isDefined("weightCol") else None
         for name in [label, *([] if weight is None else [weight])]:
@@ -142,8 +162,8 @@ class ProbabilityCalibratorModel(
 
     ``transform`` adds columns of vectors (k,): ``calibrated_p``; where the method has Venn–Abers
     or Venn bounds ``calibrated_lower`` and ``calibrated_upper``; where it has confidence intervals
-    ``calibrated_low95`` and ``calibrated_high95``. Rows with a missing or invalid vector are
-    refused when they are computed.
+    ``calibrated_low95`` and ``calibrated_high95``. A data frame with such a column is refused, and
+    rows with a missing or invalid vector when they are computed.
 
     Attributes
     ----------
@@ -171,11 +191,18 @@ class ProbabilityCalibratorModel(
                 columns = {part: [found[f"{part}({c})"] for c in classes] for part in parts}
                 yield pd.DataFrame({part: list(np.column_stack(columns[part])) for part in parts})
 
-        prefix = self.getOrDefault("outputPrefix")
-        whole = prefix + "answers"
+        outputs = {part: self.getOrDefault("outputPrefix") + part for part in parts}
+        known = {name.lower() for name in dataset.columns}  # Spark does not tell case apart
+        for name in outputs.values():
+            if name.lower() in known:
+                raise InputError(
+                    f"the data frame must have no column {name!r}, which the calibrator adds, got "
+                    "one: rename it, or set another outputPrefix"
+                )
+        whole = f"{self.uid}_answers"
         computed = sql.pandas_udf(answer, ", ".join(f"{part} array<double>" for part in parts))
         found = dataset.withColumn(whole, computed(self._probabilities(dataset)))
-        made = {prefix + part: array_to_vector(found[whole][part]) for part in parts}
+        made = {outputs[part]: array_to_vector(found[whole][part]) for part in parts}
         return found.withColumns(made).drop(whole)
 
     def write(self) -> util.MLWriter:

@@ -86,15 +86,7 @@ class _Query:
 
     Values that are needed more than once have names. They are found in steps, each of which knows
     the values of those before it: as few steps as there can be, since systems take long to plan
-    many.
-
-    Parameters
-    ----------
-    dialect : str
-    scores : list of str
-        The columns of scores.
-    steps : str or None
-        Where the table that is looked up first is to be found; None: in the query.
+    many. ``steps`` names the table that is looked up first; None: it is in the query.
     """
 
     def __init__(self, dialect: Dialect, scores: Sequence[str], steps: str | None) -> None:

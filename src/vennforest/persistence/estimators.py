@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import (
+    BaggingClassifier,
     BaseEnsemble,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
 )
+from sklearn.ensemble._forest import ForestClassifier
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, NuSVC
 from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
@@ -72,11 +76,12 @@ def check_decision_tree(model: Any) -> None:
     tree = model.tree_
     require(isinstance(tree, Tree), "tree_ must be a Tree")
     require(tree.n_features == model.n_features_in_, f"n_features must be {model.n_features_in_}")
-    require(tree.n_outputs == 1 == model.n_outputs_, "there must be one output")
+    require(tree.n_outputs == 1, "there must be one output")
+    check_number(model.n_outputs_, "n_outputs_", 1, 1, integer=True)
     columns = 1
     if isinstance(model, DecisionTreeClassifier):
         columns = len(model.classes_)
-        require(model.n_classes_ == columns, f"n_classes_ must be {columns}")
+        check_number(model.n_classes_, "n_classes_", columns, columns, integer=True)
         value = tree.value
         # Shares of the leaf's weight; a forest fitted elsewhere may have rounded them otherwise.
         require(value.min() >= 0 and value.max() <= 1 + 1e-9, "shares must be in [0, 1]")
@@ -93,6 +98,7 @@ def check_bagged(model: Any) -> None:
     if kind is None or not hasattr(model, "estimators_"):
         return
     kind.check(model)
+    model.get_params(deep=False)  # all of which it needs to be packed
     if type(model) in kind.array_types:
         for tree in model.estimators_:
             check_tree(tree.tree_)  # a packed forest was made in one piece
@@ -208,6 +214,18 @@ def check_neighbours(model: Any) -> None:
     check_number(model.n_neighbors, "n_neighbors", 1, n, integer=True)
 
 
+def check_frozen(model: Any) -> None:
+    """Refuse a type in the place of a fitted estimator."""
+    require(not isinstance(model.estimator, type), "estimator must be fitted, and no type")
+
+
+def check_vocabulary(model: Any) -> None:
+    """Refuse pieces of text that are counted in columns that there are none of."""
+    if hasattr(model, "vocabulary_"):
+        places = sorted(model.vocabulary_.values())
+        require(places == list(range(len(places))), "vocabulary_ must number its pieces")
+
+
 def check_sparse(matrix: Any) -> None:
     """Refuse a sparse matrix whose indices point outside it."""
     if matrix.format in ("csr", "csc", "bsr"):
@@ -234,18 +252,20 @@ def _check_bits(state: Any) -> None:
         check_number(int(inside[name]), name, 0, most)
 
 
+MANY_TREES = (BaseDecisionTree, ForestClassifier, BaggingClassifier)
+"""What a whole model is asked about, and not each of its parts."""
+
 MOST_FEATURES = 100_000
 """Features of the one row that a classifier is asked about."""
 
 
 def check_answers(model: Any) -> None:
-    """Refuse a classifier of scikit-learn without a rule of its own that fails on a row of zeros.
+    """Refuse a classifier of scikit-learn that fails on a row of zeros.
 
     Arrays that do not fit together would else be found when it predicts, by an error of numpy's.
     A classifier made of others may want rows of another kind, and is left alone.
     """
-    ruled = tuple(kind for kind, rule in RULES if rule is not check_answers)
-    known = type(model).__module__.startswith("sklearn.") and not isinstance(model, _flat(ruled))
+    known = type(model).__module__.startswith("sklearn.") and not isinstance(model, MANY_TREES)
     fitted = hasattr(model, "classes_") and hasattr(model, "n_features_in_")
     if not known or not fitted:  # asked first: a forest has many trees, and parameters take long
         return
@@ -263,10 +283,6 @@ def check_answers(model: Any) -> None:
     require(np.shape(p) == (1, len(model.classes_)), "there must be a probability for each class")
 
 
-def _flat(kinds: tuple[Any, ...]) -> tuple[type, ...]:
-    return tuple(one for kind in kinds for one in (kind if isinstance(kind, tuple) else (kind,)))
-
-
 Rule = tuple[Any, Callable[[Any], None]]
 
 RULES: tuple[Rule, ...] = (
@@ -281,6 +297,8 @@ RULES: tuple[Rule, ...] = (
     (HistGradientBoostingClassifier, check_histogram_boosting),
     ((SVC, NuSVC), check_vectors),
     (KNeighborsClassifier, check_neighbours),
+    (FrozenEstimator, check_frozen),
+    (CountVectorizer, check_vocabulary),
     (ClassifierMixin, check_answers),
 )
 """The types with rules."""

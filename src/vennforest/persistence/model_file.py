@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import platform
+import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,6 +34,8 @@ from vennforest.persistence.archive import (
     header_of,
     opened_archive,
 )
+from vennforest.persistence.estimators import MOST_FEATURES
+from vennforest.persistence.forests import array_types
 from vennforest.persistence.nodes import construct
 from vennforest.persistence.skops_nodes import (
     check_states,
@@ -41,6 +46,7 @@ from vennforest.persistence.skops_nodes import (
     write_once,
 )
 from vennforest.persistence.trusted import import_skops, register_own, trusted_among
+from vennforest.tables.columns import TableColumns
 from vennforest.transductive import TransductiveClassifier
 
 LONGEST = 300
@@ -252,7 +258,31 @@ def _construct(archive: zipfile.ZipFile, shown: str, extra: Sequence[str] | None
         raise InputError(
             f"{shown} must contain a model of vennforest, got {type(content).__name__}"
         )
+    if extra is not None and not extra:  # other types may take other rows
+        _ask(getattr(content, "model", content))
     return content
+
+
+def _ask(model: Any) -> None:
+    """Ask a classifier about one row, which finds parts that do not fit together.
+
+    Only where any row may be asked about: a forest takes zeros, and a table may lack all cells.
+    """
+    if not isinstance(model, CalibratedClassifier) or model.by is not None:
+        return
+    asked = [fold.estimator for fold in model._first.folds]
+    tables = [isinstance(one, Pipeline) and isinstance(one[0], TableColumns) for one in asked]
+    forests = [type(one) in array_types() for one in asked]
+    if not all(tables) and not all(forests):
+        return
+    row: Any = np.zeros((1, min(model.n_features_in_, MOST_FEATURES)))
+    if all(tables):
+        import pandas as pd
+
+        row = pd.DataFrame(np.nan, index=[0], columns=asked[0][0].feature_names_in_)
+    with warnings.catch_warnings(), np.errstate(all="ignore"), suppress(ValueError):
+        warnings.simplefilter("ignore")  # a row without the names of its columns
+        model.predict_proba(row)
 
 
 def _check_registered(named: Iterable[tuple[str, str]], shown: str) -> None:
@@ -313,7 +343,7 @@ def _write(model: Any, file: zipfile.ZipFile) -> set[str]:
     """Write what a model is made of; return the packages that its types come from."""
     from skops.io._utils import get_state
 
-    context = taught_skops()(zip_file=_FastNames(file))
+    context = taught_skops()(zip_file=file)
     try:
         state = get_state(model, context)
     except OSError:  # of the file, not of the model
@@ -350,21 +380,6 @@ def check_readable(path: Path) -> None:
                 "model must be as fit left it to be saved, got one that was changed: "
                 f"{one_line(error)}"
             ) from error
-
-
-class _FastNames:
-    """A zip file that knows its names as a set: skops looks each array up among them."""
-
-    def __init__(self, file: zipfile.ZipFile) -> None:
-        self._file = file
-        self._names: dict[str, None] = {}
-
-    def namelist(self) -> Mapping[str, None]:
-        return self._names
-
-    def writestr(self, name: str, data: Any) -> None:
-        self._names[name] = None
-        self._file.writestr(name, data)
 
 
 def _header(model: Any, origins: set[str]) -> dict[str, Any]:

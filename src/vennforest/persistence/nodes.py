@@ -24,20 +24,13 @@ SCALARS = "biufSUMm"
 
 
 def construct(root: Any, shown: str) -> Any:
-    """Return the object that a tree of nodes describes, each part checked as soon as it is made.
+    """Return the object that a tree of audited nodes describes, each part checked once it is made.
 
     Compiled code follows places in arrays without looking, scikit-learn's as well as ours: a
     forged file could read memory that is not its own. And a number that is not a probability would
     be shown as one. What is ours checks itself when it is constructed; what is scikit-learn's is
     checked by the rules of ``vennforest.persistence.estimators``. Parts are made before what they
     are parts of, so no constructor and no rule meets one that was not checked.
-
-    Parameters
-    ----------
-    root : skops node
-        Audited: all types are trusted.
-    shown : str
-        What error messages call the file.
     """
     for node in _nodes(root):
         kind = type(node).__name__

@@ -87,11 +87,8 @@ OTHERS = (
 def trusted_among(names: Iterable[str]) -> list[str]:
     """Return those of the types that a file names which vennforest makes by itself.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Types with their modules, such as ``"sklearn.svm._classes.SVC"``. Of these only public
-        modules of scikit-learn are imported.
+    Names contain modules, such as ``"sklearn.svm._classes.SVC"``; of these only public ones of
+    scikit-learn are imported.
     """
     return [
         name

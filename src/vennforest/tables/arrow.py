@@ -28,21 +28,10 @@ NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
 
 
 class ArrowFile:
-    """A table in a Parquet, Feather or Arrow IPC file.
+    """A table in a Parquet, Feather or Arrow IPC file, which begins with ``head``.
 
-    Parameters
-    ----------
-    path : Path
-    head : bytes
-        How the file begins.
-
-    Attributes
-    ----------
-    names : list of str
-        The columns; those that pandas keeps its index in come first, a nameless one is left out.
-    n_rows : int or None
-        None where only reading would tell.
-    schema : pyarrow.Schema
+    In ``names`` the columns that pandas keeps its index in come first, a nameless one is left out;
+    ``n_rows`` is None where only reading would tell.
     """
 
     def __init__(self, path: Path, head: bytes) -> None:
@@ -53,11 +42,6 @@ class ArrowFile:
             self.n_rows = file.n_rows
         self.names = _names(self.schema)
         refuse_duplicates(path, self.names)
-
-    @property
-    def is_parquet(self) -> bool:
-        """Whether it is Parquet, which other programs read as we do."""
-        return self._head.startswith(PARQUET)
 
     def parts(self, columns: Sequence[str], size: int) -> Iterator[pa.Table]:
         """Yield some columns, up to ``size`` rows after another."""
@@ -95,21 +79,11 @@ class ArrowFile:
 class ParquetFiles:
     """A table in several Parquet files, one after another, as `ArrowFile` has it in one.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        At least one. The first tells the columns; others may have more of them. Numbers of
-        several types become those of their common type.
-
-    Attributes
-    ----------
-    names, n_rows, schema
-        As of `ArrowFile`.
-    paths : list of Path
+    The first file tells the columns; others may have more of them. Numbers of several types become
+    those of their common type.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self.paths = list(paths)
         self._files = [ArrowFile(path, _head(path)) for path in paths]
         first = self._files[0]
         self.names, self.n_rows = first.names, sum(file.n_rows or 0 for file in self._files)

@@ -51,11 +51,8 @@ FIRST = 1000
 def without_markers(X: pd.DataFrame, markers: Sequence[str]) -> pd.DataFrame:
     """Return a table in which cells that stand for missing values are missing.
 
-    Parameters
-    ----------
-    X : DataFrame of shape (n, d)
-    markers : sequence of str
-        Text, compared without spaces around it; of columns of numbers those that are numbers.
+    Markers are text, compared without spaces around it; in columns of numbers those count that are
+    numbers.
     """
     if not len(markers):
         return X
@@ -84,14 +81,7 @@ def without_markers(X: pd.DataFrame, markers: Sequence[str]) -> pd.DataFrame:
 
 
 class Column:
-    """The cells of a column, with the missing ones marked.
-
-    Parameters
-    ----------
-    cells : Series of shape (n,)
-        Bytes are taken for text in UTF-8.
-    name : str
-        What error messages call it.
+    """The cells of a column, with the missing ones marked; bytes are taken for text in UTF-8.
 
     Attributes
     ----------
@@ -231,13 +221,8 @@ class Column:
     def read(self, kind: Kind, written: str | None = None) -> pd.Series[Any]:
         """Return the cells as float64, datetime64[us] or objects of str and None.
 
-        Parameters
-        ----------
-        kind : str
-            What they contain.
-        written : str, optional
-            How numbers or dates are written as text; None: as Python writes numbers, and in
-            ISO 8601.
+        ``written`` is how numbers or dates are written as text; None: as Python writes numbers, and
+        in ISO 8601.
         """
         import pandas as pd
 

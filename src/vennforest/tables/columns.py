@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._messages import nearest
 from vennforest._state import stored
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import LARGEST, Column, Kind, without_markers
@@ -75,18 +76,6 @@ class TableColumns(TransformerMixin, BaseEstimator):
     missing : list of str, optional
         Cells that stand for missing values, in all columns: text such as ``"n.d."``, with or
         without spaces around it, and numbers such as ``"-999"``.
-
-    Attributes
-    ----------
-    kinds_ : list of str
-        For each column: number, boolean, date, duration, text, category or empty.
-    formats_ : list of str or None
-        How the dates of a column, or the numbers of one that was declared, were written; None: as
-        dates or plain numbers.
-    feature_names_in_ : ndarray of shape (d,)
-        The names of the columns.
-    n_features_in_ : int
-        Their number.
     """
 
     _formats: ColumnFormats
@@ -118,7 +107,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         if not names:
             raise InputError("X must have at least one column, got none")
         if len(set(names)) < len(names):
-            raise InputError("X must have columns of different names, got two alike")
+            raise InputError("X must have columns of different names, got two of the same name")
         block = _Numbers(X)
         learnt: list[tuple[Kind, str | None]] = []
         for i, name in enumerate(names):
@@ -136,17 +125,17 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
     @property
     def kinds_(self) -> list[Kind]:
-        """What each column contains."""
+        """For each column: number, boolean, date, duration, text, category or empty."""
         return list(self._formats.kinds)
 
     @property
     def formats_(self) -> list[str | None]:
-        """How the dates or declared numbers of each column were written."""
+        """How its dates or declared numbers were written; None: as dates or plain numbers."""
         return list(self._formats.formats)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """The names of the columns."""
+        """The names of the columns, of shape (d,)."""
         return np.array(self._formats.names, dtype=object)
 
     @property
@@ -223,13 +212,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, parameters: Mapping[str, Any], formats: ColumnFormats | None) -> Self:
-        """Return the reader of tables.
-
-        Raises
-        ------
-        ValueError
-            If ``types`` are none.
-        """
+        """Return the reader of tables; a ``ValueError`` refuses ``types`` that are none."""
         made = cls(**parameters)
         if made.types is not None:
             check_types(made.types)
@@ -241,13 +224,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return made
 
     def check_names(self, names: Iterable[str]) -> list[str]:
-        """Return the names that were not in training.
-
-        Raises
-        ------
-        InputError
-            If a column of training is not among them.
-        """
+        """Return the names that were not in training; an `InputError` says which is missing."""
         return unknown_names(names, self.feature_names_in_.tolist())
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
@@ -285,9 +262,8 @@ def _without_dropped(X: pd.DataFrame, types: dict[str, str]) -> pd.DataFrame:
     names = [str(name) for name in X.columns]
     for name in types:
         if name not in names:
-            close = get_close_matches(name, names, n=1, cutoff=0.6)
-            hint = f": did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"types must name columns of the table, got {name!r}{hint}")
+            near = nearest(name, names)
+            raise InputError(f"types must name columns of the table, got {name!r}{near}")
     unwanted = [name for name, declared in types.items() if declared == DROP]
     kept = [i for i, name in enumerate(names) if name not in unwanted]
     return X.iloc[:, kept] if unwanted else X
@@ -306,14 +282,8 @@ def as_pandas(X: Any) -> pd.DataFrame:
 class _Numbers:
     """The columns of numbers in which nothing needs a closer look, read together.
 
-    One by one they take a millisecond each, and a table may have tens of thousands.
-
-    Attributes
-    ----------
-    places : dict of int to int
-        The column of `values` that contains each of them.
-    values : ndarray of shape (n, number of them)
-        float64, up to what 32 bits contain, at least one of each column not NaN.
+    One by one they take a millisecond each, and a table may have tens of thousands. ``places`` says
+    which column of ``values`` contains each: float64, up to what 32 bits contain, not all NaN.
     """
 
     def __init__(self, X: pd.DataFrame) -> None:

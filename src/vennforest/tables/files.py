@@ -13,8 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
-from vennforest._files import refuse_special
-from vennforest._remote import url_of
+from vennforest._files import refuse_special, shown_path, url_of
 from vennforest._validation import InputError
 
 GZIP, PARQUET, ARROW_FILE = b"\x1f\x8b", b"PAR1", b"ARROW1"
@@ -43,8 +42,8 @@ def check_table_file(path: Path) -> bytes:
     refuse_special(path)
     if url_of(path) is not None:
         raise InputError(
-            f"{path} is an address, which fit, predict, calibrate and apply read: copy the file "
-            "here first"
+            f"{shown_path(path)} is an address, which fit, predict, calibrate and apply read: copy "
+            "the file here first"
         )
     if not path.exists():
         raise InputError(f"there is no file {path}{_close_files(path)}")

@@ -51,14 +51,8 @@ DIGITS = {PLAIN: _digits("", r"\."), POINT: _digits(",", r"\."), COMMA: _digits(
 class Number:
     """A cell that was read as a number.
 
-    Attributes
-    ----------
-    value : float
-        Of a limit ("<0.5") the limit; of "12.5%" 0.125.
-    unit : str
-        What stands before or after it, such as a currency; empty where there is nothing.
-    limit : bool
-        Whether it is one.
+    The value of "12.5%" is 0.125, that of "<0.5" the limit; the unit is what stands before or after
+    it, such as a currency, or empty.
     """
 
     value: float
@@ -68,13 +62,9 @@ class Number:
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How the numbers of a column are written.
+    """How the numbers of a column are written: `PLAIN`, `POINT` or `COMMA`, and their unit.
 
-    Attributes
-    ----------
-    digits : {"1234.5", "1,234.5", "1.234,5"}
-    unit : str
-        The one that cells may have; empty: none. Of a percentage all have it.
+    Cells may have the unit or none; of a percentage all have it.
     """
 
     digits: str
@@ -181,15 +171,11 @@ HALF = re.compile(r"\b[ap]m\b", re.IGNORECASE)
 
 
 def date_format(cells: pd.Series[Any]) -> str | None:
-    """Return the one format in which all cells are dates, None where there is none.
+    """Return the one format in which all cells of text are dates, None where there is none.
 
     It depends on all cells, and on no draw of some: of the formats that pandas sees in the first
     few, the first that every cell has, formats with the month before the day before others. Thus
     05/06/2020 is the fifth of June wherever another cell of the column has a day above 12.
-
-    Parameters
-    ----------
-    cells : Series of str, shape (n,)
     """
     for written in _formats(list(islice(dict.fromkeys(cells), PROBED))):
         if _all_dates(cells[:TRIED_FIRST], written) and _all_dates(cells, written):

@@ -21,10 +21,7 @@ MOST_REPEATED = 0.05
 def sketch_rows(rows: pd.DataFrame) -> list[str]:
     """Return the smallest hashes of rows, none where many rows are alike.
 
-    Parameters
-    ----------
-    rows : DataFrame of shape (n, d)
-        As `TableColumns` returns it, so one value has one form.
+    Rows are as `TableColumns` returns them, so one value has one form.
     """
     hashes = _hashes(rows)
     distinct = np.unique(hashes)
@@ -34,15 +31,7 @@ def sketch_rows(rows: pd.DataFrame) -> list[str]:
 
 
 def share_known(rows: pd.DataFrame, sketch: Sequence[str]) -> float:
-    """Return the share of rows that are among those of a sketch, estimated; 0 where too few tell.
-
-    Parameters
-    ----------
-    rows : DataFrame of shape (n, d)
-        As `TableColumns` returns it.
-    sketch : sequence of str
-        From ``sketch_rows``.
-    """
+    """Return the share of rows among those of a sketch, estimated; 0 where too few tell."""
     known = np.array([int(value, 16) for value in sketch], dtype=np.uint64)
     if not len(known):
         return 0.0

@@ -90,19 +90,9 @@ def score_numbers(cells: pd.Series[Any], name: str) -> tuple[FloatArray, Callabl
 class ScoreColumns:
     """The columns of a table that contain scores, labels, and perhaps weights.
 
-    Parameters
-    ----------
-    table : TableFile
-    scores : sequence of str
-        One column of scores (two classes), or one a class.
-    target : str
-        The labels.
-    weight : str or None
-        The column of weights: how often each row counts.
-    size : int
-        Rows that are read together.
-    progress : callable, optional
-        Called with the rows done and, where known, all of them.
+    One column of scores is of the second of two classes, or there is one a class; a weight says how
+    often a row counts. ``size`` rows are read together, and ``progress`` is called with the rows
+    done and, where known, all of them.
     """
 
     def __init__(
@@ -127,28 +117,26 @@ class ScoreColumns:
         seen: dict[Any, None] = {}
         missing = done = 0
         for batch in self.table.batches([self.target], [], self._size):
-            column = Column(batch.rows[self.target], self.target)
-            missing += int((~column.there).sum())
+            which, cells = _distinct(batch.rows[self.target], self.target)
+            missing += int((which < 0).sum())
             done += len(batch.rows)
-            seen.update(dict.fromkeys(pd.unique(column.present).tolist()))
+            seen.update(dict.fromkeys(cells))
             if len(seen) > MOST_CLASSES:
-                raise too_many_classes(self.target)
+                raise InputError(
+                    f"the target {self.target!r} contains more than {MOST_CLASSES:,} distinct "
+                    "values, a quantity or names rather than classes"
+                )
             if self._progress is not None:
                 self._progress(done, self.table.n_rows)
-        classes, self._code = classes_of(list(seen), self.target)
+        classes, self._code = _classes_of(list(seen), self.target)
         return classes, missing
 
     def count(
         self, classes: Sequence[Any], grid: ScoreGrid | None, vectors: bool, most: int
     ) -> tuple[ScoreCounts, int]:
-        """Return the counts of rows with a label, and how many rows these are; after ``labels``.
+        """Return the counts of rows with a label, and how many rows these are; see `Counter`.
 
-        Parameters
-        ----------
-        classes : sequence
-            What ``labels`` returned.
-        grid, vectors, most
-            Of `Counter`.
+        ``classes`` is what ``labels`` returned.
         """
         counter, n_rows = Counter(classes, grid, vectors, most), 0
         for scores, codes, weight in self.parts(grid):
@@ -163,12 +151,12 @@ class ScoreColumns:
         others = [*self.scores, *([self.weight] if self.weight else [])]
         done = 0
         for batch in self.table.batches([*others, self.target], [], self._size, others):
-            labels = Column(batch.rows[self.target], self.target)
-            rows = batch.rows[labels.there]
+            which, cells = _distinct(batch.rows[self.target], self.target)
+            rows = batch.rows[which >= 0]
             done += len(batch.rows)
             if len(rows):
-                which, cells = pd.factorize(labels.present)
-                codes = np.array([self._code[cell] for cell in cells.tolist()], np.int64)[which]
+                numbers_of = np.array([self._code[cell] for cell in cells], np.int64)
+                codes = numbers_of[which[which >= 0]]
                 columns = [
                     read_scores(rows[name], name, self.table.place, grid) for name in self.scores
                 ]
@@ -186,7 +174,17 @@ class ScoreColumns:
         return read_weights(rows[self.weight], self.weight, self.table.place)
 
 
-def classes_of(cells: list[Any], target: str) -> tuple[list[Any], dict[Any, int]]:
+def _distinct(cells: pd.Series[Any], name: str) -> tuple[NDArray[np.intp], list[Any]]:
+    """Return for each cell which of the distinct ones it is, -1 where it is missing, and these."""
+    which, different = pd.factorize(cells)
+    numbers_of, first = np.unique(which, return_index=True)
+    index = cells.index[first[numbers_of >= 0]]  # so a row is named where it cannot be read
+    column = Column(pd.Series(different, index=index), name)
+    place = np.where(column.there, np.cumsum(column.there) - 1, -1)
+    return np.append(place, -1)[which], column.present.tolist()
+
+
+def _classes_of(cells: list[Any], target: str) -> tuple[list[Any], dict[Any, int]]:
     """Return the classes that distinct cells stand for, sorted, and the number of each cell's."""
     if not cells:
         raise InputError(f"the target {target!r} is missing in every row")
@@ -199,22 +197,6 @@ def classes_of(cells: list[Any], target: str) -> tuple[list[Any], dict[Any, int]
         )
     place = {label: code for code, label in enumerate(classes)}
     return classes, {cell: place[label] for cell, label in zip(cells, labels, strict=True)}
-
-
-def too_many_classes(target: str) -> InputError:
-    """Return the error that says so."""
-    return InputError(
-        f"the target {target!r} contains more than {MOST_CLASSES:,} distinct values, a quantity or "
-        "names rather than classes"
-    )
-
-
-def too_many_vectors(most: int) -> InputError:
-    """Return the error for more score vectors than are kept."""
-    return InputError(
-        f"there are more than {most:,} different score vectors, which this method "
-        "keeps all: choose venn-abers, platt, isotonic, beta, quadratic or spline"
-    )
 
 
 def _stacked(columns: list[FloatArray]) -> FloatArray:
@@ -252,19 +234,9 @@ def _plain(cells: list[Any], target: str) -> list[Any]:
 class Counter:
     """Adds up counts of parts in bounded memory.
 
-    Scores are counted as they are, up to 1,048,576 distinct ones. Beyond that they go on a fixed
-    grid: of log-odds, if they are probabilities. Other scores are compressed.
-
-    Parameters
-    ----------
-    classes : sequence
-        The labels, sorted.
-    grid : ScoreGrid or None
-        Put scores on this grid from the start.
-    vectors : bool
-        Keep score vectors.
-    most : int
-        Distinct scores that are kept as they are.
+    Scores are counted as they are, up to ``most`` distinct ones. Beyond that they go on a fixed
+    grid: of log-odds, if they are probabilities. Other scores are compressed. A ``grid`` has them
+    put there from the start; ``vectors`` keeps the scores of an example together.
     """
 
     def __init__(
@@ -310,21 +282,20 @@ class Counter:
         if len(self.counts) <= most or self.grid is not None:
             return
         if self.vectors:
-            raise too_many_vectors(self.most)
+            raise InputError(
+                f"there are more than {self.most:,} different score vectors, which this method "
+                "keeps all: choose venn-abers, platt, isotonic, beta, quadratic or spline"
+            )
         tables = self.counts.tables
         if all(one.scores[0] >= 0 and one.scores[-1] <= 1 for one in tables):
-            self.grid = ScoreGrid(on="logit")
-            self.counts = on_grid(self.counts, self.grid)
+            self.grid = grid = ScoreGrid(on="logit")
+            every = [
+                ScoreCounts.from_counts(one.scores, *one.counts.T, grid=grid) for one in tables
+            ]
+            self.counts = (
+                ScoreCounts.one_vs_rest(every, self.counts.classes)
+                if len(every) > 1
+                else ScoreCounts(self.counts.classes, every[0].tables, grid, self.counts.displaced)
+            )
         else:
             self.counts = self.counts.compress(self.most // 2)
-
-
-def on_grid(counts: ScoreCounts, grid: ScoreGrid) -> ScoreCounts:
-    """Return counts as if their scores had been put on a grid before they were counted."""
-    tables = [
-        ScoreCounts.from_counts(one.scores, one.counts[:, 0], one.counts[:, 1], grid=grid)
-        for one in counts.tables
-    ]
-    if len(tables) > 1:
-        return ScoreCounts.one_vs_rest(tables, counts.classes)
-    return ScoreCounts(counts.classes, tables[0].tables, grid, counts.displaced)

@@ -40,15 +40,6 @@ class TableFile:
         folder of Parquet files, or a pattern such as ``part-*.parquet``, is one table.
     sheet : str, optional
         Of an Excel workbook (.xlsx), which is read whole.
-
-    Attributes
-    ----------
-    names : list of str
-        The columns.
-    n_rows : int or None
-        None where only reading would tell.
-    text : TextFormat or None
-        How it is written as text; None: it is Parquet or Arrow.
     """
 
     def __init__(self, path: Path, sheet: str | None = None) -> None:
@@ -82,13 +73,6 @@ class TableFile:
         """Number of rows."""
         return None if self._arrow is None else self._arrow.n_rows
 
-    @property
-    def parquet_files(self) -> list[Path]:
-        """The files, if they are Parquet."""
-        if isinstance(self._arrow, ParquetFiles):
-            return self._arrow.paths
-        return [self.path] if self._arrow is not None and self._arrow.is_parquet else []
-
     def place(self, row: int) -> str:
         """Return what to call a row, counted from 0: its number from 1, and its file."""
         if isinstance(self._arrow, ParquetFiles):
@@ -96,14 +80,9 @@ class TableFile:
         return row_of(row, str(self.path))
 
     def read(self, as_text: Iterable[str] = (), missing: Sequence[str] = ()) -> pd.DataFrame:
-        """Return all rows; columns of numbers and booleans in a text file become such.
+        """Return all rows; columns of a text file that are not to stay text may become numbers.
 
-        Parameters
-        ----------
-        as_text : iterable of str
-            Columns that stay text in a text file.
-        missing : sequence of str
-            Cells that stand for missing values.
+        ``missing`` names cells that stand for missing values.
         """
         if self._arrow is not None:
             return without_markers(to_frame(self._arrow.read()), missing)
@@ -134,16 +113,9 @@ class TableFile:
     ) -> Iterator[Batch]:
         """Yield up to ``size`` rows after another, in the order of the file.
 
-        Cells of text files stay text, so no part is read differently from another.
-
-        Parameters
-        ----------
-        columns, carried : sequence of str
-            For the model, and to be passed on.
-        size : int
-            Above zero.
-        numbers : sequence of str
-            The columns in which a comma may be a decimal comma.
+        Cells of text files stay text, so no part is read differently from another. Columns are for
+        the model, those ``carried`` are passed on; ``numbers`` names columns in which a comma may
+        be a decimal comma.
         """
         try:
             yield from (

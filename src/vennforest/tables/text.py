@@ -33,14 +33,7 @@ JUDGED = 200
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How a table is written as text.
-
-    Attributes
-    ----------
-    encoding, delimiter, decimal : str
-    names : list of str
-        The columns, from the first line.
-    """
+    """How a table is written as text; the first line has the names of the columns."""
 
     encoding: str
     delimiter: str

@@ -33,11 +33,8 @@ FORM = (
 def read_types(given: Path | str) -> dict[str, str]:
     """Return what a user says that columns contain, in a file or in so many words.
 
-    Parameters
-    ----------
-    given : Path or str
-        JSON, a file of JSON, or one of TOML where its name ends in ``.toml``: columns and what
-        they contain, see `TableColumns`.
+    That is JSON, a file of JSON, or one of TOML where its name ends in ``.toml``; see
+    `TableColumns`.
     """
     if str(given).lstrip().startswith("{"):
         return check_types(_parsed(str(given), "--types", toml=False), "--types")
@@ -137,14 +134,7 @@ def learn_declared(column: Column, declared: str) -> tuple[Kind, str | None]:
 
 
 def declared_read(X: pd.DataFrame, types: Mapping[str, str]) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table with the columns that are declared read as such, and remarks on them.
-
-    Parameters
-    ----------
-    X : DataFrame of shape (n, d)
-    types : mapping of str to str
-        None of them to drop.
-    """
+    """Return a table with the columns that are declared read as such, and remarks on them."""
     read, notes = {}, []
     for name, declared in types.items():
         column = Column(X[name], name)

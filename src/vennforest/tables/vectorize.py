@@ -74,18 +74,10 @@ def table_pipeline(
 @stored("column-encoders")
 @attrs.frozen(eq=False)
 class ColumnEncoders:
-    """How columns become numbers.
+    """How columns become numbers: the encoding of each, and encoders.
 
-    Attributes
-    ----------
-    encodings : dict of str to str
-        Of each column, in their order.
-    one_hot : OneHotEncoder or None
-        Of all categories together.
-    encoders : dict of str to object
-        skrub's, of the columns of text and dates.
-    outputs : dict of str to list of str
-        The names of what each column becomes.
+    Those of text and dates are skrub's, and one is of all categories together; ``outputs`` names
+    what each column becomes.
     """
 
     encodings: dict[str, Encoding]
@@ -156,21 +148,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Text with fewer distinct values is one-hot encoded.
     random_state : int, RandomState instance or None, default=None
         Of the analysis of text.
-
-    Attributes
-    ----------
-    encodings_ : dict of str to str
-        How each column becomes numbers: number, category, text, date, or empty (not at all).
-    sources_ : ndarray of shape (n_outputs,)
-        The column that each output comes from.
-    encoders_ : dict of str to object
-        skrub's encoders of the columns of text and dates.
-    one_hot_ : OneHotEncoder or None
-        Of all categories together.
-    feature_names_in_ : ndarray of shape (d,)
-        The names of the columns.
-    n_features_in_ : int
-        Their number.
     """
 
     _learnt: ColumnEncoders
@@ -211,7 +188,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def encodings_(self) -> dict[str, Encoding]:
-        """How each column becomes numbers."""
+        """How each column becomes numbers: number, category, text, date, or empty (not at all)."""
         return self._learnt.encodings
 
     @property
@@ -226,7 +203,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def sources_(self) -> NDArray[Any]:
-        """The column that each output comes from."""
+        """The column that each output comes from, of shape (n_outputs,)."""
         outputs = self._learnt.outputs
         return np.repeat(self.feature_names_in_, [len(names) for names in outputs.values()])
 

@@ -47,14 +47,9 @@ def output_format(path: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def table_writer(path: Path | IO[bytes], how: str, schema: pa.Schema) -> Iterator[Any]:
-    """Give something whose ``write_table`` appends to a file.
+    """Give something whose ``write_table`` appends to a file, written from the start.
 
-    Parameters
-    ----------
-    path : Path or binary file
-        Written from the start.
-    how : {"csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst", "parquet", "arrow"}
-    schema : pyarrow.Schema
+    How it is written is what `output_format` returns.
     """
     if how == "parquet":
         with parquet.ParquetWriter(path, schema) as writer:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from vennforest._messages import not_one_of
 from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
@@ -273,6 +274,7 @@ class OfLabel(Taxonomy):
         self, scores: FloatArray, n_classes: int, sample_weight: FloatArray | None = None
     ) -> Self:
         """Note the number of classes; nothing is learnt from the scores."""
+        check_number(self.boundary, "boundary")
         self.n_categories_ = n_classes * self._parts
         return self
 
@@ -554,6 +556,4 @@ def resolve(taxonomy: str | Taxonomy | Callable[[FloatArray], Any]) -> Taxonomy:
         return unfitted
     if callable(taxonomy) and not isinstance(taxonomy, type):
         return CallableTaxonomy(taxonomy)
-    raise ValueError(
-        f"taxonomy must be one of {list(NAMED)}, a Taxonomy, or a callable, got {taxonomy!r}"
-    )
+    raise not_one_of("taxonomy", NAMED, taxonomy, ", a Taxonomy, or a callable")
