@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -29,7 +30,6 @@ from sklearn.tree import DecisionTreeClassifier
 from hazards.drawn import DRAWN, ENTRIES, OwnEncoder, entries, one_class
 from hazards.table import HAZARDS as FIRST
 from hazards.table import Hazard, Rng, Verdict, coin, doubled, fit, forest, spelled
-from vennforest import CalibratedClassifier
 
 
 def on_own_rows(model: Any, as_table: Callable[[Any], Any] = np.asarray) -> Callable[[Rng], Any]:
@@ -121,6 +121,7 @@ def written(X: Any, y: Any, folder: str, **columns: Any) -> Path:
 
 def command(*words: object) -> None:
     """Run a command; what it warns of becomes a warning, and its failure an error."""
+    pytest.importorskip("typer")
     from vennforest.cli import main
 
     printed = io.StringIO()
@@ -194,12 +195,11 @@ def by_dask(fault: str = "") -> Callable[[Rng], Any]:
     """Return a calibrator of scores in a Dask frame."""
 
     def run(rng: Rng) -> None:
-        import dask
-        import dask.dataframe
-
+        dask = pytest.importorskip("dask")
+        tables = pytest.importorskip("dask.dataframe")
         from vennforest.engines.dask import calibrate
 
-        frame = dask.dataframe.from_pandas(pd.DataFrame(scored(rng, fault)), npartitions=3)
+        frame = tables.from_pandas(pd.DataFrame(scored(rng, fault)), npartitions=3)
         with dask.config.set(scheduler="synchronous"):
             calibrate(frame, score="s", target="y", weight="w")
 
@@ -217,23 +217,6 @@ def by_spark(fault: str = "") -> Callable[[Rng], Any]:
         calibrate(frame, score="s", target="y", weight="w")
 
     return run
-
-
-def forest_by_dask(rng: Rng, make: Callable[[Rng], Any]) -> None:
-    """Fit a forest over the partitions of a Dask frame."""
-    import dask
-    import dask.dataframe
-
-    from vennforest.engines.dask import fit as fit_partitions
-
-    X, y = make(rng)
-    table = pd.DataFrame(X).add_prefix("c").assign(y=y)
-    with dask.config.set(scheduler="synchronous"):
-        fit_partitions(
-            CalibratedClassifier(forest(), random_state=0),
-            dask.dataframe.from_pandas(table, npartitions=3),
-            target="y",
-        )
 
 
 ENTERED = [

@@ -1,7 +1,5 @@
 """Models that were trained on the rows are told from those that were not."""
 
-from time import sleep
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -116,7 +114,7 @@ def test_a_model_that_takes_long_is_not_trained_on_all_rows():
     class Slow(GaussianNB):
         def fit(self, X, y):
             fits.append(len(y))
-            sleep(0.02)
+            np.linalg.inv(np.eye(300))
             return super().fit(X, y)
 
     X, y = drawn("line", 200_000, np.random.default_rng(8))

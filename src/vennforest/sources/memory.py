@@ -35,7 +35,8 @@ SIGNIFICANT = 4.0
 
 
 MOST_SECONDS = 5.0
-"""Expected time up to which a model is trained on all the rows again."""
+"""Expected processor time up to which a model is trained on all the rows again. That of the copy is
+taken to rise with the square of the number of rows."""
 
 EQUAL = 0.1
 """Differences of probabilities, in parts of those of models of other rows, that are rounding."""
@@ -114,9 +115,9 @@ def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            start = time.perf_counter()
+            start = time.process_time()
             copy = clone(model).fit(_safe_indexing(some, seen), labels[seen])
-            cost = (time.perf_counter() - start) * len(y) / len(seen)
+            cost = (time.process_time() - start) * (len(y) / len(seen)) ** 2
             if not issparse(X) and len(getattr(X, "shape", ())) == 2:
                 known = _Moved.of(some, *_measured(some), rng)
                 for far in DISTANCES:
