@@ -1,21 +1,19 @@
 """Average the folds' models, or refit one on all rows? And Platt scaling on scores or log-odds.
 
 ``python -m experiments.studies.folds --collection first --data-dir DATA_DIR`` trains five families
-of models on at most 700 rows of each data set: a model a fold, one of all rows, and one for each
-pair of folds left out. All are read through one pool of maps, fitted to the scores of rows left
-out. What is compared on the test rows:
+of models on at most 700 rows of each data set: a model a fold and one of all rows. All are read
+through one pool of maps, fitted to the scores of rows left out. What is compared on the test rows:
 
-- ``folds``: the mean over the five models, as ``ensemble=True``
+- ``folds``: the mean over the five models; ``folds in logs``: their normalised geometric mean, as
+  ``ensemble=True``
 - ``refit``: the model of all rows, as ``ensemble=False``
-- ``half``: the mean of the two
-- ``chosen``: the better of the two where a whole fold is left out and the other four do the same,
-  which needs a model for each of the ten pairs of folds left out
-- ``chosen by five pairs``: the same from the pairs of neighbouring folds
+- ``half``, ``half in logs``: the mean of the two
+- with ``--pairs``, ``chosen``: the better of the two where a whole fold is left out and the other
+  four do the same, which needs a model for each of the ten pairs of folds left out, and ``chosen by
+  five pairs``: the same from the pairs of neighbouring folds
 
-The last two, a choice by the data, are left out on the second collection: the first decided.
-
-Losses and processor seconds are appended to ``results/folds.jsonl`` split by split;
-``--only-kept`` prints the table of ``docs/results/folds.md``.
+Losses and processor seconds are appended split by split to ``results/folds.jsonl``, with pairs to
+``folds_pairs.jsonl``; ``--only-kept`` prints the table of ``docs/results/folds.md``.
 """
 
 import argparse
@@ -42,7 +40,8 @@ from vennforest.sources.base import model_scores
 SEED = 316_810
 LARGEST, TRAIN, FOLDS = 1_500, 700, 5
 FAMILIES = ("network", "boosting", "svm", "neighbours", "bayes")
-RESULTS = Path(__file__).with_name("results") / "folds.jsonl"
+WAYS = ("folds", "refit", "half", "folds in logs", "half in logs")
+RESULTS = Path(__file__).with_name("results")
 
 
 def model_of(family):
@@ -55,6 +54,12 @@ def model_of(family):
     if family == "bayes":
         return make_pipeline(scaled, GaussianNB(var_smoothing=1e-3))
     return make_model(family)
+
+
+def log_mean(each):
+    """Return the normalised geometric mean of probabilities."""
+    means = np.exp(np.mean(np.log(np.maximum(each, 1e-300)), axis=0))
+    return means / means.sum(axis=1, keepdims=True)
 
 
 class Models:
@@ -104,10 +109,12 @@ class Models:
         """Return losses on the test rows and on the folds, Platt's two forms, and seconds."""
         parts = [(self.out[f], self.rows[f]) for f in range(FOLDS)]
         pool = self.pool(parts)
-        mean = np.mean([pool.predict_proba(self.new[f]) for f in range(FOLDS)], axis=0)
-        one = pool.predict_proba(self.all)
+        each = [pool.predict_proba(self.new[f]) for f in range(FOLDS)]
+        mean, one = np.mean(each, axis=0), pool.predict_proba(self.all)
         found = {"folds": losses(mean, ytest), "refit": losses(one, ytest)}
         found["half"] = losses((mean + one) / 2, ytest)
+        found["folds in logs"] = losses(log_mean(each), ytest)
+        found["half in logs"] = losses(log_mean([log_mean(each), one]), ytest)
         ring = {f: [(f + 1) % FOLDS, (f - 1) % FOLDS] for f in range(FOLDS)}
         for name, of in (("nested", None), ("ring", ring)) if self.pairs else ():
             each = [
@@ -138,16 +145,16 @@ def splits_of(collection, name, folder):
         yield number, X, y, train, test
 
 
-def kept():
+def kept(results):
     """Return the measured splits."""
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    lines = results.read_text().splitlines() if results.exists() else []
     return [json.loads(line) for line in lines]
 
 
-def run(collection, families, data_dir, minutes):
+def run(collection, families, data_dir, minutes, pairs, results):
     """Measure the splits that were not, small sets first, and append them to the results."""
     start = time.monotonic()
-    done = {(r["collection"], r["family"], r["set"], r["split"]) for r in kept()}
+    done = {(r["collection"], r["family"], r["set"], r["split"]) for r in kept(results)}
     folder = data_dir if collection == "first" else keel_folder()
     for name in names(collection, folder):
         for number, X, y, train, test in splits_of(collection, name, folder):
@@ -159,9 +166,7 @@ def run(collection, families, data_dir, minutes):
                 try:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        models = Models(
-                            family, X.iloc[train], y[train], X.iloc[test], collection == "first"
-                        )
+                        models = Models(family, X.iloc[train], y[train], X.iloc[test], pairs)
                         found = models.measure(y[test])
                 except ValueError as error:  # boosting refuses a column without values in a fold
                     print(name, number, family, error, flush=True)
@@ -169,14 +174,14 @@ def run(collection, families, data_dir, minutes):
                 one = {"collection": collection, "family": family, "set": name, "split": number}
                 one |= {"k": models.k, "rows": len(train), "losses": rounded(found)}
                 one["seconds"] = [round(s, 3) for _, s in sorted(models.seconds.items())]
-                with RESULTS.open("a") as file:
+                with results.open("a") as file:
                     print(json.dumps(one), file=file)
             print(name, number, len(train), flush=True)
 
 
 def ways(losses):
     """Return the test log loss of each way, and of Platt's two forms where there are any."""
-    found = {name: losses[name][0] for name in ("folds", "refit", "half")}
+    found = {name: losses[name][0] for name in WAYS if name in losses}
     for name, kept_as in (("chosen", "nested"), ("chosen by five pairs", "ring")):
         if kept_as not in losses:
             continue
@@ -220,8 +225,10 @@ if __name__ == "__main__":
     parser.add_argument("--families", nargs="+", default=FAMILIES)
     parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--only-kept", action="store_true", help="print what was measured before")
+    parser.add_argument("--pairs", action="store_true", help="a model for each pair of folds too")
     args = parser.parse_args()
+    results = RESULTS / ("folds_pairs.jsonl" if args.pairs else "folds.jsonl")
     if not args.only_kept:
-        run(args.collection, args.families, args.data_dir, args.minutes)
-    if results := [one for one in kept() if one["collection"] == args.collection]:
-        print(table(results))
+        run(args.collection, args.families, args.data_dir, args.minutes, args.pairs, results)
+    if measured := [one for one in kept(results) if one["collection"] == args.collection]:
+        print(table(measured))

@@ -503,7 +503,8 @@ def test_over_folds_one_pool_of_all_their_scores_makes_the_point(k):
     scores = [one.predict_proba(new) for one in model.estimators_]
     each = [pool.predict_proba(s[:, 1] if k == 2 else s) for s in scores]
     p = model.predict_proba(new)
-    assert_allclose(p, np.mean(each, axis=0), rtol=0, atol=1e-12)
+    means = np.prod(each, axis=0) ** (1 / 3)
+    assert_allclose(p, means / means.sum(axis=1, keepdims=True), rtol=0, atol=1e-12)
     m = model.predict_multiprobability(new)
     assert ((m.lower <= p) & (p <= m.upper)).all()
 

@@ -94,7 +94,7 @@ def test_kept_monitor_goes_on(folder, watch, tmp_path):
     code, _, err = watch(kept, folder / "second.csv")
     assert code == 2 and "name their column with --target" in err
     code, _, err = watch(kept, folder / "train.csv", "-t", "sold")
-    assert code == 2 and "rows that the model was fitted to" in err
+    assert code == 2 and "used for training" in err
     assert (
         main(["predict", str(kept), str(folder / "first.csv"), "-o", str(tmp_path / "p.csv")]) == 2
     )
@@ -125,7 +125,7 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
     strange.to_csv(tmp_path / "strange.csv", index=False)
     strange.drop(columns="town").to_csv(tmp_path / "narrow.csv", index=False)
     for arguments, message in (
-        ((model, folder / "train.csv", "-t", "sold"), "about 100% of it are rows that the model"),
+        ((model, folder / "train.csv", "-t", "sold"), "about 100% used for training"),
         (
             (model, tmp_path / "strange.csv", "-t", "sold"),
             "'perhaps', a label that the model has never",
@@ -238,7 +238,7 @@ def test_scores_of_another_system_are_watched(watch, tmp_path, capsys, form, met
     found = json.loads(out)
     assert code == 0 and found["alarm"] and 1000 <= found["alarm_row"] < 1400
     assert "scores" in found["kinds"] and found["chance"] < 0.05
-    assert any("Observed before and after" in one for one in found["verdict"])
+    assert any("Observed: accuracy" in one and "before;" in one for one in found["verdict"])
     # the same scores under the same name in the command, and without labels
     code, out, _ = watch(calibrator, later, "--score", form, "--time", "day", "--json")
     found = json.loads(out)

@@ -89,7 +89,7 @@ def test_training_rows_are_refused(source, at_once):
     forest = RandomForestClassifier(20, random_state=0)
     model = CalibratedClassifier(forest, calibrate_on=source, random_state=0).fit(X, y)
     monitor = Monitor(model, random_state=0).fit()
-    with pytest.raises(InputError, match="among the reference or those that the model"):
+    with pytest.raises(InputError, match="of the reference or training"):
         for first in range(0, 100, at_once):
             monitor.update(X[first : first + at_once], y[first : first + at_once])
     assert monitor.n_seen_ < 5

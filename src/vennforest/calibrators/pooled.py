@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import attrs
 import numpy as np
+from attrs.validators import instance_of
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -180,9 +181,7 @@ def _length_within(x: FloatArray, mine: NDArray[np.bool_]) -> FloatArray:
 class Pool(Learnt):
     """Fitted members and their weights, which see probabilities."""
 
-    to_probabilities: ToProbabilities = attrs.field(
-        validator=attrs.validators.instance_of(ToProbabilities)
-    )
+    to_probabilities: ToProbabilities = attrs.field(validator=instance_of(ToProbabilities))
     members: dict[str, Any]
     weights: dict[str, float]
 

@@ -220,8 +220,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         (``StratifiedKFold`` gives up exactness).
     ensemble : bool, default=True
         With ``"cv"``. True: one model and one calibrator per fold, whose bounds are averaged (cross
-        Venn–Abers); one pool of maps serves the probabilities of all. False: the pooled scores of
-        all folds calibrate one model that is trained on all the data.
+        Venn–Abers); one pool of maps serves the probabilities of all, whose geometric mean is
+        taken. False: the pooled scores of all folds calibrate one model that is trained on all the
+        data.
     merge : {"auto", "pooled", "log", "brier", "midpoint", "smooth"}, default="auto"
         Where the probability comes from. ``"pooled"``: a weighted pool of smooth maps of the score
         of all trees (`PooledCalibration`), which no draw moves; the bounds are widened where
@@ -367,7 +368,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
         weight = check_weights(sample_weight, len(codes))
         if known is None and weight is not None and len(np.unique(codes[weight > 0])) < 2:
-            raise ValueError("y must hold at least two classes with a weight above zero, got one")
+            raise ValueError(
+                "y must contain at least two classes with a weight above zero, got one"
+            )
         to_fit, weight_param, to_split = route(self, estimator, weight, groups, fit_params)
         small = codes.astype(np.min_scalar_type(len(classes) - 1))
         labels = classes[codes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Self
 from weakref import WeakSet
 
 import attrs
@@ -272,10 +272,11 @@ def predict_sub_model(
     p = results[0][2]
     if len(results) > 1:
         each = [one for *_, one in results]
-        how: Merge = "midpoint"  # the plain mean over folds
-        if points[0] is None:
-            how = getattr(calibrators[0], "merge", how)
-        p = merge_folds(every, how, each) if every else cast("FloatArray", np.mean(each, axis=0))
+        if points[0] is not None:
+            p = log_mean(each)
+        else:
+            how: Merge = getattr(calibrators[0], "merge", "midpoint")
+            p = merge_folds(every, how, each) if every else np.mean(each, axis=0)
     shown = [found for _, found, _ in results if found is not None]
     if factors is not None:
         p = shift_probabilities(p, factors)
@@ -342,15 +343,21 @@ def _point(fold: Fold, point: Any, X: Any, of_all: FloatArray | None) -> FloatAr
     """Return what the point calibrator makes of rows, whose scores by all members may be known.
 
     With few trees: the geometric mean over scores by subforests of out-of-bag size, normalised.
-    Subforests that are certain of different classes leave something to each.
     """
     if not _few(fold):
         p: FloatArray = point.predict_proba(whole_scores(fold, X) if of_all is None else of_all)
         return p
     scorer: Any = fold.scorer
-    every = [point.predict_proba(scores) for scores in scorer.point_scores(X)]
-    logs = [np.log(np.maximum(each, SMALLEST)) for each in every]
-    means = np.exp(np.mean(logs, axis=0))
+    return log_mean([point.predict_proba(scores) for scores in scorer.point_scores(X)])
+
+
+def log_mean(every: Sequence[FloatArray]) -> FloatArray:
+    """Return the normalised geometric mean of several models' probabilities (n, k).
+
+    It is surer than the mean: a row of which each model is fairly sure is surer by all of them.
+    Models that are certain of different classes leave something to each.
+    """
+    means = np.exp(np.mean([np.log(np.maximum(each, SMALLEST)) for each in every], axis=0))
     normalised: FloatArray = means / means.sum(axis=1, keepdims=True)
     return normalised
 

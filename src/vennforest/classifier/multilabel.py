@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import attrs
 import numpy as np
+from attrs.validators import instance_of
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -134,9 +135,7 @@ class FittedLabels:
     labels : tuple of FittedClassifier
     """
 
-    labels: tuple[FittedClassifier, ...] = attrs.field(
-        validator=attrs.validators.instance_of(tuple)
-    )
+    labels: tuple[FittedClassifier, ...] = attrs.field(validator=instance_of(tuple))
 
     def __attrs_post_init__(self) -> None:
         require(len(self.labels) >= 2, "labels must be two or more")

@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest import persistence
-from vennforest._files import check_output, one_line
-from vennforest._validation import FloatArray, InputError
+from vennforest._files import check_output, refused_as
+from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.commands.calibrator_file import (
     CalibratorFile,
@@ -23,7 +23,7 @@ from vennforest.commands.calibrator_file import (
     written_label,
 )
 from vennforest.commands.model_rows import inner_model, read_model, rows_of, table_columns
-from vennforest.commands.terminal import busy, print_json, say
+from vennforest.commands.terminal import busy, print_json, say_notes
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
 from vennforest.persistence.model_file import write_model
@@ -62,11 +62,6 @@ def run(
     """Watch, print the verdict, and write the page and the monitor.
 
     Parameters are options of ``vennforest watch``, ``options`` those of a new `Monitor`.
-
-    Raises
-    ------
-    InputError
-        If a file or option is not what it should be.
     """
     check_output(output, {"model": model, "table": data})
     if keep is not None:
@@ -93,8 +88,7 @@ def run(
         write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
     if keep is not None:
         write_model(monitor, keep, about)
-    for note in notes:
-        say(f"Note: {note}")
+    say_notes(notes)
     if as_json:
         print_json({**found.summary(), "verdict": found.verdict(), "report": str(output)})
         return
@@ -189,7 +183,7 @@ def _watched_scores(
     columns = [read_scores(table[name], name, file.place) for name in names]
     scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
     others = [name for name in table.columns if name not in (time, target)]
-    try:
+    with refused_as("the calibrator refuses the table"):
         return watched(
             monitor,
             X=read.oriented(scores),
@@ -202,10 +196,6 @@ def _watched_scores(
             target=target or "",
             notes=notes,
         )
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"the calibrator refuses the table: {one_line(error)}") from error
 
 
 def _watched(
@@ -219,26 +209,20 @@ def _watched(
     table, times, labels = _stream(monitor, file, target, time, notes)
     rows = rows_of(monitor.model, file, [name for name in (time, target) if name])
     X = rows.read(table[rows.columns])
-    try:
+    with refused_as("the model refuses the table"):  # what its own checks say of the rows
         _refuse_known(monitor.model, X, about.get("known_rows", []), notes)
-        p: FloatArray = monitor.model.predict_proba(X)
-        columns = {name: _plain(table[name]) for name in rows.columns}
         return watched(
             monitor,
             X=X,
-            columns=columns,
+            columns={name: _plain(table[name]) for name in rows.columns},
             y=labels,
             times=times,
-            probabilities=p,
+            probabilities=monitor.model.predict_proba(X),
             judged=(monitor.model, X, {}),
             name=file.path.name,
             target=target or "",
             notes=notes,
         )
-    except InputError:
-        raise
-    except ValueError as error:  # what the model's own checks say of the rows
-        raise InputError(f"the model refuses the table: {one_line(error)}") from error
 
 
 def _in_order(
@@ -301,8 +285,8 @@ def _refuse_known(model: Any, X: Any, sketch: Any, notes: list[str]) -> None:
     share = share_known(columns.transform(X), sketch)
     if share >= KNOWN:
         raise InputError(
-            f"the table must be of new rows, and about {share:.0%} of it are rows that the model "
-            "was fitted to, on which nothing can be seen: leave them out"
+            f"the table must be of new rows, got about {share:.0%} used for training, on which "
+            "drift cannot be assessed: leave them out"
         )
     if share >= WORTH_SAYING:
         notes.append(f"About {share:.0%} of the rows are rows that the model was fitted to.")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincc, betainccinv
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from vennforest._messages import not_one_of
 from vennforest._validation import FloatArray, InputError, IntArray, check_scores, encode_labels
 from vennforest.sources import CalibrationExamples, whole_scores
 
@@ -325,7 +326,7 @@ def _code(labels: list[Any], pos_label: Any) -> int:
             raise InputError(f"pos_label must be one of {labels} where these are not two, got None")
         return 1
     if pos_label not in labels:
-        raise InputError(f"pos_label must be one of {labels}, got {pos_label!r}")
+        raise not_one_of("pos_label", labels, pos_label)
     return labels.index(pos_label)
 
 

@@ -248,7 +248,9 @@ def _answers(
 def _estimator_of(model: CalibratedClassifier) -> Any:
     """Return the one estimator that scores new rows, as scikit-learn would by itself."""
     if model.by is not None:
-        raise InputError(f"model must calibrate all rows alike for ONNX, got by={model.by!r}")
+        raise InputError(
+            f"model must calibrate all rows in the same way for ONNX, got by={model.by!r}"
+        )
     parts = model._state.folds
     if len(parts) != 1:
         raise InputError(

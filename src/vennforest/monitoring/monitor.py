@@ -433,9 +433,9 @@ class Monitor(BaseEstimator):
             compared, met = compared + int(told.sum()), met + int(known.sum())
         if met and are_known(progress.n_compared + compared, progress.n_known + met):
             raise InputError(
-                f"the stream must be of new rows, got {met} of {n} that are among the reference or "
-                "those that the model was fitted to, on which nothing can be seen: leave them out, "
-                "and begin again with fit if some were sent before"
+                f"the stream must be of new rows, got {met} of {n} of the reference or training, "
+                "on which drift cannot be assessed: leave them out, and begin again with fit if "
+                "some were sent before"
             )
         if progress.recent.has_batch(hashes, codes):
             raise InputError(

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 
 import attrs
 import numpy as np
+from attrs.validators import instance_of, optional
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._bounds_kernels import LEAST
+from vennforest._messages import not_one_of
 from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
@@ -128,19 +130,14 @@ class Fitted:
     """
 
     classes: NDArray[Any] = attrs.field(validator=labels)
-    learnt: Learnt = attrs.field(validator=attrs.validators.instance_of(Learnt))
+    learnt: Learnt = attrs.field(validator=instance_of(Learnt))
     n_given: int = attrs.field(default=0, validator=number(0, integer=True))
     row_of: IntArray | None = None
-    grid: ScoreGrid | None = attrs.field(
-        default=None, validator=attrs.validators.optional(attrs.validators.instance_of(ScoreGrid))
-    )
+    grid: ScoreGrid | None = attrs.field(default=None, validator=optional(instance_of(ScoreGrid)))
 
-    reversed_at: float | None = attrs.field(
-        default=None, validator=attrs.validators.optional(number())
-    )
+    reversed_at: float | None = attrs.field(default=None, validator=optional(number()))
     shift: ShiftedPrior | None = attrs.field(
-        default=None,
-        validator=attrs.validators.optional(attrs.validators.instance_of(ShiftedPrior)),
+        default=None, validator=optional(instance_of(ShiftedPrior))
     )
 
     def __attrs_post_init__(self) -> None:
@@ -1190,7 +1187,7 @@ def check_method(method: object, name: str = "method") -> Method:
     """Return the calibrator of a name."""
     if not isinstance(method, str) or method not in METHODS:
         other = " or a calibrator instance" if name == "method" else ""
-        raise InputError(f"{name} must be one of {list(METHODS)}{other}, got {method!r}")
+        raise not_one_of(name, METHODS, method, other)
     return METHODS[method]
 
 

@@ -294,7 +294,7 @@ class BetaMap:
     a: float = attrs.field(validator=number(0, LARGEST_SLOPE))
     b: float = attrs.field(validator=number(0, LARGEST_SLOPE))
     c: float = attrs.field(validator=number(-LARGEST_SLOPE, LARGEST_SLOPE))
-    interior: Interior = attrs.field(validator=attrs.validators.instance_of(Interior))
+    interior: Interior = attrs.field(validator=instance_of(Interior))
 
     @np.errstate(under="ignore")
     def __call__(self, scores: FloatArray) -> FloatArray:
@@ -433,7 +433,7 @@ class SlopeMap:
         The penalty of the bend under which it was fitted.
     """
 
-    shrinkage: Shrinkage = attrs.field(validator=attrs.validators.instance_of(Shrinkage))
+    shrinkage: Shrinkage = attrs.field(validator=instance_of(Shrinkage))
     knots: FloatArray = attrs.field(validator=array(None, low=-FARTHEST, high=FARTHEST))
     slopes: FloatArray = attrs.field(validator=array(None, low=-LARGEST_SLOPE, high=LARGEST_SLOPE))
     intercept: float = attrs.field(validator=number(-LARGEST_SLOPE, LARGEST_SLOPE))
@@ -545,9 +545,7 @@ class SlopeProblem:
 class LogOddsMaps(Maps):
     """Scores become probabilities, and the log-odds of these are what the maps see."""
 
-    to_probabilities: ToProbabilities = attrs.field(
-        validator=attrs.validators.instance_of(ToProbabilities)
-    )
+    to_probabilities: ToProbabilities = attrs.field(validator=instance_of(ToProbabilities))
 
     def check_classes(self, k: int) -> None:
         """Refuse parts of other classes."""

@@ -52,9 +52,7 @@ class Temperature(Learnt):
         Above zero; halves of logits are divided by the one and multiplied by the other.
     """
 
-    interior: Interior | None = attrs.field(
-        validator=attrs.validators.optional(attrs.validators.instance_of(Interior))
-    )
+    interior: Interior | None = attrs.field(validator=optional(instance_of(Interior)))
     unit: float = attrs.field(validator=number(SMALLEST))
     beta: float = attrs.field(validator=number(SMALLEST))
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import attrs
 import numpy as np
+from attrs.validators import instance_of, optional
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
@@ -559,10 +560,9 @@ class StepTables(Learnt):
     """
 
     tables: tuple[StepTable, ...] = attrs.field(converter=as_tuple)
-    smoothed: bool = attrs.field(validator=attrs.validators.instance_of(bool))
+    smoothed: bool = attrs.field(validator=instance_of(bool))
     known: SmoothEstimate | None = attrs.field(
-        default=None,
-        validator=attrs.validators.optional(attrs.validators.instance_of(SmoothEstimate)),
+        default=None, validator=optional(instance_of(SmoothEstimate))
     )
 
     def __attrs_post_init__(self) -> None:
