@@ -266,7 +266,7 @@ def test_calibration_examples_are_recognised():
     model = make("frozen")
     rng = np.random.default_rng(0)
     X, y = draw(rng, 500)  # those it was calibrated on
-    with pytest.raises(InputError, match="got 100 of 100 that are among"):
+    with pytest.raises(InputError, match="got 100 of 100 of the reference or training"):
         Monitor(model, random_state=0).fit().update(X[:100], y[:100])
     Monitor(model, random_state=0).fit(*draw(rng, 100)).update(X[:100], y[:100])
     with pytest.raises(InputError, match="must be rows that the model was not trained on"):
