@@ -32,7 +32,7 @@ ROOT_PAGES = {
 }
 
 FIRST_STEPS = """
-![Forest and calibrated probabilities against what happened](pictures/start.svg)
+![Forest and calibrated probabilities against what happened](pictures/first.svg)
 
 *The same on other data ([Why](why.md)). This page is the notebook `examples/first_steps.ipynb`.*
 """

@@ -255,22 +255,33 @@ def first():
     model = CalibratedClassifier(forest, random_state=0).fit(X, y)
     raw, p = model.estimator_.predict_proba(new)[:, 1], model.predict_proba(new)[:, 1]
     known = model.predict_confidence(new)
-    figure, ax = plt.subplots(figsize=(6.8, 4.2), layout="constrained")
+    figure, ax = plt.subplots(figsize=(7.4, 4.9), layout="constrained")
     ax.plot([0, 1], [0, 1], color="#808080", linewidth=1)
+    claims = []
     for values, (color, marker) in ((raw, LOOKS[1]), (p, LOOKS[0])):
         tenths = np.minimum((10 * values).astype(int), 9)
         kept = [tenths == i for i in range(10) if (tenths == i).sum() >= 100]
         x = [values[one].mean() for one in kept]
-        ax.plot(x, [happened[one].mean() for one in kept], marker, color=color, zorder=3)
+        heights = [happened[one].mean() for one in kept]
+        ax.plot(x, heights, marker, color=color, markersize=8, zorder=3)
+        claims.append(f"{100 * x[1]:.0f}%” happened in {100 * heights[1]:.0f}%")
         if values is p:
             low = [known.lower[one, 1].mean() for one in kept]
             high = [known.upper[one, 1].mean() for one in kept]
-            heights = [happened[one].mean() for one in kept]
-            ax.hlines(heights, low, high, color=color, alpha=0.45, linewidth=4)
-    ax.text(0.03, 0.9, "calibrated, with the mean\n95% confidence interval", color=LOOKS[0][0])
-    ax.text(0.28, 0.14, "the forest's own", color=LOOKS[1][0])
-    ax.set(xlabel="probability given", ylabel="frequency of the event", xlim=(0, 1), ylim=(0, 1))
-    ax.set_title("20,000 new cases", fontsize="medium")
+            ax.hlines(heights, low, high, color=color, alpha=0.45, linewidth=5)
+    size = {"fontsize": 13}
+    named = "calibrated, with its\n95% confidence interval"
+    ax.text(0.02, 0.98, named, color=LOOKS[0][0], va="top", **size)
+    ax.text(0.3, 0.12, "the forest's own", color=LOOKS[1][0], **size)
+    ax.text(0.8, 0.64, "right on average", color="#606060", **size)
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    ax.set_xlabel("Probability given to 20,000 new cases", **size)
+    ax.set_ylabel("How often it happened", **size)
+    ax.tick_params(labelsize=12)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
+    claim = f"What the forest called “{claims[0]} of cases.\nCalibrated: “{claims[1]}."
+    figure.suptitle(claim, x=0.01, ha="left", fontsize=14, fontweight="bold")
     ax.spines[["top", "right"]].set_visible(False)
     write(figure, "first")
 
@@ -325,8 +336,6 @@ def main():
     raw, p = model.estimator_.predict_proba(X_new)[:, 1], model.predict_proba(X_new)[:, 1]
     save(ReliabilityDisplay.from_predictions(y_new, raw, name="forest"), "why-before")
     save(ReliabilityDisplay.from_predictions(y_new, p, name="forest, calibrated"), "why-after")
-    both = {"forest": raw, "forest, calibrated": p}
-    save(ReliabilityDisplay.from_predictions(y_new, both), "start")
     for n, name in [(100, "few"), (1500, "many")]:
         model.fit(X[:n], y[:n])
         shown = X_new[:120]

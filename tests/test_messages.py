@@ -12,6 +12,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.neighbors import KNeighborsClassifier
 
 from vennforest import CalibratedClassifier
+from vennforest._messages import nearest, not_one_of
 
 rng = np.random.default_rng(20)
 X = rng.normal(size=(60, 2))
@@ -65,3 +66,21 @@ def test_the_line_is_that_of_the_call():
         line = inspect.currentframe().f_lineno + 1
         clone(model).fit(X, y)
     assert caught[0].lineno == line
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("plat", ": did you mean 'platt'?"),
+        (" Venn-Abbers", ": did you mean 'venn-abers'?"),
+        ("nothing like it", ""),
+        (None, ""),
+        (3, ""),
+        ("x" * 10**6, ""),
+    ],
+)
+def test_the_nearest_name_is_suggested(given, found):
+    names = ["platt", "venn-abers", "isotonic"]
+    assert nearest(given, names) == found
+    error = not_one_of("method", iter(names), given)
+    assert str(error) == f"method must be one of {names}, got {given!r}{found}"

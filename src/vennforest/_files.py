@@ -199,6 +199,17 @@ def _flush(path: Path) -> None:
         os.fsync(file.fileno())
 
 
+@contextmanager
+def refused_as(what: str = "") -> Iterator[None]:
+    """Turn a ``ValueError`` into an `InputError`: one line after "the model refuses the table"."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{what}: {one_line(error)}" if what else one_line(error)) from error
+
+
 def one_line(error: BaseException) -> str:
     """Return what an error says in one line of at most 200 characters."""
     if isinstance(error, OSError) and error.strerror:

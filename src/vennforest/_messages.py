@@ -6,11 +6,42 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 
 class InputError(ValueError):
     """An argument or a file that cannot be used; the message is one sentence for the user."""
+
+
+def listed(names: Iterable[object], most: int, shown: Callable[[Any], str] = repr) -> str:
+    """Return names behind each other, "a, b and 3 more"."""
+    texts = [shown(name) for name in names]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
+LONGEST = 100
+"""Letters of a name that are compared with others."""
+
+
+def nearest(given: object, names: Iterable[object]) -> str:
+    """Return ``": did you mean 'platt'?"`` by the nearest of some names; "" where none is near."""
+    known = {str(name).strip().lower(): str(name) for name in names}
+    text = given.strip().lower() if isinstance(given, str) else ""
+    close = get_close_matches(text[:LONGEST], list(known), n=1, cutoff=0.6)
+    return f": did you mean {known[close[0]]!r}?" if close else ""
+
+
+def not_one_of(
+    argument: str, names: Iterable[object], given: object, other: str = ""
+) -> InputError:
+    """Return the error for a name that is none of some, with the nearest of them."""
+    known = list(names)
+    near = nearest(given, known)
+    return InputError(f"{argument} must be one of {known}{other}, got {given!r}{near}")
 
 
 class CalibrationWarning(UserWarning):

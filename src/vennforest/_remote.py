@@ -60,7 +60,7 @@ def sent_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     if urlsplit(url).scheme in WEB:
         raise InputError(
-            f"{shown_path(url)} cannot be written: web servers are read alone, so write a file and "
+            f"{shown_path(url)} cannot be written: web servers can only be read: write a file and "
             "upload it"
         )
     system, place = _store(url)

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from vennforest._messages import InputError as InputError
-from vennforest._messages import warn
+from vennforest._messages import not_one_of, warn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -171,7 +171,7 @@ def check_option(value: object, options: object, name: str) -> None:
     """Refuse a value that is none of a ``Literal``'s options."""
     allowed = get_args(options)
     if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"{name} must be one of {list(allowed)}, got {value!r}")
+        raise not_one_of(name, allowed, value)
 
 
 def is_frame(X: object) -> bool:

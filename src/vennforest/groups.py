@@ -137,7 +137,7 @@ class Grouping:
             if not np.array_equal(grouping.codes(_safe_indexing(X, half), len(half)), codes[half]):
                 raise InputError(
                     "by must give a row its group whatever the other rows are, got a function that "
-                    "answers otherwise for the first half of the rows alone: fix its edges"
+                    "gives other groups for the first half of the rows alone: fix its edges"
                 )
         return grouping, codes
 

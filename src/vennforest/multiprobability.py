@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._bounds_kernels import scale_rows
+from vennforest._messages import not_one_of
 from vennforest._shown import bounds_frame, bounds_html
 from vennforest._validation import FloatArray
 
@@ -209,7 +210,7 @@ class Multiprobability:
                 raise ValueError('smooth must be given for merge="smooth", got None')
             p = np.clip(smooth, low, up)
         else:
-            raise ValueError(f"merge must be one of {list(get_args(Merge))}, got {how!r}")
+            raise not_one_of("merge", get_args(Merge), how)
         if two:
             return np.column_stack([1 - p, p])
         return scale_into_bounds(p, low, up)

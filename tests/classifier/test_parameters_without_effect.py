@@ -12,7 +12,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 
 from vennforest import CalibratedClassifier
-from vennforest.report import evaluate
 from vennforest.sources import OutOfBag
 
 RNG = np.random.default_rng(0)
@@ -104,16 +103,3 @@ def test_making_copying_and_searching_go_on():
     assert np.isfinite(list(score.values())).all()
     cv = [value for key, value in score.items() if "'cv'" in key]
     assert cv[0] == cv[1]
-
-
-def test_the_report_says_so_and_its_recipe_leaves_them_out():
-    from vennforest.report.page import recipe
-
-    given = {"n_folds": 2, "n_trees": 10, "methods": ["venn-abers"], "subforest": "exchangeable"}
-    found = evaluate(X, Y, groups=np.arange(80) // 2, n_draws=3, **given)
-    (note,) = [note for note in found.notes if "no effect" in note]
-    assert note.startswith("In every fold: subforest='exchangeable' and n_draws=3 have no effect")
-    assert "subforest" not in recipe(found) and "n_draws" not in recipe(found)
-    found = evaluate(X, Y, n_draws=3, **given)
-    assert not any("no effect" in note for note in found.notes)
-    assert 'subforest="exchangeable", n_draws=3' in recipe(found)

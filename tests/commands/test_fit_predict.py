@@ -243,7 +243,8 @@ def test_all_columns_are_carried_along(folder, tmp_path, capsys):
     for column in ("label", "p(yes )", "lower(yes )", "upper(yes )"):
         np.testing.assert_array_equal(out[column], expected[column])
     message = refused(capsys, "predict", folder / "m.skops", *arrays[:-1], "yes")
-    assert message == "--positive must be one of '1e3', 'lower', 'no way', 'yes ', got 'yes'"
+    wanted = "--positive must be one of '1e3', 'lower', 'no way', 'yes ', got 'yes'"
+    assert message == f"{wanted}: did you mean 'yes '?"
 
 
 def test_a_model_without_names_keeps_all_columns(tmp_path):

@@ -71,7 +71,7 @@ def test_from_a_web_server(local, web, capsys, name):
     assert run("calibrate", f"{web}/nothing.csv", local / "d.json") == 2
     assert f"{web}/nothing.csv cannot be read: " in capsys.readouterr().err
     assert run("calibrate", local / name, f"{web}/d.json") == 2
-    assert "web servers are read alone" in capsys.readouterr().err
+    assert "web servers can only be read" in capsys.readouterr().err
     got = engine.calibrate(f"{web}/{name}", score="s", target="y")
     wanted = engine.calibrate(local / name, score="s", target="y")
     assert np.array_equal(got.predict_proba([0.2, 0.9]), wanted.predict_proba([0.2, 0.9]))

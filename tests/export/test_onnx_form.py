@@ -91,7 +91,7 @@ def test_what_cannot_be_a_graph_says_so():
             to_onnx(model)
 
     fails("must have more trees for ONNX", RandomForestClassifier(19, random_state=0))
-    fails("calibrate all rows alike for ONNX, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
+    fails("calibrate all rows in the same way for ONNX, got by=0", of=(WITH_GROUPS, Y[:200]), by=0)
     fails("one estimator for ONNX, got 5", calibrate_on="cv")
     fails("score new rows by all trees for ONNX", subforest="exchangeable")
     shifted = CalibratedClassifier(forest(), calibrate_on="holdout", random_state=0)

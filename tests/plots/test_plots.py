@@ -95,7 +95,7 @@ def test_reliability_parts_can_be_left_out_and_axes_given():
     y, p = draw_predictions()
     _, (left, right) = plt.subplots(1, 2, layout="constrained")
     ReliabilityDisplay.from_predictions(y, p, ax=left)
-    options = {"curve": False, "histogram": False, "band": False, "title": "Forest"}
+    options = {"histogram": False, "band": False, "title": "Forest"}
     display = ReliabilityDisplay.from_predictions(y, p, ax=right, plot_options=options)
     assert display.ax_ is right
     assert display.figure_ is right.figure
@@ -103,7 +103,7 @@ def test_reliability_parts_can_be_left_out_and_axes_given():
     assert right.get_title() == "Forest"
     assert texts(right) == ["Estimates", "perfectly calibrated"]
     curve = metrics.reliability_curve(y, p)
-    np.testing.assert_array_equal(display.line_.get_xdata(), curve.bin_estimate)
+    np.testing.assert_array_equal(display.line_.get_xdata(), curve.corp_estimate)
     drawn(display.figure_)
 
 

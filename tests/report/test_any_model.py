@@ -325,8 +325,10 @@ def test_subgroups_are_adjusted_for_their_number():
     assert south["observed"] == pytest.approx((y[site == "south"] == "yes").mean())
     assert south["expected"] == pytest.approx(p[site == "south"].mean())
     assert "By site" in render(found)
-    parts = parted(np.array([*[f"v{i}" for i in range(40)], *["v1"] * 9, None, " "], object))
-    assert len(set(parts)) == 13 and (parts == "missing").sum() == 2
+    parts, order = parted(np.array([*[f"v{i}" for i in range(40)], *["v1"] * 9, None, " "], object))
+    assert set(parts) == set(order) and len(order) == 13 and (parts == "missing").sum() == 2
+    assert order[-2:] == ["29 other values", "missing"]
+    assert parted(np.array([10.0, 9.0, 10.0], object))[1] == ["9.0", "10.0"]
     with pytest.raises(ValueError, match="by must have shape"):
         report(y, p, by={"site": site[1:]})
 

@@ -124,7 +124,7 @@ def test_one_odd_cell_is_judged_as_fit_takes_it():
 def test_arrays_have_a_recipe_too():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 3)), rng.integers(0, 2, 90)
-    found = evaluate(X, y, n_folds=3, n_trees=20, methods=["venn-abers"], subforest="all")
+    found = evaluate(X, y, n_folds=3, n_trees=20, methods=["venn-abers"])
     for fold in range(3):
         train, test = found.folds.fold != fold, found.folds.fold == fold
         model = run(recipe(found), X[train], y[train], X[test])

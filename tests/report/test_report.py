@@ -248,6 +248,18 @@ def test_the_rule_of_the_recommendation():
     assert found.method == "venn-abers" and "ranking" in found.rule
 
 
+def test_a_method_that_ruled_out_what_happened_is_not_level_with_others():
+    """By the Brier score it is no worse, and it alone is within the tolerance."""
+    rng = np.random.default_rng(1)
+    p = rng.random(3000)
+    codes, fold = (rng.random(3000) < p).astype(int), np.arange(3000) % 10
+    sure = p.copy()
+    sure[np.flatnonzero(codes == 1)[0]] = 0.0
+    methods = {"none": p**2, "venn-abers": 0.5 + 0.8 * (p - 0.5), "isotonic": sure}
+    found = verdict_of(methods, ("venn-abers",), codes, fold)
+    assert found.method == "venn-abers" and found.by["isotonic"] == "Brier score"
+
+
 def test_infinite_log_loss_is_compared_by_brier_score():
     codes, fold = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
     p = {"none": np.array([0.0, 0.0, 0.1, 0.9]), "venn": np.array([0.2, 0.8, 0.3, 0.6])}
@@ -350,11 +362,10 @@ def test_rare_classes():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"methods": ["plat"]}, "methods must be among"),
+        ({"methods": ["plat"]}, r"methods must be one of .*: did you mean 'platt'"),
         ({"n_folds": 1}, "n_folds must be an integer >= 2"),
         ({"n_trees": 0}, "n_trees must be"),
         ({"positive": "maybe"}, "positive must be one of"),
-        ({"subforest": "some"}, "subforest must be one of"),
         ({"n_jobs": 0}, "n_jobs must be"),
         ({"costs": [[1, 2]]}, "costs must have a row"),
     ],
@@ -478,8 +489,8 @@ def test_the_page_says_what_the_numbers_say(cancer, cancer_html):
 
 BASE = Measures(
     log_loss=0.3, log_loss_clipped=0.3, impossible=0, brier=0.1, auc=0.9, accuracy=0.9,
-    reliability=0.01, resolution=0.1, sharpness=0.1, calibration_error=0.02, chance_error=0.02,
-    chance_limit=0.03, mean_error=0.0, pvalue=0.5, overconfidence=0.0,
+    calibration_error=0.02, chance_error=0.02, chance_limit=0.03, mean_error=0.0, pvalue=0.5,
+    overconfidence=0.0,
 )  # fmt: skip
 
 

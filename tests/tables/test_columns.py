@@ -123,7 +123,7 @@ def test_refusals():
         columns.transform(pd.DataFrame({"a": ["no"], "t": ["x"]}, index=["q"]))
     with pytest.raises(InputError, match="got empty ones only"):
         TableColumns().fit(pd.DataFrame({"a": [None]}))
-    with pytest.raises(InputError, match="two alike"):
+    with pytest.raises(InputError, match="two of the same name"):
         TableColumns().fit(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(InputError, match="at least one column"):
         TableColumns().fit(pd.DataFrame(index=[0]))

@@ -368,7 +368,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
         weight = check_weights(sample_weight, len(codes))
         if known is None and weight is not None and len(np.unique(codes[weight > 0])) < 2:
-            raise ValueError("y must hold at least two classes with a weight above zero, got one")
+            raise ValueError(
+                "y must contain at least two classes with a weight above zero, got one"
+            )
         to_fit, weight_param, to_split = route(self, estimator, weight, groups, fit_params)
         small = codes.astype(np.min_scalar_type(len(classes) - 1))
         labels = classes[codes]

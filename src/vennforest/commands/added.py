@@ -40,12 +40,7 @@ class Command(Protocol):
 def add_commands(app: typer.Typer, arguments: Sequence[str] = ()) -> None:
     """Register the commands of other packages, none in place of one that is there already.
 
-    Parameters
-    ----------
-    app : Typer
-        The command line.
-    arguments : sequence of str
-        What was typed. Where it begins with a command of ``app``, no other package is looked for.
+    Where ``arguments``, what was typed, begins with a command of ``app``, none is looked for.
     """
     there = {
         command.name or getattr(command.callback, "__name__", "")

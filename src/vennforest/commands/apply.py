@@ -30,17 +30,7 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class Applied:
-    """Summary of what ``apply_file`` did.
-
-    Attributes
-    ----------
-    n_rows : int
-    columns : list of str
-        Of the output.
-    mean : dict of str to float
-        Mean of each column of probabilities and bounds.
-    seconds : float
-    """
+    """What ``apply_file`` did: columns of the output, and means of those that were added."""
 
     n_rows: int
     columns: list[str]
@@ -73,12 +63,6 @@ def apply_file(
 
     Parameters are options of ``vennforest apply``. ``note`` takes sentences for the user, and
     ``progress`` the rows done and, where known, all of them.
-
-    Raises
-    ------
-    InputError
-        If a file is not what it should be, or a column is missing, contains something else, or has
-        the name of one that is added.
     """
     start = time.perf_counter()
     how = format_of(output, no_formulas)

@@ -154,7 +154,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Jobs = Annotated[int, typer.Option(help="Processors to use; -1: all.")]
 Estimator = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="ESTIMATORS.", show_default="mixed-forest"),
+    typer.Option(metavar="NAME", help="The classifier: ESTIMATORS.", show_default="mixed-forest"),
 ]
 Groups = Annotated[
     str | None,
@@ -184,7 +184,7 @@ Level = Annotated[
 ]
 Method = Annotated[
     str,
-    typer.Option(help="METHODS."),
+    typer.Option(help="How scores become probabilities: METHODS."),
 ]
 Trees = Annotated[int, typer.Option(min=1, help="Trees of each forest.")]
 Drop = Annotated[

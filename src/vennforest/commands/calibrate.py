@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from vennforest._files import check_output, one_line, shown_path, written_whole
+from vennforest._files import check_output, refused_as, shown_path, write_text
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option, warn_of_small_weights
 from vennforest.calibrators import Venn, VennAbers
@@ -19,7 +19,7 @@ from vennforest.calibrators.core.interface import Calibrator, OneVsRestCalibrato
 from vennforest.calibrators.core.scores import HigherIs, ranking
 from vennforest.commands.calibrator_file import kept_examples, kept_rows
 from vennforest.commands.streams import check_suffix
-from vennforest.commands.terminal import print_json, progress_bar, say
+from vennforest.commands.terminal import print_json, progress_bar, say, say_notes, shares_of
 from vennforest.counts import ScoreCounts, ScoreGrid
 from vennforest.multiprobability import Merge
 from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
@@ -42,23 +42,11 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Summary of what ``calibrate_file`` did.
+    """What ``calibrate_file`` did.
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows with a label.
-    classes : dict of str to int or float
-        How many rows, or what weight, each label has.
-    positive : str or None
-        Of two classes the one whose score it is.
-    distinct : int
-        Scores that were told apart.
-    grid : str or None
-        The grid that scores were put on.
-    error : float
-        What share of the rows compression moved past any score, at most.
-    seconds : float
+    Rows with a label; rows, or the weight, of each class; of two classes the one whose score it is;
+    scores that were told apart, and on what grid; the largest share of the rows that compression
+    moved past any score.
     """
 
     n_rows: int
@@ -75,18 +63,13 @@ def run(data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
     notes: list[str] = []
     with progress_bar("Rows") as progress, local_copy(data) as file, sent_whole(output) as out:
         done = calibrate_file(file, out, note=notes.append, progress=progress, **options)
-    for note in notes:
-        say(f"Note: {note}")
+    say_notes(notes)
     if as_json:
         print_json({**asdict(done), "calibrator": shown_path(output), "notes": notes})
         return
-    total = sum(done.classes.values())
-    classes = sorted(done.classes.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{label!r} {count / total:.2%}" for label, count in classes[:8])
-    more = f" and {len(classes) - 8} more" if len(classes) > 8 else ""
     of = "" if done.positive is None else f"; the score is that of {done.positive!r}"
     say(f"Calibrated on {done.n_rows:,} rows, {done.distinct:,} distinct scores{of}.")
-    say(f"Classes: {shown}{more}.")
+    say(f"Classes: {shares_of(done.classes, 2)}.")
     say(f"Wrote {shown_path(output)} ({done.seconds:.0f} s)")
 
 
@@ -112,12 +95,6 @@ def calibrate_file(
     Parameters are options of ``vennforest calibrate``. With more than ``most_scores`` distinct
     scores ``grid="auto"`` puts probabilities on a grid of log-odds. ``note`` takes sentences for
     the user, and ``progress`` the rows done and, where known, all of them.
-
-    Raises
-    ------
-    InputError
-        If a file is not what it should be, a column is missing or contains something else, there is
-        one class only, or the method does not take such scores.
     """
     start = time.perf_counter()
     check_option(grid, GridOf, "grid")
@@ -128,16 +105,12 @@ def calibrate_file(
     check_suffix(output, ".json", "calibrator")
     table = TableFile(data, sheet)
     check_names(table, [*scores, target, *([weight] if weight else [])])
-    try:
+    with refused_as(f"{data} cannot be calibrated on"):  # what the scores are not
         columns = ScoreColumns(table, scores, target, weight, rows_at_once, progress)
         found = _count(columns, calibrator, method, grid, most_scores)
         _check_direction(found, higher_is)
         warn_of_small_weights(float(found.counts.total), len(found.counts))
         calibrator.fit_counts(found.counts, higher_is=cast("Any", higher_is or "likelier"))
-    except InputError:
-        raise
-    except ValueError as error:  # what the scores are not
-        raise InputError(f"{data} cannot be calibrated on: {one_line(error)}") from error
     classes, missing, counts = found.classes, found.missing, found.counts
     if missing:
         note(f"{missing:,} rows have no {target!r} and are left out.")
@@ -159,8 +132,7 @@ def calibrate_file(
     # A million scores are written once, and not read and written again.
     document = calibrator.to_json().removesuffix("}")
     document += f', "about": {json.dumps(about, ensure_ascii=False)}}}'
-    with written_whole(output) as part_file:
-        part_file.write_text(document, encoding="utf-8")
+    write_text(output, document)
     names = map(str, classes)
     return Calibrated(
         found.n_rows,

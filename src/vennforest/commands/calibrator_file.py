@@ -25,15 +25,7 @@ MOST_EXAMPLES = 4_096
 
 @dataclass(frozen=True, eq=False)
 class CalibratorFile:
-    """A calibrator, and what its file says of it.
-
-    Attributes
-    ----------
-    calibrator : Calibrator
-    scores : list of str
-        The columns of scores.
-    about : dict
-    """
+    """A calibrator, its columns of scores, and what else its file says of it."""
 
     calibrator: Calibrator
     scores: list[str]
@@ -90,13 +82,7 @@ class CalibratorFile:
         return scores, counts
 
     def with_prior(self, given: Sequence[str]) -> CalibratorFile:
-        """Return this for other shares of the classes, each typed as LABEL=SHARE.
-
-        Raises
-        ------
-        InputError
-            If one is not written so, or as from `Calibrator.with_prior`.
-        """
+        """Return this for other shares of the classes, each typed as LABEL=SHARE."""
         known = {written_label(label): label for label in self.calibrator.classes_.tolist()}
         shares = {}
         for one in given:
@@ -176,13 +162,7 @@ def written_label(label: Any) -> str:
 
 
 def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
-    """Return the calibrator of a file, and the whole document.
-
-    Raises
-    ------
-    InputError
-        If it contains none.
-    """
+    """Return the calibrator of a file, and the whole document."""
     if not path.is_file():
         raise InputError(f"there is no calibrator {path}")
     try:
@@ -204,16 +184,7 @@ def read_document(path: Path) -> tuple[Calibrator, dict[str, Any]]:
 def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
     """Return the calibrator of a file, and the columns of scores it takes.
 
-    Parameters
-    ----------
-    path : Path
-    scores : sequence of str
-        The columns; none: those named at ``calibrate``.
-
-    Raises
-    ------
-    InputError
-        If it contains none, or other columns are named than it takes.
+    Where none are named: those named at ``calibrate``.
     """
     calibrator, document = read_document(path)
     k = len(calibrator.classes_)
@@ -223,7 +194,7 @@ def read_calibrator(path: Path, scores: Sequence[str] = ()) -> CalibratorFile:
         raise InputError(f"--score must be given, since {path} names no column")
     if len(named) != (1 if k == 2 else k):
         raise InputError(
-            f"--score must name {1 if k == 2 else k} columns, one a class of "
+            f"--score must name {1 if k == 2 else k} columns, one for each class of "
             f"{', '.join(map(repr, map(str, calibrator.classes_)))}, got {len(named)}"
             if k > 2
             else f"--score must name one column, got {len(named)}"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from vennforest._files import check_output, one_line, shown_path
+from vennforest._files import check_output, refused_as, shown_path
 from vennforest._messages import CalibrationWarning
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option
@@ -23,7 +23,15 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.intervals import forest_spread
 from vennforest.classifier.settings import ClassifierMerge
 from vennforest.commands.streams import check_suffix
-from vennforest.commands.terminal import busy, measures_sentence, names_in, print_json, say
+from vennforest.commands.terminal import (
+    busy,
+    measures_sentence,
+    names_in,
+    print_json,
+    say,
+    say_notes,
+    shares_of,
+)
 from vennforest.persistence.model_file import write_model
 from vennforest.report.folds import members_of
 from vennforest.report.learners import FOREST, learner_of
@@ -39,24 +47,10 @@ from vennforest.tables.types import read_types
 
 @dataclass(frozen=True)
 class Fitted:
-    """Summary of what ``fit_file`` did.
+    """What ``fit_file`` did: rows with a label, rows of each class, columns of each kind.
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows with a label.
-    classes : dict of str to int
-        How many rows have each label.
-    kinds : dict of str to int
-        How many columns there are of each kind.
-    measures : dict of str to float
-        Accuracy, Brier score, log loss and mean width of the bounds for the training rows, each
-        predicted without its own label by models that did not see it (as ``oob_probability_``),
-        and the same of always predicting the class frequencies; empty where the model has
-        seen every row.
-    seconds : float
-    other_forests : str
-        How far another forest of this size would move a probability; empty where it is not known.
+    The measures are those of `_measures`; ``other_forests`` says how far another forest of this
+    size would move a probability.
     """
 
     n_rows: int
@@ -74,17 +68,13 @@ def run(data: Path, target: str, output: Path, *, as_json: bool, **options: Any)
     training = busy("Training")
     with training, local_copy(data) as file, sent_whole(output) as out:
         done = fit_file(file, target, out, note=notes.append, **options)
-    for note in notes:
-        say(f"Note: {note}")
+    say_notes(notes)
     if as_json:
         print_json({**asdict(done), "model": shown_path(output), "notes": notes})
         return
     kinds = ", ".join(f"{count} of {kind}" for kind, count in done.kinds.items())
     say(f"Trained on {done.n_rows:,} rows; columns: {kinds}.")
-    classes = sorted(done.classes.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{label!r} {count / done.n_rows:.1%}" for label, count in classes[:8])
-    more = f" and {len(classes) - 8} more" if len(classes) > 8 else ""
-    say(f"Classes of {target!r}: {shown}{more}.")
+    say(f"Classes of {target!r}: {shares_of(done.classes, 1)}.")
     if done.measures:
         say(measures_sentence(done.measures))
     if done.other_forests:
@@ -119,11 +109,6 @@ def fit_file(
     """Train and calibrate a classifier on a table, and write it to a model file, whole or not.
 
     Parameters are options of ``vennforest fit``; ``note`` takes sentences for the user.
-
-    Raises
-    ------
-    InputError
-        If a file or option is not what it should be.
     """
     start = time.perf_counter()
     check_method(method, "--method")
@@ -165,8 +150,7 @@ def fit_file(
     members = None
     if groups is not None:
         remarks: list[str] = []
-        named = frame.loc[table.X.index, groups].to_numpy(object)
-        members = members_of(named, len(table.y), remarks)
+        members = members_of(frame.loc[table.X.index, groups], len(table.y), remarks)
         for sentence in remarks:
             note(sentence)
     unfitted = learner.make(trees, seed, jobs)
@@ -229,12 +213,8 @@ def _fit(
         warnings.simplefilter("ignore")  # remarks of skrub on how columns are read
         warnings.simplefilter("always", CalibrationWarning)
         warnings.filterwarnings("always", message=".*least populated class.*")
-        try:
+        with refused_as():
             model.fit(table.X, table.y, **({} if groups is None else {"groups": groups}))
-        except InputError:
-            raise
-        except ValueError as error:
-            raise InputError(one_line(error)) from error
     for sentence in dict.fromkeys(str(warning.message) for warning in caught):
         note(f"{sentence[:1].upper()}{sentence[1:]}.")
     return model
@@ -243,7 +223,8 @@ def _fit(
 def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
     """Evaluate predictions of the training rows, each by models that did not see it.
 
-    ``baseline_…``: of always predicting the class frequencies.
+    ``baseline_…``: of always predicting the class frequencies. Empty where the model has seen every
+    row.
     """
     if model.calibrate_on_ == "training":
         return {}

@@ -18,19 +18,7 @@ from vennforest.tables.stream import TableFile
 
 
 def read_model(path: Path, trusted: Sequence[str]) -> Any:
-    """Return the model of a file.
-
-    Parameters
-    ----------
-    path : Path
-    trusted : sequence of str
-        Types beyond the known ones that it may contain, see ``vennforest.load``.
-
-    Raises
-    ------
-    InputError
-        If there is none, or it is not what it should be.
-    """
+    """Return the model of a file, which may contain the ``trusted`` types beyond the known ones."""
     refuse_special(path)
     if not path.is_file():
         raise InputError(f"there is no model file {path}")
@@ -70,17 +58,7 @@ class RowReader:
 def rows_of(model: Any, table: TableFile, carried: Sequence[str] = ()) -> RowReader:
     """Return which columns of a table a model takes, and how.
 
-    Parameters
-    ----------
-    model : CalibratedClassifier, TransductiveClassifier or ProtectedClassifier
-    table : TableFile
-    carried : sequence of str
-        Columns that are not for a model which knows no names.
-
-    Raises
-    ------
-    InputError
-        If a column of training is missing.
+    Columns that are ``carried`` are not for a model which knows no names.
     """
     model = inner_model(model)
     known = table_columns(model)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ import pyarrow as pa
 
 from vennforest import persistence
 from vennforest._answers import Answers, answers_for
-from vennforest._files import check_output, one_line
+from vennforest._files import check_output, one_line, refused_as
+from vennforest._messages import listed, nearest
 from vennforest._shown import columns_of, names_of
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
@@ -33,20 +33,10 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class Predicted:
-    """Summary of what ``predict_file`` did.
+    """What ``predict_file`` did.
 
-    Attributes
-    ----------
-    n_rows : int
-    counts : dict of str to int
-        How many rows got each label.
-    columns : list of str
-        Of the output.
-    ignored : list of str
-        Columns of the table that the model does not know.
-    mean_width : float or None
-        Of the bounds of the predicted labels; None without bounds or rows.
-    seconds : float
+    How many rows got each label; the columns of the output, and those of the table that the model
+    does not know; the mean width of the bounds of the predicted labels (None without).
     """
 
     n_rows: int
@@ -83,12 +73,6 @@ def predict_file(
 
     Parameters are options of ``vennforest predict``. ``note`` takes sentences for the user, and
     ``progress`` the rows done and, where known, all of them.
-
-    Raises
-    ------
-    InputError
-        If a file is not what it should be, or a column is missing or of another kind than in
-        training.
     """
     start = time.perf_counter()
     how = format_of(output, no_formulas)
@@ -105,9 +89,8 @@ def predict_file(
     table = TableFile(data, sheet)
     for name in carried:
         if name not in table.names:
-            close = get_close_matches(name, table.names, n=1)
-            hint = f": did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"there is no column {name!r} in {data} to copy{hint}")
+            near = nearest(name, table.names)
+            raise InputError(f"there is no column {name!r} in {data} to copy{near}")
     reader = rows_of(model, table, carried)
     if keep:
         carried = [*carried, *(name for name in table.names if name not in carried)]
@@ -115,10 +98,8 @@ def predict_file(
     ignored = [name for name in reader.ignored if name not in carried]
     others = [name for name in ignored if name != target]
     if others:
-        shown = ", ".join(map(repr, others[:5]))
-        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         what = "column" if len(others) == 1 else "columns"
-        note(f"The model does not use the {what} {shown}{more}.")
+        note(f"The model does not use the {what} {listed(others, 5)}.")
     taken = list(zip(carried, table.types(carried), strict=True))
     wanted = answers_for(model, columns, level, note)
     answers = _Answers(model, model_path, taken, positive, wanted)
@@ -162,7 +143,8 @@ class _Answers:
         if positive is not None:
             if positive not in self.labels:
                 raise InputError(
-                    f"--positive must be one of {_listed(self.labels)}, got {positive!r}"
+                    f"--positive must be one of {listed(self.labels, 10)}, got {positive!r}"
+                    f"{nearest(positive, self.labels)}"
                 )
             self.shown = [self.labels.index(positive)]
         self.of_label = positive is None
@@ -197,20 +179,14 @@ class _Answers:
 
     def _predict(self, X: Any) -> Known:
         try:
-            if isinstance(self.model, ProtectedClassifier):
-                return (None, self.model.predict_proba(X)), None
-            return self.answers.predict(X)
+            with refused_as("the model refuses the table"):  # what its own checks say of the rows
+                if isinstance(self.model, ProtectedClassifier):
+                    return (None, self.model.predict_proba(X)), None
+                return self.answers.predict(X)
         except (InputError, MemoryError):
             raise
-        except ValueError as error:  # what the model's own checks say of the rows
-            raise InputError(f"the model refuses the table: {one_line(error)}") from error
         except Exception as error:  # whatever a model of another package or version may do
             raise InputError(
                 f"the model in {self.path} fails on this table, with {type(error).__name__}: "
                 f"{one_line(error)}; with --debug it shows where"
             ) from error
-
-
-def _listed(labels: list[str]) -> str:
-    more = f" and {len(labels) - 10} more" if len(labels) > 10 else ""
-    return ", ".join(map(repr, labels[:10])) + more

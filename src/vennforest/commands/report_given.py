@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vennforest import persistence
-from vennforest._files import one_line
+from vennforest._files import refused_as
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import has_bounds
@@ -21,6 +21,7 @@ from vennforest.commands.calibrator_file import (
     score_options,
     written_label,
 )
+from vennforest.commands.model_rows import read_model, rows_of
 from vennforest.commands.report_table import (
     Columns,
     Judged,
@@ -32,9 +33,8 @@ from vennforest.commands.terminal import names_in
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Multiprobability
 from vennforest.report import CostMatrix, Evaluation, report, report_model, report_scores
-from vennforest.report.evaluate import calibration_gain, class_of_name
+from vennforest.report.evaluate import UNNAMED, calibration_gain, class_of_name
 from vennforest.tables.cells import Column
-from vennforest.tables.columns import TableColumns
 from vennforest.tables.read import find_column
 from vennforest.tables.scores import score_numbers
 from vennforest.tables.stream import TableFile
@@ -101,10 +101,10 @@ def report_on_columns(
                 "for columns of scores"
             )
     if of_classes:
-        predictions: dict[str, Any] = {"Predictions": _matrix(read, of_classes)}
+        predictions: dict[str, Any] = {UNNAMED: _matrix(read, of_classes)}
         bounds = _bounds(X, of_classes, labels)
         if bounds is not None:
-            predictions = {"Predictions": (predictions["Predictions"], bounds)}
+            predictions = {UNNAMED: (predictions[UNNAMED], bounds)}
     else:
         if len(labels) != 2:
             raise InputError(
@@ -258,16 +258,11 @@ def report_on_model(
 ) -> Evaluation:
     """Evaluate a model in a file."""
     assert judged.model is not None and data is not None
-    if not judged.model.is_file():
-        raise InputError(f"there is no model file {judged.model}")
     if is_calibrator_file(judged.model):
         return _report_on_calibrator(table, columns, judged, costs, options)
     if judged.scores:
         raise InputError("--score is for a calibrator: a model reads its own columns")
-    try:
-        model = persistence.load(judged.model, trusted=judged.trusted)
-    except OSError as error:
-        raise InputError(f"{judged.model} cannot be read: {one_line(error)}") from error
+    model = read_model(judged.model, judged.trusted)
     if isinstance(model, Calibrator):
         raise InputError(
             f"{judged.model} contains a {type(model).__name__}, which takes scores and no table: "
@@ -275,7 +270,7 @@ def report_on_model(
         )
     header = persistence.read_header(judged.model)
     X = _as_trained(model, table, data, columns.sheet)
-    try:
+    with refused_as("the model refuses the table"):
         return report_model(
             model,
             table.named(X),
@@ -285,10 +280,6 @@ def report_on_model(
             random_state=options["seed"],
             **common_options(table, columns, costs, options),
         )
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"the model refuses the table: {one_line(error)}") from error
 
 
 def _report_on_calibrator(
@@ -319,11 +310,9 @@ def _report_on_calibrator(
             f"the table must contain labels of the calibrator ({', '.join(list(known)[:8])}), got "
             f"{strange[0]!r}: leave these rows out"
         )
-    try:
+    with refused_as("the calibrator refuses the table"):
         p = calibrator.predict_proba(scores)
         bounds = calibrator.predict_multiprobability(scores) if has_bounds(calibrator) else None
-    except ValueError as error:
-        raise InputError(f"the calibrator refuses the table: {one_line(error)}") from error
     found = report(
         np.array([known[label] for label in given], dtype=classes.dtype),
         {"Calibrated": p if bounds is None else (p, bounds.widen(p))},
@@ -339,24 +328,9 @@ def _report_on_calibrator(
 
 def _as_trained(model: Any, table: ReportTable, data: Path, sheet: str | None) -> Any:
     """Return the rows with a label as the model takes them."""
-    fitted = getattr(model, "estimators_", None) or [getattr(model, "estimator_", None)]
-    step = getattr(fitted[0], "steps", [(None, None)])[0][1]
-    whole = table.labelled.X
-    if isinstance(step, TableColumns):
-        names = step.feature_names_in_.tolist()
-        file = TableFile(data, sheet)
-        step.check_names(file.names)
-        import pandas as pd
+    import pandas as pd
 
-        parts = [batch.rows for batch in file.batches(names, [], 1_000_000, step.plain_numbers)]
-        return pd.concat(parts, ignore_index=True).iloc[whole.index.to_numpy()]
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        missing = [str(name) for name in names if str(name) not in whole.columns]
-        if missing:
-            raise InputError(f"the table lacks the column {missing[0]!r} of training")
-        return whole[[str(name) for name in names]]
-    try:
-        return whole.to_numpy(dtype=np.float64)
-    except ValueError as error:
-        raise InputError(f"the model takes numbers: {one_line(error)}") from error
+    file, whole = TableFile(data, sheet), table.labelled.X
+    rows = rows_of(model, file, [name for name in file.names if name not in whole.columns])
+    parts = [batch.rows for batch in file.batches(rows.columns, [], 1_000_000, rows.numbers)]
+    return rows.read(pd.concat(parts, ignore_index=True).iloc[whole.index.to_numpy()])

@@ -45,11 +45,6 @@ def run(
     """Evaluate, write the page, and say what it says.
 
     Parameters are options of ``vennforest report``.
-
-    Raises
-    ------
-    InputError
-        If a file or option is not what it should be.
     """
     columns, judged = _taken(Columns, options), _taken(Judged, options)
     options = {**dict.fromkeys(("estimator", "positive", "methods", "tolerance")), **options}
@@ -152,7 +147,7 @@ def _check(
         raise InputError(f"with {ready} no types are guessed, and --write-types has no meaning")
     if judged.scores and judged.model is None:
         raise InputError("--score is for a calibrator, which --model names")
-    unused = [] if ready is None else ["--trees", "--subforest", "--n-draws"]
+    unused = [] if ready is None else ["--trees"]
     if judged.model is not None:
         unused += ["--folds", "--methods"]
     meaningless = next((name for name in unused if changed(name, options)), None)
@@ -183,8 +178,6 @@ def _trained(
             methods=None if methods is None else names_in(methods),
             n_folds=options["folds"],
             n_trees=options["trees"],
-            subforest=options["subforest"],
-            n_draws=options["n_draws"],
             positive=options["positive"],
             random_state=options["seed"],
             n_jobs=options["jobs"],

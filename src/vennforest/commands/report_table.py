@@ -19,7 +19,7 @@ from vennforest.tables.types import DROP, declared_read, read_types
 if TYPE_CHECKING:
     import pandas as pd
 
-DEFAULTS = {"--trees": 300, "--subforest": "all", "--n-draws": 1, "--folds": 10, "--methods": None}
+DEFAULTS = {"--trees": 300, "--folds": 10, "--methods": None}
 """Defaults of options that are refused where they have no effect."""
 
 
@@ -55,15 +55,7 @@ class Judged:
 class ReportTable:
     """A table that was read: what is predicted, and the values of other columns of its rows.
 
-    Attributes
-    ----------
-    labelled : LabelledTable
-    values : dict of str to ndarray of shape (n,)
-        Of the columns that rows are split or looked at by.
-    test : ndarray of bool of shape (n,), or None
-        The rows of the table to test on.
-    tested : str
-        What this table is called.
+    ``test`` tells the rows of the table to test on, which is called ``tested``.
     """
 
     labelled: LabelledTable

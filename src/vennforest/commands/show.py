@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from vennforest._messages import InputError
+from vennforest._messages import InputError, listed
 from vennforest._program import __version__
 from vennforest.calibrators import VennAbers
 from vennforest.calibrators.core.interface import METHODS, has_bounds
@@ -22,13 +22,7 @@ COLUMNS = 40
 
 
 def run(model: Path, *, as_json: bool) -> None:
-    """Print what a model file says, or what a calibrator is; as JSON the header as it stands.
-
-    Raises
-    ------
-    InputError
-        If it is neither, or cannot be read.
-    """
+    """Print what a model file says, or what a calibrator is; as JSON the header as it stands."""
     from vennforest.persistence.archive import read_header
 
     if model.is_dir():
@@ -57,13 +51,7 @@ def run(model: Path, *, as_json: bool) -> None:
 
 
 def about_calibrator(path: Path) -> dict[str, Any]:
-    """Return what a calibrator's file is, without what it has learnt.
-
-    Raises
-    ------
-    InputError
-        If it contains no calibrator; the whole file is checked.
-    """
+    """Return what a calibrator's file is, without what it has learnt."""
     calibrator, document = read_document(path)
     about = _Part(document).part("about")
     read = CalibratorFile(calibrator, about.list("scores"), about.content)
@@ -203,13 +191,10 @@ def _classes(about: _Part) -> str:
     total = sum(counts.values())
     if total > 0:
         most = sorted(counts, key=lambda label: -counts[label])
-        shown = [
-            f"{label!r} {counts[label] / total:.1%} ({counts[label]:,.12g})" for label in most[:10]
-        ]
-    else:
-        shown = [repr(label) for label in names[:10]]
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return ", ".join(shown) + more
+        return listed(
+            most, 10, lambda one: f"{one!r} {counts[one] / total:.1%} ({counts[one]:,.12g})"
+        )
+    return listed(names, 10)
 
 
 def _columns(about: _Part) -> Iterator[tuple[str, str]]:
@@ -225,9 +210,8 @@ def _columns(about: _Part) -> Iterator[tuple[str, str]]:
     written = {
         name: kind if kind == "empty" else types.get(name, kind) for name, kind in kinds.items()
     }
-    listed = [f"{name!r} ({written[name]})" if name in kinds else repr(name) for name in names]
-    more = f" and {len(listed) - COLUMNS} more" if len(listed) > COLUMNS else ""
-    yield "", ", ".join(listed[:COLUMNS]) + more
+    shown = {name: f"{name!r} ({written[name]})" if name in kinds else repr(name) for name in names}
+    yield "", listed(shown.values(), COLUMNS, str)
 
 
 def _calibrated(how: _Part) -> str:

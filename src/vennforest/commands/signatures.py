@@ -226,8 +226,8 @@ def report(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Train on the past: predict each row from earlier. With --probability or --model: "
-            "show calibration over time.",
+            help="Predict each row by a model of earlier rows. With --probability or --model: show "
+            "calibration over time.",
         ),
     ] = None,
     by: Annotated[
@@ -291,8 +291,6 @@ def report(
     ] = False,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
     trees: Trees = 300,
-    subforest: Subforest = "all",
-    n_draws: Draws = 1,
     seed: Seed = 0,
     jobs: Jobs = -1,
     as_json: Json = False,
@@ -300,8 +298,8 @@ def report(
 ) -> None:
     """Evaluate probabilities and ways of calibrating them, and write a report.
 
-    Of a table, random forests (or others) are trained and all methods compared by cross-validation;
-    text, dates and missing cells are handled. With --probability or --model nothing is trained.
+    It trains random forests (or others) on a table and compares all methods by cross-validation.
+    Text, dates and missing cells are handled. With --probability or --model nothing is trained.
     """
     evaluation = start("report_run", locals())
     if calibrator is not None:
@@ -456,19 +454,27 @@ def watch(
         Path | None,
         typer.Option(metavar="FILE", help="Save the monitor here, to continue with later rows."),
     ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Without --target: the rows the model was fitted to. Says which columns differ, "
+            "and corrects the expected performance for how frequent each kind of row has become.",
+        ),
+    ] = None,
     alpha: Annotated[
         float | None,
         typer.Option(help="Probability of ever raising a false alarm.", show_default="0.05"),
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(help="ville, or for endless streams: shiryaev-roberts or cusum."),
+        typer.Option(help="ville, or for endless streams: shiryaev-roberts."),
     ] = None,
     run_length: Annotated[
         int | None,
         typer.Option(
             min=2,
-            help="For the last two: a false alarm within n rows has a probability of at most n "
+            help="For the last one: a false alarm within n rows has a probability of at most n "
             "divided by this.",
             show_default="10000",
         ),

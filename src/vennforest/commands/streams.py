@@ -14,7 +14,7 @@ from typing import IO, Any
 from vennforest._files import shown_path, written_whole
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError
-from vennforest.commands.terminal import print_json, progress_bar, say
+from vennforest.commands.terminal import print_json, progress_bar, say, say_notes
 from vennforest.tables.write import output_format
 
 STREAM = Path("-")
@@ -31,12 +31,6 @@ def input_file(path: Path) -> Iterator[Path]:
 
     Tables are looked at more than once before they are read, which a stream is not made for; the
     copy goes to the folder of temporary files.
-
-    Raises
-    ------
-    InputError
-        If standard input is a terminal, and what is raised while the file is read, which then
-        calls it standard input.
     """
     if path != STREAM:
         with local_copy(path) as copy:
@@ -55,13 +49,7 @@ def input_file(path: Path) -> Iterator[Path]:
 
 
 def format_of(output: Path, no_formulas: bool = False) -> str:
-    """Return the format that a name stands for; standard output is CSV.
-
-    Raises
-    ------
-    InputError
-        If there is none, or formulas are to be text in a format that has no formulas.
-    """
+    """Return the format that a name stands for; standard output is CSV."""
     how = "csv" if output == STREAM else output_format(output)
     if no_formulas and not how.startswith(("csv", "tsv")):
         raise InputError(f"--no-formulas is for outputs of text, as .csv is, got {output.name!r}")
@@ -69,13 +57,7 @@ def format_of(output: Path, no_formulas: bool = False) -> str:
 
 
 def check_suffix(output: Path, wanted: str, what: str) -> None:
-    """Refuse a name that promises another format than the one that is written.
-
-    Raises
-    ------
-    InputError
-        If it ends as files of other formats do.
-    """
+    """Refuse a name that promises another format than the one that is written."""
     if output.suffix.lower() in OTHERS - {wanted}:
         raise InputError(
             f"the {what} must end in {wanted}, the format that is written, got {output.name!r}"
@@ -99,20 +81,8 @@ def over_rows(
 ) -> None:
     """Run what writes a table of answers for a table, and say how many rows.
 
-    Parameters
-    ----------
-    work : callable
-        Takes the paths, ``options``, ``note`` and ``progress``; returns a dataclass with ``n_rows``
-        and ``seconds``.
-    paths : (Path, Path, Path)
-        The model, the table, and the output.
-    as_json : bool
-        Print what ``work`` returns as JSON.
-
-    Raises
-    ------
-    InputError
-        If both the summary and the output would go to standard output, or as ``work``.
+    ``work`` takes the paths of the model, the table and the output, ``options``, ``note`` and
+    ``progress``, and returns a dataclass with ``n_rows`` and ``seconds``, printed with ``as_json``.
     """
     model, data, output = paths
     if as_json and output == STREAM:
@@ -125,8 +95,7 @@ def over_rows(
         sent_whole(output) as out,
     ):
         done = work(read, file, out, note=notes.append, progress=progress, **options)
-    for note in notes:
-        say(f"Note: {note}")
+    say_notes(notes)
     if as_json:
         print_json({**asdict(done), "output": shown_path(output), "notes": notes})
     elif output != STREAM:

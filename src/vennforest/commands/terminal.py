@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -19,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from vennforest._messages import STEERING, harmless
+from vennforest._messages import STEERING, harmless, listed
 
 
 class Stopped(Exception):  # noqa: N818
@@ -44,6 +44,19 @@ def print_json(summary: Any) -> None:
     encoding = (sys.stdout.encoding or "utf-8").lower().replace("-", "")
     text = json.dumps(summary, indent=2, ensure_ascii=encoding != "utf8")
     show(STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    """Print notes on stderr."""
+    for note in notes:
+        say(f"Note: {note}")
+
+
+def shares_of(counts: Mapping[str, float], digits: int) -> str:
+    """Return how frequent classes are, the most frequent first."""
+    total = sum(counts.values())
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return listed(ordered, 8, lambda one: f"{one[0]!r} {one[1] / total:.{digits}%}")
 
 
 def names_in(text: str) -> list[str]:

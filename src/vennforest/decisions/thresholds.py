@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincc, betainccinv
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from vennforest._messages import not_one_of
 from vennforest._validation import FloatArray, InputError, IntArray, check_scores, encode_labels
 from vennforest.sources import CalibrationExamples, whole_scores
 
@@ -325,7 +326,7 @@ def _code(labels: list[Any], pos_label: Any) -> int:
             raise InputError(f"pos_label must be one of {labels} where these are not two, got None")
         return 1
     if pos_label not in labels:
-        raise InputError(f"pos_label must be one of {labels}, got {pos_label!r}")
+        raise not_one_of("pos_label", labels, pos_label)
     return labels.index(pos_label)
 
 
@@ -419,18 +420,7 @@ def limits(counts: IntArray, n: int, delta: float) -> FloatArray:
     Beyond the j-th of n examples in order lies a probability below the binomial limit for j - 1 of
     them, whatever the threshold, which is a fact about the rank alone. Beyond a threshold with
     ``count`` examples lies no more than beyond the next rank below, of the ranks 1, 2, 3, 5, 8 ...
-
-    Parameters
-    ----------
-    counts : ndarray of shape (m,)
-        From 0 to n.
-    n : int
-    delta : float
-        The probability that one of the limits is too low.
-
-    Returns
-    -------
-    ndarray of shape (m,)
+    One of the limits for counts (m,) is too low with probability delta.
     """
     ranks = [1]
     while ranks[-1] < n:

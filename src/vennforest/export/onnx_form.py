@@ -16,7 +16,7 @@ from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.likelihood_ratio import IntervalTable
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.intervals import interval_tables
-from vennforest.export.formulas import LEVEL, answers, intervals, taken
+from vennforest.export.formulas import LEVEL, answers, intervals, taken, widened
 from vennforest.forest.packed import FORESTS, PackedForest
 from vennforest.sources.base import taken_apart
 
@@ -214,7 +214,7 @@ def _answers(
             found["p"] = answers(point)["p"]
         if tables is not None:
             scores = tuple(Score(j) for j in range(len(tables)))
-            found |= intervals(tables, scores, found["p"])
+            found = widened(found | intervals(tables, scores))
     except InputError:
         raise
     except ValueError as error:
@@ -248,7 +248,9 @@ def _answers(
 def _estimator_of(model: CalibratedClassifier) -> Any:
     """Return the one estimator that scores new rows, as scikit-learn would by itself."""
     if model.by is not None:
-        raise InputError(f"model must calibrate all rows alike for ONNX, got by={model.by!r}")
+        raise InputError(
+            f"model must calibrate all rows in the same way for ONNX, got by={model.by!r}"
+        )
     parts = model._state.folds
     if len(parts) != 1:
         raise InputError(

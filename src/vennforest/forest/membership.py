@@ -231,7 +231,7 @@ def verify_bag(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None)
     seen = rows if bag.columns is None else rows[:, bag.columns]
     if not _leaves_agree(bag, seen, codes, weight):
         raise BagsError(
-            f"estimator must be trained on the bags that its estimators_samples_ tells, got "
+            f"estimator must be trained on the bags that its estimators_samples_ gives, got "
             f"{type(bag.owner).__name__} with a tree whose leaves contain other examples, so "
             'no example can be known to be out of bag: use calibrate_on="cv"'
         )

@@ -20,6 +20,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from vennforest._messages import not_one_of
 from vennforest._validation import FloatArray, IntArray, require
 from vennforest.forest import kernels
 from vennforest.forest.membership import Membership
@@ -307,7 +308,7 @@ class PackedForest:
     def _table(self, votes: Votes) -> FloatArray:
         """Return what each distribution answers, shape (n_distinct, 1) or (n_distinct, k)."""
         if votes not in get_args(Votes):
-            raise ValueError(f"votes must be one of {list(get_args(Votes))}, got {votes!r}")
+            raise not_one_of("votes", get_args(Votes), votes)
         if votes not in self._tables:
             answers = self.distributions
             if votes == "hard":

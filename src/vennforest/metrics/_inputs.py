@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._messages import warn
+from vennforest._messages import not_one_of, warn
 from vennforest._validation import FloatArray, IntArray, check_scores, check_weights, encode_labels
 
 SLACK = 1e-9  # what adding up votes may put above 1 or below 0
@@ -185,7 +185,7 @@ def _positive(
     if pos_label is not None:
         column = next((j for j, label in enumerate(labels) if label == pos_label), None)
         if column is None:
-            raise ValueError(f"pos_label must be one of {list(labels)}, got {pos_label!r}")
+            raise not_one_of("pos_label", labels.tolist(), pos_label)
     if p.ndim == 1:
         if k == 2:
             return codes, labels, 1 if column is None else column

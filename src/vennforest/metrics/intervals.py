@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
+from vennforest._messages import not_one_of
 from vennforest._validation import FloatArray, check_scores, check_weights, encode_labels
 from vennforest.multiprobability import Multiprobability
 
@@ -172,7 +173,7 @@ def interval_curve(
         raise ValueError(f"max_points must be at least 2, got {max_points}")
     classes = list(m.classes)
     if pos_label is not None and pos_label not in classes:
-        raise ValueError(f"pos_label must be one of {classes}, got {pos_label!r}")
+        raise not_one_of("pos_label", classes, pos_label)
     middle = (m.lower + m.upper) / 2 if p is None else check_scores(p, "p")
     if middle.shape != m.lower.shape:
         raise ValueError(f"p must have shape {m.lower.shape}, got {middle.shape}")

@@ -17,6 +17,7 @@ from sklearn.metrics import (
     roc_curve,
 )
 
+from vennforest._messages import not_one_of
 from vennforest._validation import FloatArray, IntArray
 from vennforest.metrics._inputs import (
     ClassEstimates,
@@ -484,7 +485,7 @@ def _bounds_of(
     elif pos_label in labels:
         column = labels.index(pos_label)
     else:
-        raise ValueError(f"pos_label must be one of {labels}, got {pos_label!r}")
+        raise not_one_of("pos_label", labels, pos_label)
     kept: Any = slice(None)
     if sample_weight is not None:
         kept = np.broadcast_to(np.asarray(sample_weight, np.float64), (n,)) > 0

@@ -24,7 +24,7 @@ LONGEST_NAME = 42
 
 
 class Style(NamedTuple):
-    """What distinguishes one method from another, with and without colour."""
+    """The look of a method, which differs from others with and without colour."""
 
     color: str
     marker: str
@@ -36,22 +36,8 @@ def style(i: int) -> Style:
     return Style(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i % len(LINES)])
 
 
-def new_axes(ax: Axes | None, size: tuple[float, float] = (5.2, 4.6)) -> Axes:
-    """Return the given axes, or those of a new figure.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    """
-    if ax is not None:
-        return ax
-    _, axes = pyplot().subplots(figsize=size, layout="constrained")
-    return axes  # type: ignore[no-any-return]
-
-
 def pyplot() -> Any:
-    """Return ``matplotlib.pyplot``, imported at the first plot; raises as `new_axes`."""
+    """Return ``matplotlib.pyplot``, or raise an ``ImportError`` that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as missing:
@@ -59,11 +45,6 @@ def pyplot() -> Any:
             "plots need matplotlib: install it with pip install 'vennforest[report]'"
         ) from missing
     return plt
-
-
-def figure_of(ax: Axes) -> Figure | SubFigure:
-    """Return the figure that axes belong to."""
-    return ax.figure
 
 
 class Display:
@@ -81,28 +62,18 @@ class Display:
     figure_: Figure | SubFigure
 
     def _begin(self, ax: Axes | None, size: tuple[float, float] = (5.2, 4.6)) -> Axes:
-        """Return the axes to draw on; raises as `new_axes`."""
-        self.ax_ = new_axes(ax, size)
-        self.figure_ = figure_of(self.ax_)
-        return self.ax_
+        """Return the given axes, or those of a new figure; raises as `pyplot`."""
+        if ax is None:
+            _, ax = pyplot().subplots(figsize=size, layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
 
 
 UNNAMED = "Estimates"
 
 
 class MethodsDisplay(Display):
-    """A line for each of one or several methods.
-
-    Parameters
-    ----------
-    curves : dict of str to object
-        What is drawn, by name of the method.
-
-    Attributes
-    ----------
-    lines_ : list of Line2D
-        Every method's curve.
-    """
+    """A line, of ``lines_``, for each of one or several methods, by name in ``curves``."""
 
     lines_: list[Line2D]
 

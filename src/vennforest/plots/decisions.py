@@ -67,8 +67,6 @@ class RankingDisplay(MethodsDisplay):
         ------
         ValueError
             As ``ranking_curves``, or if ``kind`` is unknown.
-        ImportError
-            If matplotlib is not installed.
         """
         new = cls._of(p, name, lambda value: ranking_curves(y, value, **options))
         return new.plot(kind=kind, ax=ax)
@@ -143,8 +141,6 @@ class DecisionCurveDisplay(MethodsDisplay):
         ------
         ValueError
             As ``decision_curve``.
-        ImportError
-            If matplotlib is not installed.
         """
         at = np.linspace(0.01, 0.99, 99) if thresholds is None else thresholds
         new = cls._of(p, name, lambda value: decision_curve(y, value, at, **options))

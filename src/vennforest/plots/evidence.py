@@ -56,15 +56,9 @@ class EvidenceDisplay(Display):
 
     @classmethod
     def from_evidence(cls, evidence: Any, *, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw what ``Monitor.update`` returned, or a dictionary of several by name.
+        """Draw what ``Monitor.update`` returned, (n,), or a dictionary of several by name.
 
-        Parameters
-        ----------
-        evidence : array-like of shape (n,) or dict
-        ax : Axes, optional
-            Where to draw; by default a new figure.
-        **options
-            Of the constructor.
+        By default on a new figure; ``options`` are those of the constructor.
         """
         named = evidence if isinstance(evidence, dict) else {"Evidence": np.asarray(evidence)}
         return cls(named, **options).plot(ax=ax)

@@ -77,10 +77,8 @@ class IntervalDisplay(Display):
             of their probabilities.
         confidence : ConfidenceIntervals, optional
             Of the same objects, as ``predict_confidence`` returns.
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
-        title : str, optional
-            The title.
+        ax, title
+            Where to draw, by default on a new figure, and below which title.
         **options
             Passed to ``vennforest.metrics.interval_curve``, such as the probabilities ``p`` (n, k)
             that go with the bounds.
@@ -89,8 +87,6 @@ class IntervalDisplay(Display):
         ------
         ValueError
             As ``interval_curve``.
-        ImportError
-            If matplotlib is not installed.
         """
         curve = interval_curve(y, m, scores=scores, confidence=confidence, **options)
         return cls(curve).plot(ax=ax, title=title)
@@ -108,15 +104,11 @@ class IntervalDisplay(Display):
             ``predict_confidence`` return is drawn where it has them.
         X : array-like of shape (n, d)
             Objects.
-        y : array-like of shape (n,), optional
-            Their labels.
-        **options
-            Passed to ``from_predictions``.
+        y, **options
+            As for ``from_predictions``.
 
         Raises
         ------
-        ValueError
-            As ``from_predictions``.
         TypeError
             If the classifier gives no multiprobabilities.
         """

@@ -13,7 +13,6 @@ from vennforest.plots._style import (
     MOST_NAMED,
     UNNAMED,
     MethodsDisplay,
-    figure_of,
     name_lines,
     named,
     percents,
@@ -86,21 +85,15 @@ class ReliabilityDisplay(MethodsDisplay):
         p : array-like of shape (n,) or (n, k), or dict of str to such
             Estimates of one method, or of several by name. With more than two classes and no
             ``pos_label``, the diagram shows the confidence in the predicted label.
-        name : str, optional
-            What one method is called.
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
-        plot_options : dict, optional
-            Passed to ``plot``.
-        **options
-            Passed to ``vennforest.metrics.reliability_curve``.
+        name, ax
+            What one method is called, and where to draw: by default on a new figure.
+        plot_options, **options
+            Passed to ``plot`` and to ``vennforest.metrics.reliability_curve``.
 
         Raises
         ------
         ValueError
             As ``reliability_curve``.
-        ImportError
-            If matplotlib is not installed.
         """
         new = cls._of(p, name, lambda value: reliability_curve(y, value, **options))
         return new.plot(ax=ax, **(plot_options or {}))
@@ -119,15 +112,8 @@ class ReliabilityDisplay(MethodsDisplay):
             Objects that the classifiers were not trained on.
         y : array-like of shape (n,)
             Their labels.
-        name : str, optional
-            What one classifier is called, by default its class's name.
-        **options
-            Passed to ``from_predictions``.
-
-        Raises
-        ------
-        ValueError
-            As ``from_predictions``.
+        name, **options
+            As for ``from_predictions``; a classifier is called by its class's name.
         """
         p, classes = estimates_of(estimator, X, name)
         return cls.from_predictions(y, p, **{"classes": classes, **options})
@@ -136,8 +122,6 @@ class ReliabilityDisplay(MethodsDisplay):
         self,
         *,
         ax: Axes | None = None,
-        bins: bool = True,
-        curve: bool = True,
         band: bool | str | None = None,
         histogram: bool = True,
         title: str | None = None,
@@ -151,8 +135,6 @@ class ReliabilityDisplay(MethodsDisplay):
         ax : Axes, optional
             Where to draw; by default on a new figure. A histogram hangs below them, for which a
             figure with ``layout="constrained"`` makes room.
-        bins, curve : bool
-            Whether to show the binned estimates and the CORP curve.
         band : bool or str, optional
             Whether to show the consistency band, or the method whose band is shown; by default for
             a single method only, because every method has its own.
@@ -165,11 +147,6 @@ class ReliabilityDisplay(MethodsDisplay):
             there is no histogram.
         names : bool
             Whether lines are named.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
         """
         histogram = histogram and not log
         width = 5.2 if len(self.curves) < MOST_NAMED else 8.4
@@ -180,14 +157,8 @@ class ReliabilityDisplay(MethodsDisplay):
         for i, (key, values) in enumerate(self.curves.items()):
             if band is True or band == key:
                 self._draw_band(values, style(i).color if band is True and i else "0.75")
-            x, y = (
-                (values.corp_estimate, values.corp_share)
-                if curve
-                else (values.bin_estimate, values.bin_share)
-            )
-            self._draw(i, x, y, zorder=3)
-            if bins:
-                self._draw_bins(values, i)
+            self._draw(i, values.corp_estimate, values.corp_share, zorder=3)
+            self._draw_bins(values, i)
         smoothed = {
             f"{key}, smoothed" if len(self.curves) > 1 else "smoothed": ax.plot(
                 curve_.estimate,
@@ -350,13 +321,6 @@ class ClassReliabilityDisplay:
             Of more classes than this, the most frequent are shown.
         columns : int
             How many diagrams stand in a row.
-
-        Raises
-        ------
-        ValueError
-            As ``reliability_curve``.
-        ImportError
-            If matplotlib is not installed.
         """
         methods = named(p, name, UNNAMED)
         labels, counts = np.unique(np.asarray(y), return_counts=True)
@@ -417,7 +381,7 @@ class ClassReliabilityDisplay:
         if len(axes) < n:
             raise ValueError(f"ax must contain an axes for each of {n} classes, got {len(axes)}")
         self.axes_ = axes[:n]
-        self.figure_ = figure_of(axes[0])
+        self.figure_ = axes[0].figure
         options.setdefault("histogram", False)
         for one, (label, display) in zip(self.axes_, self.displays.items(), strict=True):
             display.plot(ax=one, title=short(label), names=False, **options)

@@ -66,16 +66,7 @@ Action = Literal["use", "recalibrate", "collect", "stop", "check"]
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do next.
-
-    Attributes
-    ----------
-    action : {"use", "recalibrate", "collect", "stop", "check"}
-    sentence : str
-        The one a reader should remember.
-    command : str
-        What to type, or "".
-    """
+    """What to do next, the sentence for it, and what to type, or ""."""
 
     action: Action
     sentence: str
@@ -103,13 +94,13 @@ def advice(evaluation: Evaluation) -> Advice:
     texts = [f"“{name}”" for name, why in evaluation.suspects.items() if why == "text"]
     if not texts or found.action not in ("stop", "collect"):
         return found
-    one = len(texts) == 1
+    what, it, look, are = (
+        ("column", "it", "looks", "is") if len(texts) == 1 else ("columns", "them", "look", "are")
+    )
     return Advice(
         "check",
-        f"Check the column{'' if one else 's'} {', '.join(texts[:5])} first: "
-        f"{'it looks' if one else 'they look'} like numbers or dates but "
-        f"{'is' if one else 'are'} read as text. The notes say how to declare "
-        f"{'it' if one else 'them'}. Without {'it' if one else 'them'}: "
+        f"Check the {what} {', '.join(texts[:5])} first: what {look} like numbers or dates {are} "
+        f"read as text. The notes say how to declare {it}. Without {it}: "
         f"{found.sentence[0].lower()}{found.sentence[1:]}",
     )
 
@@ -181,15 +172,14 @@ def _needed(evaluation: Evaluation, margin: float, effect: float) -> str:
 
 def size_of_error(evaluation: Evaluation, method: str) -> str:
     """Return how far probabilities are off, what chance alone gives, and what that costs."""
-    m = evaluation.measures[method]
-    text = (
-        f"on average {number_of_points(m.calibration_error)} points off, "
-        f"{number_of_points(m.chance_error)} expected by chance alone"
+    m, cost = evaluation.measures[method], _cost_of_miscalibration(evaluation, method)
+    money = (
+        "" if cost is None else f"; at your costs, this loses at most {percent(cost)} of the money"
     )
-    cost = _cost_of_miscalibration(evaluation, method)
-    if cost is not None:
-        text += f"; at your costs, the error costs at most {percent(cost)} of the money"
-    return text
+    return (
+        f"on average {number_of_points(m.calibration_error)} points off "
+        f"({number_of_points(m.chance_error)} by chance alone){money}"
+    )
 
 
 def _miscalibrated(evaluation: Evaluation) -> Advice | None:
@@ -222,16 +212,12 @@ def _miscalibrated(evaluation: Evaluation) -> Advice | None:
 def _recalibration(evaluation: Evaluation) -> str:
     """Return the commands, or the Python code, that calibrate what was given."""
     files = evaluation.settings.get("files", {})
-    binary = evaluation.positive is not None
     if evaluation.origin == "model":
         if "data" not in files:
             return "CalibratedClassifier(FrozenEstimator(model)).fit(X, y)"
-        data, target = shlex.quote(files["data"]), shlex.quote(files["target"])
-        labels = [str(label) for label in evaluation.folds.classes]
-        wanted = " ".join(
-            f"-s {shlex.quote(f'p({c})')}" for c in (labels[1:] if binary else labels)
-        )
-        model = shlex.quote(files["model"])
+        data, target, model = (shlex.quote(files[key]) for key in ("data", "target", "model"))
+        labels = evaluation.folds.classes[0 if evaluation.positive is None else 1 :]
+        wanted = " ".join(f"-s {shlex.quote(f'p({label})')}" for label in labels)
         return (
             f"vennforest predict {model} {data} --keep -o scored.csv\n"
             f"vennforest calibrate scored.csv {wanted} -t {target}"
@@ -243,7 +229,7 @@ def _recalibration(evaluation: Evaluation) -> str:
 
 
 def _score_options(evaluation: Evaluation) -> list[str]:
-    """Return how ``calibrate`` is told of the judged columns, [] where they are of no file."""
+    """Return the options that name the judged columns, [] where they are of no file."""
     known: dict[str, list[str]] = evaluation.settings.get("score_options", {})
     own = known.get(evaluation.verdict.method) or known.get("", [])
     return [shlex.quote(part) for part in own]
@@ -294,9 +280,9 @@ def _unclear(evaluation: Evaluation) -> Advice | None:
     n = rounded(len(evaluation.folds.codes) * max(2.0, (m.detectable / tolerance) ** 2))
     return Advice(
         "collect",
-        f"Collect about {n} rows before you rely on the probabilities: on {_n(evaluation)} they "
-        f"are {size_of_error(evaluation, evaluation.verdict.method)}, too few to check a tolerance "
-        f"of {number_of_points(tolerance)}.",
+        f"Collect about {n} rows before you rely on the probabilities: {_n(evaluation)} are too "
+        f"few to check a tolerance of {number_of_points(tolerance)} points. Now they are "
+        f"{size_of_error(evaluation, evaluation.verdict.method)}.",
     )
 
 
@@ -304,10 +290,9 @@ def _to_use(evaluation: Evaluation) -> Advice:
     method = evaluation.verdict.method
     name, size = evaluation.names[method], size_of_error(evaluation, method)
     if evaluation.origin in ("given", "model"):
-        what = "Use these probabilities as they are"
-        if len(evaluation.measures) > 1:
-            what = f"Use the probabilities of {name} as they are"
-        return Advice("use", f"{what}: {size}.")
+        several = len(evaluation.measures) > 1
+        whose = f"the probabilities of {name}" if several else "these probabilities"
+        return Advice("use", f"Use {whose} as they are: {size}.")
     files, settings = evaluation.settings.get("files", {}), evaluation.settings
     if evaluation.origin == "scores":
         chosen = _option("--method", method, "venn-abers")
@@ -326,12 +311,10 @@ def _to_use(evaluation: Evaluation) -> Advice:
     raw = evaluation.measures[RAW]
     if raw.exceeds(evaluation.tolerance) or raw.impossible:
         off = number_of_points(raw.calibration_error)
-        what, calibrated = raw_name(evaluation), size.removeprefix("on average ")
-        calibrated = calibrated.replace(" points off,", ",", 1)
         return Advice(
             "recalibrate",
-            f"Calibrate the {what} by {name}: on average it is {off} points off, calibrated "
-            f"{calibrated}.",
+            f"Calibrate the {raw_name(evaluation)} by {name}. Raw, it is {off} points off on "
+            f"average; calibrated, {size.removeprefix('on average ')}.",
             command,
         )
     return Advice("use", f"Use the {settings['noun']} with {name}: {size}.", command)
@@ -363,19 +346,20 @@ def discrimination(evaluation: Evaluation) -> str:
     elif abs(gained) >= LEAST:
         how = "lower" if gained > 0 else "higher"
         skill = f"{percent(min(1.0, abs(gained)))} {how} than {skill}"
-    size = "unknown"
     if reference and np.isfinite(gain.margin):
         low, high = (gain.mean - gain.margin) / reference, (gain.mean + gain.margin) / reference
-        size = f"{signed(low)} to {signed(high)}"
-    sentences.append(f"Its {evaluation.gain_in} is {skill} (95% interval of the gain: {size}).")
+        skill += f" (95% interval of the gain: {signed(low)} to {signed(high)})"
+    sentences.append(f"Its {evaluation.gain_in} is {skill}.")
     if gained >= 0.9:
         sentences.append("So good a result is rare: check that no column reveals the outcome.")
     labels = evaluation.folds.estimates[evaluation.verdict.method].p.argmax(axis=1)
     right = f"{percent(m.accuracy)} of its most probable classes are right"
-    if len(np.unique(labels)) == 1:
-        right = f"The most probable class of every row is “{evaluation.folds.classes[labels[0]]}”"
     most = str(evaluation.folds.classes[int(np.argmax(_counts(evaluation)))])
-    sentences.append(f"{right}; always “{most}”: {percent(evaluation.baseline.accuracy)}.")
+    right += f"; always “{most}”: {percent(evaluation.baseline.accuracy)}"
+    if len(np.unique(labels)) == 1:
+        only = evaluation.folds.classes[labels[0]]
+        right = f"“{only}” is the most probable class of every row, right in {percent(m.accuracy)}"
+    sentences.append(f"{right}.")
     if not auc.above_chance and evaluation.origin in ("folds", "time", "test"):
         sentences.append("Another kind of model may do better: --estimator.")
     if evaluation.folds.groups is not None:
@@ -408,18 +392,16 @@ def signed(share: float) -> str:
     """Return a share in percent with its sign."""
     if abs(share) < LEAST:
         return "0%"
-    if share < -1:
-        return f"−{100 * -share:.0f}%"
-    return f"{'−' if share < 0 else ''}{percent(min(1.0, abs(share)))}"
+    text = f"{-100 * share:.0f}%" if share < -1 else percent(min(1.0, abs(share)))
+    return f"−{text}" if share < 0 else text
 
 
 def reliability(evaluation: Evaluation, method: str) -> str:
     """Say how far a method's probabilities are from the observed frequencies, and what tests say.
 
     They are called miscalibrated if the tests of calibration reject it and the miscalibration
-    exceeds the tolerance: the size decides, and chance must not explain it. In simulations that is
-    so for calibrated probabilities in at most 2 % of cases, for probabilities that are off by twice
-    the tolerance (2 points) in about 90 % or more from 2,000 rows on (``docs/report.md``).
+    exceeds the tolerance: the size decides, and chance must not explain it. How often that is
+    right stands in ``docs/report.md``.
     """
     m, tolerance = evaluation.measures[method], evaluation.tolerance
     n = _n(evaluation)
@@ -433,7 +415,7 @@ def reliability(evaluation: Evaluation, method: str) -> str:
     if m.exceeds(tolerance):
         sentences.append(f"They are {error}, more than {limit}.")
     elif m.miscalibration > tolerance:
-        sentences.append(f"They seem {error}, more than {limit}, which {n} cannot confirm.")
+        sentences.append(f"They seem {error}, more than {limit}, but tests do not confirm it.")
     elif m.detectable > 2 * tolerance:
         sentences.append(f"On {n} an error below {points(m.detectable)} would not be seen.")
     else:
@@ -443,12 +425,6 @@ def reliability(evaluation: Evaluation, method: str) -> str:
         f"Perfectly calibrated probabilities would differ by {number_of_points(m.chance_error)} "
         f"by chance, and by more than {number_of_points(m.chance_limit)} in 5% of cases."
     )
-    cost = _cost_of_miscalibration(evaluation, method)
-    if cost is not None:
-        sentences.append(
-            f"At your costs, perfect recalibration would save at most {percent(cost)} of what its "
-            "decisions cost."
-        )
     rejected = "reject" if m.pvalue < LEVEL else "do not reject"
     sentences.append(f"Tests of calibration {rejected} it (p {p_value(m.pvalue)}).")
     sentences.append(_on_average(evaluation, method, m))
@@ -516,11 +492,10 @@ def _paid(evaluation: Evaluation) -> tuple[str, str, str, str]:
     assert costs is not None and gap is not None
     always = costs.costs[evaluation.folds.codes].mean(axis=0)
     made = evaluation.decisions[evaluation.verdict.method]
-    amounts = [made.mean_cost, float(always.min())]
-    amounts += [gap.mean, gap.mean - gap.margin, gap.mean + gap.margin]
+    amounts = [made.mean_cost, float(always.min()), gap.mean]
+    amounts += [gap.mean - gap.margin, gap.mean + gap.margin]
     mine, theirs, saved, least, most = alike(amounts, gap.mean)
-    constant = costs.decisions[int(always.argmin())]
-    theirs = theirs if always.min() else "0"
+    constant, theirs = costs.decisions[int(always.argmin())], theirs if always.min() else "0"
     return constant, theirs, mine, f"difference {saved}, 95% interval {least} to {most}"
 
 
@@ -539,8 +514,6 @@ def net_benefit(evaluation: Evaluation) -> str:
 
 def _known_decisions(evaluation: Evaluation) -> str:
     """Say for how many rows the threshold of the costs lies in the confidence interval."""
-    if evaluation.positive is None:
-        return ""
     tie = cost_threshold(evaluation.costs, evaluation.positive)
     known = confidence_of(evaluation, evaluation.folds.estimates[evaluation.verdict.method])
     if tie is None or known is None:
@@ -557,21 +530,19 @@ def reasons(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return what the advice rests on: headings, and what the numbers say."""
     method = evaluation.verdict.method
     name = evaluation.names[method]
-    found = [
-        (f"How well it predicts “{evaluation.target}”", discrimination(evaluation)),
-        (f"How accurate the probabilities of {name} are", reliability(evaluation, method)),
-    ]
+    found = {
+        f"How well it predicts “{evaluation.target}”": discrimination(evaluation),
+        f"How accurate the probabilities of {name} are": reliability(evaluation, method),
+    }
     if RAW in evaluation.measures and method != RAW:
-        raw = raw_name(evaluation)
-        found.append((f"How accurate those of the {raw} are", reliability(evaluation, RAW)))
+        about = f"How accurate those of the {raw_name(evaluation)} are"
+        found[about] = reliability(evaluation, RAW)
     if evaluation.saved is not None:
-        found.append(("What its decisions cost", net_benefit(evaluation)))
+        found["What its decisions cost"] = net_benefit(evaluation)
     if len(evaluation.measures) > 1:
-        found.append((f"Why {name}", recommendation(evaluation)))
-    known = precision(evaluation, method)
-    if known:
-        found.append(("How precisely the probabilities are known", known))
-    return found
+        found[f"Why {name}"] = recommendation(evaluation)
+    found["How precisely the probabilities are known"] = precision(evaluation, method)
+    return [(about, text) for about, text in found.items() if text]
 
 
 def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
@@ -581,7 +552,7 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
     shown = [
         (
             f"{number_of_points(m.calibration_error)} points",
-            f"off on average, {number_of_points(m.chance_error)} expected by chance alone",
+            f"off on average ({number_of_points(m.chance_error)} by chance alone)",
         ),
         (
             area(auc.auc),
@@ -595,18 +566,13 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
     width = typical_margin(evaluation, method)
     if evaluation.saved is not None:
         constant, theirs, mine, _ = _paid(evaluation)
-        shown.append((mine, f"per row for its decisions; always “{constant}”: {theirs}"))
+        last = mine, f"per row for its decisions; always “{constant}”: {theirs}"
     elif width is not None:
-        shown.append(
-            (
-                f"±{number_of_points(width)} points",
-                "95% confidence interval of a typical probability",
-            )
-        )
+        last = f"±{number_of_points(width)} points", "typical 95% confidence interval"
     else:
         usual = percent(evaluation.baseline.accuracy)
-        shown.append((percent(m.accuracy), f"of labels are right; the most frequent one: {usual}"))
-    return shown
+        last = percent(m.accuracy), f"of labels are right; the most frequent one: {usual}"
+    return [*shown, last]
 
 
 def finding(evaluation: Evaluation) -> str:
@@ -615,9 +581,23 @@ def finding(evaluation: Evaluation) -> str:
     level = max(found, key=lambda one: one.n * abs(one.p - one.share))
     event = "right" if evaluation.positive is None else f"“{evaluation.label}”"
     with_p = "whose predicted class has" if evaluation.positive is None else "with"
-    p, share = (percent(value, int(value < RARE)) for value in (level.p, level.share))
+    figures = level.p, level.share, level.least, level.most
+    p, share, least, most = (percent(value, int(value < RARE)) for value in figures)
     were = "was" if level.n == 1 else "were"
-    return f"Of {rows(level.n)} {with_p} a probability near {p}, {share} {were} {event}"
+    return (
+        f"Of {rows(level.n)} {with_p} a probability near {p}, {share} {were} {event} "
+        f"(95% interval {least} to {most})"
+    )
+
+
+def shown_first(evaluation: Evaluation) -> list[str]:
+    """Return the methods of the first picture: the recommended one beside the raw or other models.
+
+    Of given predictions up to four are shown, else the model as it is.
+    """
+    others = evaluation.measures if evaluation.origin == "given" else [RAW]
+    keys = dict.fromkeys([evaluation.verdict.method, *others])
+    return [key for key in keys if key in evaluation.measures][:4]
 
 
 def typical_margin(evaluation: Evaluation, method: str) -> float | None:
@@ -633,14 +613,14 @@ def recommendation(evaluation: Evaluation) -> str:
     if not evaluation.discrimination.above_chance:
         name = evaluation.names[verdict.method]
         sentences = [f"No method has been shown to beat the base rate; {name} comes closest."]
-    if verdict.method != RAW and RAW in evaluation.measures:
-        gap, loss = verdict.against[RAW], verdict.by[RAW]
+    for other in shown_first(evaluation)[1:]:
+        gap, loss = verdict.against[other], verdict.by[other]
         size = " ± ".join(with_margin(abs(gap.mean), gap.margin))
         how = "lower" if gap.mean > 0 else "higher"
+        whom = f"the {raw_name(evaluation)}" if other == RAW else evaluation.names[other]
         chance = "" if gap.clear else ", within chance"
         sentences.append(
-            f"Its {loss} is {how} than the {raw_name(evaluation)}'s by {size} (95% interval)"
-            f"{chance}."
+            f"Its {loss} is {how} than that of {whom} by {size} (95% interval){chance}."
         )
     better = {other: gap for other, gap in verdict.against.items() if gap.clear and gap.mean < 0}
     if better:
@@ -658,15 +638,13 @@ def recommendation(evaluation: Evaluation) -> str:
 def precision(evaluation: Evaluation, method: str) -> str:
     """Say how wide confidence intervals are, and what another forest would change."""
     width, forest = typical_margin(evaluation, method), evaluation.folds.forest
-    sentences = []
-    if width is not None:
-        sentences.append(
-            "The frequency among rows with such a score lies in the confidence interval in 95% of "
-            f"cases; half of the intervals are narrower than ±{number_of_points(width)} points."
-        )
-    if forest is not None and method != RAW:
-        sentences.append(forest.sentence())
-    return " ".join(sentences)
+    text = "" if forest is None or method == RAW else forest.sentence()
+    if width is None:
+        return text
+    return (
+        "The frequency among rows with such a score lies in the confidence interval in 95% of "
+        f"cases. Half of the intervals are narrower than ±{number_of_points(width)} points. {text}"
+    ).rstrip()
 
 
 def hidden_differences(evaluation: Evaluation) -> GroupingLoss | None:
@@ -704,12 +682,11 @@ def hidden_sentence(found: GroupingLoss) -> str:
 
 def bounds_meaning(evaluation: Evaluation, method: str) -> str:
     """Say what the bounds are, and for how many rows they leave the class open."""
-    folds = evaluation.folds
-    estimates = folds.estimates[method]
+    folds, estimates = evaluation.folds, evaluation.folds.estimates[method]
     assert estimates.bounds is not None
     text = (
         "The two bounds are the calibrated probabilities obtained by assuming that the case is, "
-        "and is not, in the class; a decision is safe if it is the same at both. They are not a "
+        "and is not, in the class. A decision is safe if it is the same at both. They are not a "
         "confidence interval. The most probable class "
     )
     left = ~settled_labels(estimates.bounds)

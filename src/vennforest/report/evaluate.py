@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import log_loss
 
-from vennforest._files import one_line
+from vennforest._files import refused_as
+from vennforest._messages import not_one_of
 from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
     check_count,
-    check_option,
     check_scores,
     encode_labels,
     is_frame,
@@ -49,7 +49,6 @@ from vennforest.report.folds import (
 )
 from vennforest.report.learners import FOREST, learner_of
 from vennforest.report.measures import BASELINE, RAW, MethodEstimates, OutOfFold
-from vennforest.sources import Subforest
 from vennforest.tables.columns import as_pandas
 from vennforest.tables.screening import leaks
 
@@ -62,8 +61,6 @@ def evaluate(
     methods: Sequence[str] | None = None,
     n_folds: int = 10,
     n_trees: int = 300,
-    subforest: Subforest = "all",
-    n_draws: int = 1,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
     test: ArrayLike | None = None,
@@ -90,19 +87,13 @@ def evaluate(
     y : array-like of shape (n,)
         Labels.
     estimator : str or classifier, optional
-        ``"mixed-forest"`` (the default), ``"random-forest"``, ``"extra-trees"``,
-        ``"hist-gradient-boosting"``, ``"logistic"``, ``"lightgbm"``, ``"xgboost"``,
-        ``"catboost"``, or any classifier with ``predict_proba``.
+        A name of ``vennforest fit --estimator``, by default ``"mixed-forest"``, or any classifier
+        with ``predict_proba``.
     methods : sequence of str, optional
         As in ``CalibratedClassifier``; by default all. The raw model, ``"none"``, is always among
         them: a forest with all its trees and no calibration.
-    n_folds : int
-        Number of folds, from 2 on; fewer where no class has as many rows.
-    n_trees : int
-        Trees of each forest.
-    subforest : {"all", "exchangeable", "random", "joined"}
-    n_draws : int
-        As in ``CalibratedClassifier``.
+    n_folds, n_trees : int
+        Folds, from 2 on (fewer where no class has as many rows), and trees of each forest.
     groups : array-like of shape (n,), optional
         Rows of one group, such as those of a patient, are never on both sides of a split, and
         count as one observation in the intervals.
@@ -110,21 +101,17 @@ def evaluate(
         Numbers or dates: every row is predicted by a model of earlier rows.
     test : array-like of bool of shape (n,), optional
         The rows to predict, by one model of the others.
-    types : mapping of str to str, optional
-        What columns of a data frame contain where that is not to be guessed, see
-        ``vennforest.tables.TableColumns``.
-    missing : sequence of str, optional
-        Cells of a data frame that stand for missing values, such as ``["n.d.", "-"]``.
-    positive : label, optional
-        The positive class of two; by default the rarer.
+    types, missing : optional
+        What columns of a data frame contain where that is not to be guessed, and cells that stand
+        for missing values: see ``vennforest.tables.TableColumns``.
     random_state : int
-        Seeds folds, forests and draws; the same in every fold.
+        Seeds folds and forests; the same in every fold.
     n_jobs : int, optional
         Threads.
     progress : callable, optional
         Called after each fold with the number of folds done and of all.
-    by, costs, tolerance, name, target, notes
-        As in ``report``.
+    positive, by, costs, tolerance, name, target, notes
+        As in ``report``; the positive class is by default the rarer of two.
 
     Raises
     ------
@@ -148,12 +135,10 @@ def evaluate(
         methods = [methods]
     unknown = [method for method in methods or () if method not in compared_methods()]
     if unknown:
-        raise InputError(f"methods must be among {list(compared_methods())}, got {unknown[0]!r}")
+        raise not_one_of("methods", compared_methods(), unknown[0])
     check_count(n_folds, "n_folds", least=2)
     check_count(n_trees, "n_trees")
-    check_count(n_draws, "n_draws")
     check_count(random_state, "random_state", least=0)
-    check_option(subforest, Subforest, "subforest")
     if n_jobs == 0:
         raise InputError("n_jobs must be a number of processors, or -1 for all, got 0")
     if time is not None and test is not None:
@@ -177,8 +162,6 @@ def evaluate(
         learner=learner,
         n_folds=int(n_folds),
         n_trees=int(n_trees),
-        subforest=subforest,
-        n_draws=int(n_draws),
         seed=int(random_state),
         n_jobs=n_jobs,
         progress=progress,
@@ -199,13 +182,10 @@ def evaluate(
         X=X,
         positive=positive,
         noun=learner.title,
-        guarantee=subforest if how == "oob" else "cv",
         settings={
             "estimator": FOREST if estimator is None else named,
             "n_folds": folds.n_folds,
             "n_trees": int(n_trees),
-            "subforest": subforest,
-            "n_draws": int(n_draws),
             **({"types": dict(types)} if types else {}),
             **({"missing": list(missing)} if missing else {}),
             "calibrate_on": how,
@@ -259,10 +239,8 @@ def report(
         a positive class rarer than one in ten.
     random_state : int
         Of the labels drawn to see what chance gives.
-    name, target : str
-        Names of the data set and of the label.
-    notes : sequence of str
-        Remarks, one sentence each.
+    name, target, notes : str, str, sequence of str
+        Names of the data set and of the label, and remarks, one sentence each.
     X : data frame of shape (n, d), optional
         Whose index names the rows.
 
@@ -286,7 +264,7 @@ def report(
             "with classes="
         )
     if not isinstance(predictions, Mapping):
-        predictions = {"Predictions": predictions}
+        predictions = {UNNAMED: predictions}
     if not predictions:
         raise InputError("predictions must be of at least one model, got none")
     estimates = {}
@@ -302,7 +280,7 @@ def report(
         {"name": "predictions", **about},
         X=X,
         positive=positive,
-        names={key: key for key in estimates},
+        names={key: key if key == UNNAMED else f"“{key}”" for key in estimates},
         remarks=remarks,
     )
 
@@ -359,6 +337,9 @@ def class_of_name(name: str, labels: NDArray[Any]) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
+UNNAMED = "Predictions"
+"""What predictions without a name are called."""
+
 SCORE_METHODS = ("venn-abers", "platt", "isotonic")
 """What scores are calibrated by unless others are named."""
 
@@ -382,8 +363,6 @@ def report_scores(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Observed labels.
     scores : array-like of shape (n,) or (n, k)
         Of the positive class (as in ``report``), or of every class in sorted order; any real
         numbers.
@@ -391,7 +370,7 @@ def report_scores(
         Calibrators; by default Venn–Abers, Platt and isotonic.
     n_folds : int
         Integer >= 2.
-    positive, groups, by, costs, tolerance, random_state, name, target, notes, X
+    y, positive, groups, by, costs, tolerance, random_state, name, target, notes, X
         As in ``report``; rows of a group are never on both sides of a fold.
 
     Raises
@@ -421,10 +400,8 @@ def report_scores(
     fold = np.zeros(len(codes), np.intp)
     for i, (_, held) in enumerate(splits):
         fold[held] = i
-    try:
+    with refused_as():  # scores that a calibrator does not take
         estimates = _calibrated(chosen, values, codes, labels, splits, members)
-    except ValueError as error:  # scores that a calibrator does not take
-        raise InputError(one_line(error)) from error
     return assemble(
         OutOfFold(labels, codes, fold, np.arange(len(codes)), estimates, {}, {}, groups=members),
         "scores",
@@ -433,7 +410,6 @@ def report_scores(
         X=X,
         positive=positive,
         noun="calibrator",
-        guarantee="kept",
         settings={"n_folds": len(splits)},
         remarks=remarks,
     )
@@ -477,21 +453,8 @@ def calibration_gain(
 ) -> str | None:
     """Return what Venn–Abers calibration by folds makes of given probabilities, in a sentence.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        Observed labels of two classes.
-    p : ndarray of shape (n, 2)
-        Probabilities, in sorted order of the labels.
-    groups : array-like of shape (n,), optional
-        Rows of a group are never on both sides of a fold.
-    random_state : int
-        Of the folds.
-
-    Returns
-    -------
-    str or None
-        None for fewer than 100 rows, or fewer than ten of a class.
+    Of probabilities (n, 2) in sorted order of two labels; None for fewer than 100 rows, or fewer
+    than ten of a class.
     """
     codes, labels = encode_labels(y)
     if len(labels) != 2 or len(codes) < FEWEST_TO_CALIBRATE or np.bincount(codes).min() < 10:
@@ -501,15 +464,10 @@ def calibration_gain(
     after = _calibrated(["venn-abers"], p[:, 1], codes, labels, splits, members)["venn-abers"].p
     losses = [log_loss(codes, one, labels=[0, 1]) for one in (p, after)]
     errors = [100 * calibration_error(codes, one[:, 1], pos_label=1) for one in (p, after)]
+    change = f"log loss {losses[0]:.3f} → {losses[1]:.3f}"
     if losses[1] >= losses[0]:
-        return (
-            "Calibrating these probabilities would gain nothing: log loss "
-            f"{losses[0]:.3f}, and {losses[1]:.3f} calibrated by folds."
-        )
-    return (
-        f"Calibrated by folds: log loss {losses[0]:.3f} → {losses[1]:.3f}; mean error "
-        f"{errors[0]:.1f} → {errors[1]:.1f} points."
-    )
+        return f"Calibrating these probabilities would gain nothing: {change}."
+    return f"Calibrated by folds: {change}; mean error {errors[0]:.1f} → {errors[1]:.1f} points."
 
 
 SAME = 40
@@ -536,10 +494,8 @@ def report_model(
     ----------
     model : CalibratedClassifier or TransductiveClassifier
         Fitted.
-    X : data frame or array of shape (n, d)
-        Rows as the model takes them.
-    y : array-like of shape (n,)
-        Their labels, among the model's classes.
+    X, y : data frame or array of shape (n, d), array-like of shape (n,)
+        Rows as the model takes them, and their labels, among the model's classes.
     n_trained : int, optional
         How many rows it was trained on.
     positive, groups, by, costs, tolerance, random_state, name, target, notes
@@ -611,29 +567,24 @@ def _seen(
             "the report cross-validate (without --model).",
             True,
         )
-    if RAW in estimates and len(labels) == 2:
-        held = scores if scores.ndim == 1 else scores[:, 1]
-        if held.min() >= 0 and held.max() <= 1:
-            here = (estimates[RAW].p[:, 1] - (codes == 1)) ** 2
-            there = (held - (trained == 1)) ** 2
-            error = np.sqrt(here.var() / len(here) + there.var() / len(there))
-            if there.mean() - here.mean() > 6 * error and here.mean() < 0.7 * there.mean():
-                return (
-                    "The model does far better on these rows than on its calibration rows (Brier "
-                    f"score {here.mean():.3g} instead of {there.mean():.3g}): it was probably "
-                    "trained on some of them, and the numbers on this page are too good.",
-                    True,
-                )
+    held = scores if scores.ndim == 1 else scores[:, 1]
+    if RAW in estimates and len(labels) == 2 and held.min() >= 0 and held.max() <= 1:
+        here = (estimates[RAW].p[:, 1] - (codes == 1)) ** 2
+        there = (held - (trained == 1)) ** 2
+        error = np.sqrt(here.var() / len(here) + there.var() / len(there))
+        if there.mean() - here.mean() > 6 * error and here.mean() < 0.7 * there.mean():
+            return (
+                "The model does far better on these rows than on its calibration rows (Brier "
+                f"score {here.mean():.3g} instead of {there.mean():.3g}): it was probably "
+                "trained on some of them, and the numbers on this page are too good.",
+                True,
+            )
     return unknown, False
 
 
 def _within(part: IntArray, whole: IntArray) -> bool:
-    """Tell whether labels stand in others one after the other, and are too many for chance."""
+    """Tell whether others begin or end with these labels, which are too many for chance."""
     n = len(part)
-    counts = np.bincount(part)
-    share = counts / n
-    bits = -n * float(np.log2(np.square(share).sum()))  # that a random run agrees
-    if n > len(whole) or bits < SAME:
-        return False
-    starts = [0, len(whole) - n]
-    return any(np.array_equal(whole[i : i + n], part) for i in starts)
+    bits = -n * float(np.log2(np.square(np.bincount(part) / n).sum()))  # that a random run agrees
+    ends = whole[:n], whole[len(whole) - n :]
+    return n <= len(whole) and bits >= SAME and any(np.array_equal(part, end) for end in ends)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._files import write_text
+from vennforest._messages import nearest
 from vennforest._validation import InputError
 from vennforest.calibrators import METHODS
 from vennforest.calibrators.confidence import ConfidenceIntervals
@@ -41,10 +42,7 @@ if TYPE_CHECKING:
 
 
 def method_names() -> dict[str, str]:
-    """Return what a reader calls each method.
-
-    All trees without calibration are the forest as it is.
-    """
+    """Return what a reader calls each method."""
     names = {name: method.title for name, method in METHODS.items()}
     return {**names, RAW: "Raw forest", BASELINE: "Base rate"}
 
@@ -84,9 +82,9 @@ class Evaluation:
     folds : OutOfFold
         The predictions.
     positive : int or None
-        Index of the positive class of two; None with more.
+        Index of the positive class of two, for a ``positive_reason``; None with more.
     measures : dict of str to Measures
-        By method.
+        By method; those of always predicting the class frequencies are ``baseline``.
     verdict : Verdict
         Which method to use here, and how the others compare.
     costs : CostMatrix or None
@@ -95,18 +93,11 @@ class Evaluation:
         By method; empty without costs.
     settings : dict
         What was run: folds, trees, subforest, seed.
-    notes : list of str
-        What was left out or done differently, one sentence each.
-    seconds : float
-        How long it took.
-    baseline : Measures
-        Of always predicting the class frequencies.
     discrimination : AucInterval
         How well the recommended method ranks.
-    gain : Difference
-        The baseline's loss minus the recommended method's; above 0 where it helps.
-    gain_in : str
-        Which loss that is: the log loss, or, where that is infinite, the Brier score.
+    gain, gain_in : Difference, str
+        The baseline's loss minus the recommended method's, and which loss that is: the log loss,
+        or, where that is infinite, the Brier score.
     saved : Difference or None
         The cost of the best constant decision minus that of the recommended method's.
     names : dict of str to str
@@ -115,14 +106,16 @@ class Evaluation:
         Where the predictions come from.
     by : dict of str to ndarray of shape (n,)
         Values whose rows are looked at separately.
-    positive_reason : str
-        Why that is the positive class.
     tolerance : float
         Miscalibration that does not matter, in (0, 1).
     suspects : dict of str to str
         Columns to check first: ``"leak"`` (one that alone predicts the label almost without
         error), ``"id"`` (one that names who is in several rows) or ``"text"`` (numbers that are
         read as text).
+    notes : list of str
+        What was left out or done differently, one sentence each.
+    seconds : float
+        How long it took.
     """
 
     name: str
@@ -173,8 +166,7 @@ class Evaluation:
     def confidence(self) -> ConfidenceIntervals | None:
         """How well the frequencies behind the recommended method's probabilities are known.
 
-        Intervals of the level .95; ``report.event.confidence_of`` gives those of the event looked
-        at. None where calibration scores are not known.
+        Intervals of the level .95; None where calibration scores are not known.
         """
         return self.folds.estimates[self.verdict.method].confidence
 
@@ -322,7 +314,6 @@ def assemble(
     X: Any = None,
     positive: Any = None,
     noun: str = "model",
-    guarantee: str = "model",
     settings: Mapping[str, Any] | None = None,
     names: Mapping[str, str] | None = None,
     remarks: Sequence[str] = (),
@@ -332,32 +323,10 @@ def assemble(
 ) -> Evaluation:
     """Measure predictions and compare them.
 
-    Parameters
-    ----------
-    folds : OutOfFold
-        The predictions of n rows.
-    origin, X, positive
-        As in `Evaluation` and ``report``.
-    random_state : int
-        Of the labels drawn to see what chance gives.
-    about : dict
-        What every evaluation takes; ``by`` of all rows of X.
-    noun : str
-        What made the predictions.
-    guarantee : str
-        Which of the sentences on the bounds' guarantee applies.
-    settings : mapping, optional
-        What was run, besides.
-    names : mapping of str to str, optional
-        What a reader calls methods.
-    remarks : sequence of str
-        Notes that come after the given ones.
-    suspects : mapping of str to str, optional
-        Columns to check first.
-    n_rows : int, optional
-        Of X, where more than were predicted.
-    started : float, optional
-        When, by ``time.perf_counter``; the page then says how long it took.
+    What is not in `Evaluation` or ``report``: ``about`` is what every evaluation takes, with ``by``
+    of all rows of X (``n_rows``, where more than were predicted); ``noun`` made the predictions;
+    ``remarks`` come after the given notes, and time is counted from ``started``
+    (``time.perf_counter``).
 
     Raises
     ------
@@ -415,7 +384,6 @@ def assemble(
         settings={
             "random_state": int(random_state),
             "noun": noun,
-            "guarantee": guarantee,
             "methods": list(folds.estimates),
             **(settings or {}),
         },
@@ -444,18 +412,15 @@ def assemble(
 
 
 def check_positive(positive: Any, labels: NDArray[Any]) -> None:
-    """Refuse a positive class that is none of the labels, or of more than two.
-
-    Raises
-    ------
-    InputError
-        If it is so.
-    """
+    """Refuse a positive class that is none of the labels, or of more than two."""
     if positive is None:
         return
     if str(positive) not in labels:
         shown = ", ".join(map(repr, map(str, labels[:8])))
-        raise InputError(f"positive must be one of the classes ({shown}), got {str(positive)!r}")
+        near = nearest(positive, labels)
+        raise InputError(
+            f"positive must be one of the classes ({shown}), got {str(positive)!r}{near}"
+        )
     if len(labels) > 2:
         raise InputError(
             f"positive must be given for two classes only, got {len(labels)} classes: leave it out"

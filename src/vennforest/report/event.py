@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from scipy.stats import t as student
 from vennforest._validation import FloatArray, IntArray
 from vennforest.decisions import CostMatrix
 from vennforest.metrics import (
+    CalibrationLine,
     DecisionCurve,
     RankingCurves,
     calibration_line,
@@ -37,22 +37,10 @@ STEPS = (0.0, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1
 
 @dataclass(frozen=True)
 class Level:
-    """Rows of like probability.
+    """n rows of like probability of the event.
 
-    Attributes
-    ----------
-    n : int
-        How many they are.
-    p : float
-        Their mean probability of the event.
-    low, high : float or None
-        Their mean bounds, where there are some.
-    share : float
-        Share of them for which the event happened.
-    least, most : float
-        Wilson's 95 % confidence interval of that share, see `share_interval`.
-    begin, end : float
-        The probabilities it reaches from and to.
+    Means of their probabilities and bounds, where there are some; the share of them for which the
+    event happened, with its interval by `share_interval`.
     """
 
     n: int
@@ -62,23 +50,16 @@ class Level:
     share: float
     least: float
     most: float
-    begin: float
-    end: float
 
 
 def share_interval(outcome: FloatArray, groups: IntArray | None = None) -> tuple[float, float]:
-    """Return the 95 % confidence interval (Wilson) of the share of events.
+    """Return the 95 % confidence interval (Wilson) of the share of events, 1 in ``outcome`` (n,).
 
-    Parameters
-    ----------
-    outcome : ndarray of shape (n,)
-        1 where the event happened, else 0.
-    groups : ndarray of shape (n,), optional
-        Rows of one group are not independent. n is then divided by the design effect, the variance
-        of the share over groups divided by that of independent rows, at least 1, and by (t / z)²
-        for the few groups it is estimated from (Korn & Graubard 1998, Survey Methodology 24,
-        193-201). Where all rows agree the effect is taken for its largest, as if each group were
-        one row repeated; of one group nothing is known.
+    Rows of one group are not independent: n is divided by the design effect, the variance of the
+    share over groups divided by that of independent rows, at least 1, and by (t / z)² for the few
+    groups it is estimated from (Korn & Graubard 1998, Survey Methodology 24, 193-201). Where all
+    rows agree the effect is taken for its largest, as if each group were one row repeated; of one
+    group nothing is known.
     """
     n, share = float(len(outcome)), float(outcome.mean())
     z = float(norm.ppf(0.975))
@@ -158,7 +139,8 @@ def _columns(evaluation: Evaluation, estimates: MethodEstimates) -> IntArray:
 def levels(evaluation: Evaluation, method: str) -> list[Level]:
     """Return what was observed by level of a method's probability; empty levels are left out."""
     p, outcome, low, high = event_of(evaluation, evaluation.folds.estimates[method])
-    groups = evaluation.folds.groups
+    groups, edges = evaluation.folds.groups, STEPS if is_rare(evaluation) else EVEN
+    number = np.searchsorted(edges[1:-1], p, side="right")  # levels are closed below
     return [
         Level(
             len(at),
@@ -167,18 +149,9 @@ def levels(evaluation: Evaluation, method: str) -> list[Level]:
             None if high is None else float(high[at].mean()),
             float(outcome[at].mean()),
             *share_interval(outcome[at], None if groups is None else groups[at]),
-            *ends,
         )
-        for at, ends in members(p, is_rare(evaluation))
+        for at in (np.flatnonzero(number == i) for i in np.unique(number))
     ]
-
-
-def members(p: FloatArray, rare: bool) -> list[tuple[IntArray, tuple[float, float]]]:
-    """Return the rows of each level (closed below) that has some, and the level's ends."""
-    edges = STEPS if rare else EVEN
-    number = np.searchsorted(edges[1:-1], p, side="right")
-    found = ((np.flatnonzero(number == i), ends) for i, ends in enumerate(pairwise(edges)))
-    return [(at, ends) for at, ends in found if len(at)]
 
 
 USUAL = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
@@ -203,28 +176,18 @@ def ranking_of(evaluation: Evaluation, method: str) -> RankingCurves:
     return ranking_curves(**_of(evaluation, method))
 
 
-def ranking_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return the measures of ranking of every method, and those of no ranking at all."""
-    found: list[tuple[Any, ...]] = []
+def ranking_rows(evaluation: Evaluation) -> list[tuple[Any, ...]]:
+    """Return each method with AUC, Gini, KS, average precision and what it finds at the top.
+
+    The last are those of no ranking at all.
+    """
     tops = tops_of(evaluation)
+    found: list[tuple[Any, ...]] = []
     for method, m in evaluation.measures.items():
         curves = ranking_of(evaluation, method)
-        gini, ks = curves.gini, curves.kolmogorov_smirnov
-        top = curves.found(tops).tolist()
-        found.append((method, m.auc, curves.average_precision, gini, ks, top))
-    found.append((BASELINE, 0.5, share_of_positive(evaluation), 0.0, 0.0, list(tops)))
-    return [
-        {
-            "name": evaluation.names[method],
-            "recommended": method == evaluation.verdict.method,
-            "auc": auc,
-            "ap": ap,
-            "gini": gini,
-            "ks": ks,
-            "found": top,
-        }
-        for method, auc, ap, gini, ks, top in found
-    ]
+        of_all = (m.auc, curves.gini, curves.kolmogorov_smirnov, curves.average_precision)
+        found.append((method, *of_all, curves.found(tops).tolist()))
+    return [*found, (BASELINE, 0.5, 0.0, 0.0, share_of_positive(evaluation), tops)]
 
 
 def tops_of(evaluation: Evaluation) -> list[float]:
@@ -232,9 +195,9 @@ def tops_of(evaluation: Evaluation) -> list[float]:
     return [top for top in TOPS if top * len(evaluation.folds.codes) >= 5]
 
 
-def cost_threshold(costs: CostMatrix | None, positive: int) -> float | None:
+def cost_threshold(costs: CostMatrix | None, positive: int | None) -> float | None:
     """Return the probability at which two decisions cost the same; None where there is none."""
-    if costs is None or costs.costs.shape != (2, 2):
+    if costs is None or positive is None or costs.costs.shape != (2, 2):
         return None
     gap = costs.costs[:, 0] - costs.costs[:, 1]
     at_positive, at_other = float(gap[positive]), float(gap[1 - positive])
@@ -300,14 +263,10 @@ def curve_of(evaluation: Evaluation, method: str) -> DecisionCurve:
     return decision_curve(thresholds=at, bounds=bounds, **_of(evaluation, method))
 
 
-def line_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
+def line_rows(evaluation: Evaluation) -> list[tuple[str, CalibrationLine]]:
     """Return calibration intercept, slope and observed over expected of every method."""
     groups = evaluation.folds.groups
     return [
-        {
-            "name": evaluation.names[method],
-            "recommended": method == evaluation.verdict.method,
-            "line": calibration_line(groups=groups, **_of(evaluation, method)),
-        }
+        (method, calibration_line(groups=groups, **_of(evaluation, method)))
         for method in evaluation.measures
     ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vennforest._validation import FloatArray
 from vennforest.metrics import GroupingLoss, reliability_curve, smooth_calibration_curve
 from vennforest.plots import (
     DecisionCurveDisplay,
@@ -18,7 +19,7 @@ from vennforest.plots import (
     ReliabilityDisplay,
 )
 from vennforest.plots._style import COLOURS as PLOT_COLOURS
-from vennforest.plots._style import GREY
+from vennforest.plots._style import GREY, percents, plain
 from vennforest.report.event import curve_of, is_rare, ranking_of
 from vennforest.report.measures import RAW, MethodEstimates
 
@@ -51,8 +52,8 @@ SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # a dollar in a label is a dollar
     "font.family": "sans-serif",
-    "font.size": 9.5,
-    "axes.titlesize": 10.0,
+    "font.size": 10.5,
+    "axes.titlesize": 10.5,
     "axes.linewidth": 0.8,
     "figure.dpi": 72.0,
     "path.simplify": True,
@@ -60,18 +61,9 @@ SETTINGS: dict[Any, Any] = {
 
 
 def draw(name: str, size: tuple[float, float], paint: Callable[[Any], Any], alt: str) -> str:
-    """Return what ``paint`` draws into axes as an SVG element.
+    """Return what ``paint`` draws into axes as an SVG element, of a size in inches.
 
-    Parameters
-    ----------
-    name : str
-        Prefix of the element's ids, which are then unique in a page.
-    size : (float, float)
-        Width and height in inches.
-    paint : callable
-        Given the axes.
-    alt : str
-        What a screen reader says.
+    Its ids begin with ``name``, unique in a page, and a screen reader says ``alt``.
     """
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -122,10 +114,8 @@ def _colour(found: re.Match[str]) -> str:
     return COLOURS.get(found.group(0), found.group(0))
 
 
-def calibration(evaluation: Evaluation) -> str:
-    """Return the picture of the recommended method's calibration beside the raw model's."""
-    shown = dict.fromkeys([evaluation.verdict.method, RAW])
-    keys = [key for key in shown if key in evaluation.measures]
+def calibration(evaluation: Evaluation, keys: list[str]) -> str:
+    """Return the picture of some methods' calibration, with the band of the first."""
     names = [evaluation.names[key] for key in keys]
     rare = is_rare(evaluation)
     curves = {
@@ -286,26 +276,40 @@ def hidden(found: GroupingLoss) -> str:
 def over_time(evaluation: Evaluation, table: dict[str, Any]) -> str:
     """Draw what was observed beside what was expected, in each period of a table of `subgroups`."""
     rows = [row for row in table["rows"] if row["name"] != "missing"]
-    observed, expected, least, most = (
-        np.array([row[key] for row in rows]) for key in ("observed", "expected", "least", "most")
+    two = evaluation.positive is not None
+    by = f"by {table['period']}" if table["period"] else "over time"
+    return over_periods(
+        f"time-{list(evaluation.by).index(table['name'])}",
+        [row["name"] for row in rows],
+        np.array([[row[key] for key in ("observed", "least", "most")] for row in rows]),
+        f"Share of “{evaluation.label}”" if two else "Share predicted right",
+        f"Observed and expected {by}",
+        [row["expected"] for row in rows],
     )
+
+
+def over_periods(
+    name: str,
+    periods: list[str],
+    values: FloatArray,
+    ylabel: str,
+    alt: str,
+    expected: list[float] | None = None,
+) -> str:
+    """Draw ``values`` (m, 3), each with its interval, in m periods, and what was expected there."""
 
     def paint(ax: Any) -> None:
-        at = np.arange(len(rows))
-        ends = [observed - least, most - observed]
-        ax.errorbar(at, observed, ends, fmt="o", capsize=3, color="#0072b2", label="observed")
-        ax.plot(at, expected, color="#d55e00", marker="_", label="mean probability")
-        step = max(1, len(rows) // 10)
-        ax.set_xticks(at[::step], [row["name"] for row in rows[::step]], rotation=30, ha="right")
-        two = evaluation.positive is not None
-        ax.set_ylabel(f"Share of “{evaluation.label}”" if two else "Share predicted right")
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False)
+        at, (middle, low, high) = np.arange(len(periods)), values.T
+        ends = [middle - low, high - middle]
+        blue, orange = PLOT_COLOURS[:2]
+        ax.errorbar(at, middle, ends, fmt="o", capsize=3, color=blue, label="observed")
+        if expected is not None:
+            ax.plot(at, expected, color=orange, marker="_", label="mean probability")
+            ax.legend(frameon=False)
+        step = max(1, len(periods) // 10)
+        ax.set_xticks(at[::step], periods[::step], rotation=30, ha="right")
+        ax.set_ylabel(ylabel)
+        plain(ax)
+        percents(ax.yaxis)
 
-    by = f"by {table['period']}" if table["period"] else "over time"
-    return draw(
-        f"time-{list(evaluation.by).index(table['name'])}",
-        (9.0, 3.4),
-        paint,
-        f"Observed and expected {by}",
-    )
+    return draw(name, (9.0, 3.4), paint, alt)

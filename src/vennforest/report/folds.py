@@ -16,15 +16,16 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
+from vennforest._messages import listed
 from vennforest._validation import FloatArray, InputError, IntArray, encode_labels, is_frame
 from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import predict_together
 from vennforest.classifier.intervals import ForestSpread, forest_spread
 from vennforest.multiprobability import Multiprobability
-from vennforest.report.learners import FOREST, LEARNERS, Learner
+from vennforest.report.learners import Learner
 from vennforest.report.measures import RAW, MethodEstimates, OutOfFold
-from vennforest.sources import Subforest
+from vennforest.sources.base import is_bagged
 from vennforest.sources.hazards import spelled_twice
 from vennforest.tables import TableEncoder, table_pipeline
 from vennforest.tables.cells import Column
@@ -76,8 +77,6 @@ def cross_validate(
     learner: Learner,
     n_folds: int,
     n_trees: int,
-    subforest: Subforest,
-    n_draws: int,
     seed: int,
     n_jobs: int | None,
     progress: Progress | None,
@@ -127,10 +126,7 @@ def cross_validate(
     unfitted = CalibratedClassifier(
         estimator,
         method=_first(methods),
-        calibrate_on="oob" if learner is LEARNERS[FOREST] and groups is None else "auto",
         ensemble=False,
-        subforest=subforest,
-        n_draws=n_draws,
         n_jobs=n_jobs,
         random_state=seed,
     )
@@ -155,6 +151,8 @@ def cross_validate(
         unseen.update(np.delete(classes, present).astype(str).tolist())
         gains.update(_importances(model, X.shape[1]))
         spreads.append(spread)
+        if model.calibrate_on_ != "oob" and groups is None and is_bagged(estimator):
+            warned[f"calibrated on inner folds, since {model.calibrate_on_reason_}"] += 1
         if progress is not None:
             progress(i + 1, len(splits))
     k = len(splits)
@@ -260,7 +258,7 @@ def _without_singles(
             f"y must have two classes with two rows each, got {int((~single).sum())} such"
         )
     if single.any():
-        names = _listed([repr(str(label)) for label in classes[single]])
+        names = listed(classes[single].astype(str).tolist(), 5)
         notes.append(f"Left out: {names}. One row cannot both train a model and be predicted.")
     rows = np.flatnonzero(~single[codes])
     place = np.cumsum(~single) - 1
@@ -284,26 +282,15 @@ def _fitting_folds(codes: IntArray, classes: NDArray[Any], n_folds: int, notes: 
     ]
     if rare:
         notes.append(
-            f"Fewer rows than the {n_folds} folds: {_listed(rare)}. Each of these rows is "
+            f"Fewer rows than the {n_folds} folds: {listed(rare, 5, str)}. Each of these rows is "
             "predicted once, by a model trained on the others. Measures are taken over the pooled "
             "predictions, and no fold needs every class."
         )
     return n_folds
 
 
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
 def shuffled(codes: IntArray, groups: IntArray | None, n_folds: int, seed: int) -> list[Split]:
-    """Return shuffled folds, stratified by class; groups are kept together.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two groups.
-    """
+    """Return shuffled folds, stratified by class; groups are kept together."""
     nothing, random = np.empty(len(codes)), np.random.RandomState(seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
@@ -323,11 +310,6 @@ def forward(
     """Return folds that are predicted from the rows before them; the first part only trains.
 
     Rows of one time stay together, and rows of a group that is predicted do not train.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two times, or no part before another contains two classes.
     """
     moments, at = np.unique(time, return_inverse=True)
     if len(moments) < 2:
@@ -348,13 +330,7 @@ def forward(
 
 
 def apart(test: NDArray[np.bool_], groups: IntArray | None, codes: IntArray) -> list[Split]:
-    """Return the one split into rows to train on and rows to test.
-
-    Raises
-    ------
-    InputError
-        If nothing is left on one side, or the rows to train on hold one class.
-    """
+    """Return the one split into rows to train on and rows to test."""
     train, held = np.flatnonzero(~test), np.flatnonzero(test)
     if groups is not None:
         train = train[~np.isin(groups[train], groups[held])]
@@ -379,11 +355,6 @@ def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray |
     """Return the number of each row's group, and note how many rows have none.
 
     A row without a group is one of its own.
-
-    Raises
-    ------
-    InputError
-        If they are not as many as rows.
     """
     if groups is None:
         return None
@@ -409,13 +380,7 @@ def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray |
 
 
 def moments(column: Any, name: str) -> NDArray[Any]:
-    """Return the times of a column (n,) as numbers, or as dates; NaN and NaT where missing.
-
-    Raises
-    ------
-    InputError
-        If it contains neither numbers nor dates.
-    """
+    """Return the times of a column (n,) as numbers, or as dates; NaN and NaT where missing."""
     import pandas as pd
 
     cells = Column(pd.Series(column), name)

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from vennforest._validation import InputError
+from vennforest._messages import InputError, not_one_of
 
 FOREST = "mixed-forest"
 
@@ -21,20 +21,9 @@ FOREST = "mixed-forest"
 class Learner:
     """A classifier that has a name.
 
-    Attributes
-    ----------
-    title : str
-        What a reader calls one of them.
-    module, kind : str
-        Where its class is, and the name of it.
-    trees, threads : str
-        Its arguments for the number of trees and of threads; "" where it has none.
-    options : mapping of str to object
-        Its other arguments.
-    numbered : bool
-        Whether it takes classes as numbers from 0 only.
-    estimator : classifier, optional
-        In place of a class: the user's own.
+    What a reader calls it; its module and class; the names of its arguments for the number of trees
+    and of threads ("" where it has none), and its other arguments; whether it takes classes as
+    numbers from 0 only; in place of a class, the user's own ``estimator``.
     """
 
     title: str
@@ -75,13 +64,7 @@ class Learner:
         return {**number, "random_state": seed, **self.options}
 
     def make(self, trees: int, seed: int, n_jobs: int | None) -> Any:
-        """Return the classifier.
-
-        Raises
-        ------
-        ImportError
-            If its library is not installed.
-        """
+        """Return the classifier."""
         if self.estimator is not None:
             return self.estimator
         if self.kind == "LogisticRegression":
@@ -127,18 +110,12 @@ LEARNERS: dict[str, Learner] = {
 
 
 def learner_of(estimator: Any) -> Learner:
-    """Return the learner of a name, or one that makes a given classifier; None: the default forest.
-
-    Raises
-    ------
-    InputError
-        If there is none of this name, or it is not a classifier.
-    """
+    """Return the learner of a name or of a given classifier; None: the default forest."""
     if estimator is None:
         return LEARNERS[FOREST]
     if isinstance(estimator, str):
         if estimator not in LEARNERS:
-            raise InputError(f"estimator must be one of {list(LEARNERS)}, got {estimator!r}")
+            raise not_one_of("estimator", LEARNERS, estimator)
         return LEARNERS[estimator]
     if isinstance(estimator, type) or not hasattr(estimator, "predict_proba"):
         raise InputError(

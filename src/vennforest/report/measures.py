@@ -14,7 +14,6 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.classifier.intervals import ForestSpread
 from vennforest.metrics import (
-    brier_decomposition,
     calibration_error,
     confidence_minus_accuracy,
     interval_summary,
@@ -36,15 +35,9 @@ BASELINE: str = "baseline"
 class MethodEstimates:
     """One method's probabilities of every row, by models that were not trained on it.
 
-    Attributes
-    ----------
-    p : ndarray of shape (n, k)
-        Probabilities.
-    bounds : Multiprobability or None
-        Lower and upper ones, where the method gives them.
-    confidence : ConfidenceIntervals or None
-        How well the frequency among cases with such scores is known, around ``p``, at the level
-        .95; None where the calibration scores are not known.
+    ``p`` (n, k); lower and upper ``bounds``, where the method gives them; and ``confidence``, how
+    well the frequency among cases with such a score is known, around ``p``, at the level .95 (None
+    where the calibration scores are not known).
     """
 
     p: FloatArray
@@ -56,34 +49,13 @@ class MethodEstimates:
 class OutOfFold:
     """Estimates of all methods for every row.
 
-    Attributes
-    ----------
-    classes : ndarray of shape (k,)
-        Labels, sorted.
-    codes : ndarray of shape (n,)
-        Index of each row's class.
-    fold : ndarray of shape (n,)
-        The fold in which the row was predicted; all 0 where one model predicted all.
-    rows : ndarray of shape (n,)
-        The row's position in X.
-    estimates : dict of str to MethodEstimates
-        By method.
-    importances : dict of str to float
-        Of each column, the mean decrease of impurity, over all folds; they sum to 1. Empty where
-        the model has none.
-    encodings : dict of str to str
-        How each column became numbers, where X is a data frame: see ``TableEncoder``.
-    missing : float or None
-        Share of the cells that are missing, where X is a data frame.
-    notes : list of str
-        What was done about classes and folds that do not fit.
-    groups : ndarray of shape (n,) or None
-        Numbers of the groups that count as one observation each.
-    ratio : float or None
-        Predicted over training rows, the mean over folds; None: 1 / (folds - 1).
-    forest : ForestSpread or None
-        How far another forest of this size would move probabilities, the mean square over folds;
-        None where that is not known.
+    ``classes`` (k,) are sorted; ``codes``, ``fold`` and ``rows`` (n,) are each row's class, the
+    fold in which it was predicted (0 where one model predicted all) and its position in X. By
+    column: ``importances`` (mean decrease of impurity over all folds, summing to 1; empty where the
+    model has none) and ``encodings`` of a data frame (see ``TableEncoder``), with the share of
+    ``missing`` cells. Rows of one of the ``groups`` (n,) count as one observation. ``ratio`` is
+    predicted over training rows, the mean over folds (None: 1 / (folds - 1)), and ``forest`` how
+    far another forest of this size would move probabilities.
     """
 
     classes: NDArray[Any]
@@ -146,7 +118,7 @@ TURNED = 499
 
 @dataclass(frozen=True)
 class Measures:
-    """The measures of one method; those of intervals are None where there are none.
+    """The measures of one method.
 
     Attributes
     ----------
@@ -163,9 +135,6 @@ class Measures:
         Area under the ROC curve; with many classes each against the rest, weighted by shares.
     accuracy : float
         Share of rows whose most probable class is the observed one.
-    reliability, resolution, sharpness : float
-        Murphy's, over 100 bins of equal width, and the variance of the estimates; with many
-        classes the sums over the classes.
     calibration_error : float
         Expected calibration error over 15 bins, of the positive class; with many of the confidence
         in the predicted label.
@@ -179,11 +148,8 @@ class Measures:
         and Kuiper's, doubled; with groups, of tests that turn the signs of whole groups.
     overconfidence : float
         Mean confidence in the predicted label minus accuracy.
-    low, high, size, observed : float or None
-        Mean lower and upper probability of the predicted label, their difference, and the share
-        of such labels that are right.
-    inside : bool or None
-        Whether that share lies between the means.
+    size : float or None
+        Mean width of the bounds of the predicted label.
     brier_skill, log_loss_skill : float
         1 minus the score over that of the baseline, at most 1; 0 as good as the base rate, NaN
         where there is nothing to divide by.
@@ -195,20 +161,13 @@ class Measures:
     brier: float
     auc: float
     accuracy: float
-    reliability: float
-    resolution: float
-    sharpness: float
     calibration_error: float
     chance_error: float
     chance_limit: float
     mean_error: float
     pvalue: float
     overconfidence: float
-    low: float | None = None
-    high: float | None = None
     size: float | None = None
-    observed: float | None = None
-    inside: bool | None = None
     brier_skill: float = float("nan")
     log_loss_skill: float = float("nan")
 
@@ -263,27 +222,13 @@ def measure(
 ) -> Measures:
     """Measure one method.
 
-    Parameters
-    ----------
-    estimates : MethodEstimates
-        Of n rows.
-    codes : ndarray of shape (n,)
-        Index of each row's class.
-    classes : ndarray of shape (k,)
-        The labels.
-    positive : int or None
-        Index of the positive class of two; None with more.
-    seed : int
-        Of the labels drawn for ``chance_error``.
-    baseline : Measures, optional
-        What the skill scores compare with.
-    groups : ndarray of shape (n,), optional
-        Numbers of groups whose rows depend on each other.
+    ``codes`` (n,) are the indices of each row's class, ``positive`` that of the positive class of
+    two, None with more. ``seed`` is of the labels drawn for ``chance_error``; skill scores compare
+    with ``baseline``, and rows of one of the ``groups`` (n,) depend on each other.
     """
     p, y = estimates.p, classes[codes]
     label = None if positive is None else classes[positive]
-    split = brier_decomposition(y, p, classes=classes, pos_label=label)
-    losses = log_losses(p, codes)
+    losses, brier = log_losses(p, codes), float(squared_losses(p, codes).mean())
     error = calibration_error(y, p, bins=BINS, classes=classes, pos_label=label)
     column = p.argmax(axis=1) if positive is None else np.full(len(codes), positive)
     event = np.take_along_axis(p, column[:, None], axis=1)[:, 0].clip(0, 1)
@@ -293,36 +238,28 @@ def measure(
         pvalue = min(test(y, p, classes=classes).pvalue for test in CALIBRATION_TESTS)
     else:
         chance, spread, pvalue = _grouped_errors(event, residual, groups, error, seed)
-    intervals = None if estimates.bounds is None else interval_summary(y, estimates.bounds)
-    log_loss = float(losses.mean())
+    log_loss, bounds = float(losses.mean()), estimates.bounds
     return Measures(
         log_loss=log_loss,
         log_loss_clipped=float(np.minimum(losses, -np.log(CLIP)).mean()),
         impossible=int(np.isinf(losses).sum()),
-        brier=split.brier,
+        brier=brier,
         auc=weighted_auc(y, p, classes=classes, pos_label=label),
         accuracy=float((p.argmax(axis=1) == codes).mean()),
-        reliability=split.reliability,
-        resolution=split.resolution,
-        sharpness=split.sharpness,
         calibration_error=error,
         chance_error=float(chance.mean()),
         chance_limit=float(np.quantile(chance, 0.95)),
         mean_error=max(0.0, float(residual.sum()) ** 2 - spread**2) ** 0.5 / len(codes),
         pvalue=min(1.0, 2 * pvalue),
         overconfidence=confidence_minus_accuracy(y, p, classes=classes),
-        low=None if intervals is None else intervals.low,
-        high=None if intervals is None else intervals.high,
-        size=None if intervals is None else intervals.size,
-        observed=None if intervals is None else intervals.accuracy,
-        inside=None if intervals is None else intervals.inside,
-        brier_skill=float("nan") if baseline is None else _skill(split.brier, baseline.brier),
-        log_loss_skill=float("nan") if baseline is None else _skill(log_loss, baseline.log_loss),
+        size=None if bounds is None else interval_summary(y, bounds).size,
+        brier_skill=_skill(brier, None if baseline is None else baseline.brier),
+        log_loss_skill=_skill(log_loss, None if baseline is None else baseline.log_loss),
     )
 
 
-def _skill(score: float, reference: float) -> float:
-    return 1 - score / reference if reference > 0 else float("nan")
+def _skill(score: float, reference: float | None) -> float:
+    return 1 - score / reference if reference else float("nan")
 
 
 def _chance_errors(event: FloatArray, seed: int) -> FloatArray:
@@ -366,14 +303,9 @@ def _grouped_errors(
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean difference of two methods' losses, and its confidence interval.
+    """The mean difference of two methods' losses, first minus second.
 
-    Attributes
-    ----------
-    mean : float
-        First minus second.
-    margin : float
-        Half the width of the 95 % confidence interval.
+    ``margin`` is half the width of its 95 % confidence interval.
     """
 
     mean: float
@@ -453,31 +385,24 @@ def judge(measures: dict[str, Measures], folds: OutOfFold, tolerance: float) -> 
     """Choose a method by the rule, and compare every other one with it.
 
     Right comes first: of all methods those count whose log loss is the lowest, differs from it by
-    no more than chance, or by less than 1 %. Of these, those whose miscalibration does not exceed
-    the tolerance (the one with the lowest log loss if all do); then those that give bounds, if
-    there are any. What is left differs in how well it ranks: the best ranking is chosen.
-
-    Parameters
-    ----------
-    measures : dict of str to Measures
-        By method.
-    folds : OutOfFold
-        The predictions they are taken of.
-    tolerance : float
-        Miscalibration that does not matter.
+    no more than chance, or by less than 1 %; an infinite one does not, where another is finite. Of
+    these, those whose miscalibration does not exceed the tolerance (the one with the lowest log
+    loss if all do); then those that give bounds, if there are any. What is left differs in how well
+    it ranks: the best ranking is chosen.
     """
     lowest = min(measures, key=lambda m: (measures[m].log_loss, measures[m].brier))
 
     def level_with_lowest(method: str) -> bool:
+        if measures[method].impossible and not measures[lowest].impossible:
+            return False
         gap, by = compare_losses(method, lowest, measures, folds)
         least = measures[lowest].log_loss if by == "log loss" else measures[lowest].brier
         return not gap.clear or gap.mean < NEGLIGIBLE * least
 
     level = [m for m in measures if m == lowest or level_with_lowest(m)]
     accurate = [m for m in level if not measures[m].exceeds(tolerance)] or [lowest]
-    certain = [m for m in accurate if not measures[m].impossible] or accurate
-    bounded = [m for m in certain if folds.estimates[m].bounds is not None]
-    among = bounded or certain
+    bounded = [m for m in accurate if folds.estimates[m].bounds is not None]
+    among = bounded or accurate
     best = max(among, key=lambda m: (np.nan_to_num(measures[m].auc), -measures[m].log_loss))
     whom = "all methods" if len(measures) > 1 else "the only method"
     rule = f"the lowest log loss of {whom}"

@@ -33,13 +33,7 @@ FOLDER = resources.files("vennforest.report").joinpath("templates")
 
 
 def templates() -> jinja2.Environment:
-    """Return the templates of pages, by the names of their files.
-
-    Raises
-    ------
-    ImportError
-        If jinja2 or matplotlib is not installed.
-    """
+    """Return the templates of pages, by the names of their files."""
     try:
         import jinja2
         import matplotlib  # noqa: F401
@@ -95,14 +89,14 @@ class Cell(NamedTuple):
     title: str = ""
 
 
-def columns(n_classes: int) -> tuple[list[Column], list[Column]]:
-    """Return the measures of the two tables in their order, with what they mean."""
+def columns(n_classes: int) -> list[Column]:
+    """Return the measures of the table in their order, with what they mean."""
     if n_classes == 2:
-        event, summed = "the positive class", ""
+        event = "the positive class"
         brier = "mean squared error of the positive class's probability"
         auc = "chance that a random positive row is ranked above a random negative one"
     else:
-        event, summed = "the confidence in the predicted label", ", summed over the classes"
+        event = "the confidence in the predicted label"
         brier = (
             "mean squared distance between the vector of probabilities and what was observed, "
             "from 0 to 2"
@@ -114,9 +108,6 @@ def columns(n_classes: int) -> tuple[list[Column], list[Column]]:
         "over 15 bins"
     )
     tests = "of the tests of calibration (Spiegelhalter's and Kuiper's): small values reject it"
-    binned = "squared distance of estimates and observed shares over 100 bins (Murphy)"
-    resolution = "squared distance of the bins' observed shares from the overall one"
-    right = "share of labels with the largest lower bound that are right"
     return [
         Column("log_loss", "Log loss", "mean of −ln of the observed class's probability", -1),
         Column("brier", "Brier score", brier, -1),
@@ -125,20 +116,11 @@ def columns(n_classes: int) -> tuple[list[Column], list[Column]]:
         Column("accuracy", "Accuracy", "share of rows whose most probable class is right", 1),
         Column("calibration_error", "Calibration error", error, -1),
         Column("pvalue", "p if calibrated", tests, 0),
-    ], [
-        Column("log_loss_skill", "Log-loss skill", "as the Brier skill, of the log loss", 1),
-        Column("reliability", "Reliability", binned + summed, -1),
-        Column("resolution", "Resolution", resolution + summed, 1),
-        Column("sharpness", "Sharpness", "variance of the estimates" + summed, 0),
-        Column("low", "Low", "mean lower bound of the predicted label", 0),
-        Column("high", "High", "mean upper bound of the predicted label", 0),
-        Column("size", "Size", "mean upper minus lower", 0),
-        Column("observed", "Observed", f"{right}: between low and high but for chance", 0),
     ]
 
 
 def comparison(evaluation: Evaluation, wanted: list[Column]) -> list[dict[str, Any]]:
-    """Return the rows of a table of all methods, the baseline last, and some measures."""
+    """Return the rows of the table of all methods, the baseline last."""
     every = {**evaluation.measures, BASELINE: evaluation.baseline}
     cells = [_cells(evaluation, column) for column in wanted]
     return [
@@ -156,7 +138,7 @@ def comparison(evaluation: Evaluation, wanted: list[Column]) -> list[dict[str, A
 def _cells(evaluation: Evaluation, column: Column) -> list[Cell]:
     """Return the cells of one measure: of every method, and of the baseline."""
     found = [getattr(m, column.key) for m in evaluation.measures.values()]
-    finite = [value for value in found if value is not None and math.isfinite(value)]
+    finite = [value for value in found if math.isfinite(value)]
     digits, best = numbers.decimals(finite), ""
     if column.best and len(found) > 1 and finite:
         best = _minus(max(finite) if column.best > 0 else min(finite), digits)
@@ -164,7 +146,7 @@ def _cells(evaluation: Evaluation, column: Column) -> list[Cell]:
             best = ""  # shared by most, it says nothing
     cells = []
     for measures, value in zip(evaluation.measures.values(), found, strict=True):
-        if value is None or math.isnan(value):
+        if math.isnan(value):
             cells.append(Cell("–", ""))
         elif math.isinf(value):
             title = (
@@ -177,10 +159,8 @@ def _cells(evaluation: Evaluation, column: Column) -> list[Cell]:
             if column.key == "pvalue":
                 text = "<0.001" if value < 0.001 else f"{value:.3f}"
             cells.append(Cell(text, repr(float(value)), text == best))
-    base = getattr(evaluation.baseline, column.key)
-    if column.key in ("brier_skill", "log_loss_skill"):
-        base = 0.0
-    none = base is None or column.key == "pvalue" or not math.isfinite(base)
+    base = 0.0 if column.key == "brier_skill" else getattr(evaluation.baseline, column.key)
+    none = column.key == "pvalue" or not math.isfinite(base)
     return [*cells, Cell("–", "") if none else Cell(_minus(base, digits), repr(float(base)))]
 
 
@@ -285,10 +265,6 @@ def _options(evaluation: Evaluation) -> str:
     options = [f'method="{evaluation.verdict.method}"', f"random_state={settings['random_state']}"]
     if settings["calibrate_on"] == "cv":
         options.insert(0, "ensemble=False")
-    elif settings["subforest"] != "all":
-        if settings["n_draws"] != 1:
-            options.insert(0, f"n_draws={settings['n_draws']}")
-        options.insert(0, f'subforest="{settings["subforest"]}"')
     return ", ".join(options)
 
 
@@ -305,20 +281,16 @@ def against(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return how each method compares with the recommended one."""
     found = []
     for method, gap in evaluation.verdict.against.items():
-        if not gap.clear:
-            verdict = "no difference beyond chance"
-        else:
-            verdict = "worse" if gap.mean > 0 else "better"
+        worse = "worse" if gap.mean > 0 else "better"
         shown, margin = with_margin(abs(gap.mean), gap.margin)
         sign = "+" if gap.mean > 0 else "−" if gap.mean < 0 else ""
         found.append(
             {
                 "name": evaluation.names[method],
                 "loss": evaluation.verdict.by[method],
-                "mean": gap.mean,
-                "margin": gap.margin,
+                "gap": gap,
                 "size": (sign + shown, margin),
-                "verdict": verdict,
+                "verdict": worse if gap.clear else "no difference beyond chance",
             }
         )
     return found
@@ -380,22 +352,7 @@ def decisions(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = False) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What it is about.
-    command : str, optional
-        What to type to get it again.
-    rows : bool
-        Whether single rows are listed with their values.
-
-    Raises
-    ------
-    ImportError
-        If jinja2 or matplotlib is not installed.
-    """
+    """Return the page; see `Evaluation.to_html`."""
     environment = templates()
     from markupsafe import Markup, escape
 
@@ -409,7 +366,7 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
     )
     method, names = evaluation.verdict.method, evaluation.names
     bounded, two = evaluation.bounded, evaluation.positive is not None
-    main, more = columns(len(evaluation.folds.classes))
+    measured = columns(len(evaluation.folds.classes))
     hidden = answers.hidden_differences(evaluation)
     page: str = environment.get_template("page.html.j2").render(
         **frame(command),
@@ -417,7 +374,6 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         settings=evaluation.settings,
         grouped=evaluation.folds.groups is not None,
         names=names,
-        raw=RAW if RAW in evaluation.measures and method != RAW else None,
         raw_name=answers.raw_name(evaluation),
         advice=evaluation.advice(),
         reasons=answers.reasons(evaluation),
@@ -429,10 +385,8 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         bounded=bounded,
         known=evaluation.confidence is not None,
         bounds_meaning=bounded and answers.bounds_meaning(evaluation, bounded),
-        columns=main,
-        table=comparison(evaluation, main),
-        more_columns=more,
-        more_table=comparison(evaluation, more),
+        columns=measured,
+        table=comparison(evaluation, measured),
         against=against(evaluation),
         levels=event.levels(evaluation, method),
         classes=class_rows(evaluation),
@@ -448,7 +402,8 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         wrong=wrong_rows(evaluation) if rows else None,
         hidden=None if hidden is None else figures.hidden(hidden),
         hidden_sentence=None if hidden is None else answers.hidden_sentence(hidden),
-        main_diagram=figures.calibration(evaluation),
+        shown=answers.shown_first(evaluation),
+        main_diagram=figures.calibration(evaluation, answers.shown_first(evaluation)),
         diagrams=[figures.reliability(evaluation, key, names[key]) for key in evaluation.measures],
         intervals=bounded and figures.intervals(evaluation, bounded),
         class_diagrams=[] if two else figures.classes(evaluation, names),

@@ -1,4 +1,4 @@
-"""Parts of the rows: subgroups by the values of a column, and single rows to look at."""
+"""Parts of the rows: by the values of a column, by periods of time, and single rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, InputError, IntArray, is_frame
-from vennforest.metrics import auc_interval, kuiper_test, spiegelhalter_test
+from vennforest.metrics import auc_interval
+from vennforest.performance.estimate import FEWEST as FEWEST_ESTIMATED
 from vennforest.report.event import confidence_of, event_of, share_interval
-from vennforest.report.expected import periods
 from vennforest.report.folds import moments
-from vennforest.report.measures import squared_losses
+from vennforest.report.measures import CALIBRATION_TESTS, squared_losses
 
 if TYPE_CHECKING:
     from vennforest.report.evaluation import Evaluation
@@ -28,6 +28,12 @@ QUARTERS = 4
 LEVEL = 0.05
 FEWEST = 20
 """Rows below which a value is only counted."""
+
+MOST_PERIODS = 40
+"""Periods that are shown; with more of them longer ones are taken."""
+
+SLICES = 10
+"""Equal parts that times which are numbers are cut into, at most."""
 
 
 def subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
@@ -45,20 +51,60 @@ def _table(evaluation: Evaluation, name: str, values: NDArray[Any]) -> dict[str,
     """Return a column's table: over time by the shortest period with enough rows in each."""
     dates = _dates(values, name)
     if dates is None:
-        part, period = parted(values), ""
-        order = list(dict.fromkeys(sorted(part, key=_order)))
+        (part, order), period = parted(values), ""
     else:
-        part, there = (
-            np.full(len(values), "missing", dtype=object),
-            np.flatnonzero(~np.isnat(dates)),
-        )
+        part, there = np.full(len(values), "missing", object), np.flatnonzero(~np.isnat(dates))
         period, found = periods(dates[there])
-        for one in found:
-            part[there[one.rows]] = one.name
-        order = [one.name for one in found] + ["missing"] * (len(there) < len(values))
+        for part_name, at in found:
+            part[there[at]] = part_name
+        order = [one for one, _ in found] + ["missing"] * (len(there) < len(values))
     rows = [_row(evaluation, one, np.flatnonzero(part == one)) for one in order]
     over_time = bool(period) or name == evaluation.settings.get("time")
     return {"name": name, "period": period, "over_time": over_time, "rows": rows}
+
+
+def periods(times: NDArray[Any]) -> tuple[str, list[tuple[str, IntArray]]]:
+    """Return the shortest periods of which all but the first and the last have enough rows.
+
+    Of ``times`` (n,), dates or numbers: what the periods are ("week", "month", "quarter", "year",
+    or "part" of numbers, which are cut into equal parts), and the name and the rows of each.
+    """
+    if times.dtype.kind == "M":
+        for kind, numbers in _calendar(times):
+            values, codes = np.unique(numbers, return_inverse=True)
+            sizes = np.bincount(codes)
+            inner = sizes[1:-1] if len(sizes) > 2 else sizes
+            if kind == "year" or (
+                1 < len(values) <= MOST_PERIODS and inner.min() >= FEWEST_ESTIMATED
+            ):
+                return kind, [
+                    (_written(kind, value), np.flatnonzero(codes == code))
+                    for code, value in enumerate(values)
+                ]
+    moments, at = np.unique(times, return_inverse=True)
+    parts = max(1, min(SLICES, len(times) // (2 * FEWEST_ESTIMATED), len(moments)))
+    middle = np.cumsum(np.bincount(at)) - np.bincount(at) / 2
+    number = np.minimum((middle / len(times) * parts).astype(np.intp), parts - 1)[at]
+    return "part", [
+        (f"{times[rows].min():g} to {times[rows].max():g}", rows)
+        for code in np.unique(number)
+        for rows in [np.flatnonzero(number == code)]
+    ]
+
+
+def _calendar(times: NDArray[Any]) -> list[tuple[str, NDArray[np.int64]]]:
+    days = times.astype("datetime64[D]").astype(np.int64)
+    months = times.astype("datetime64[M]").astype(np.int64)
+    weeks = (days + 3) // 7  # since the Monday before 1970
+    return [("week", weeks), ("month", months), ("quarter", months // 3), ("year", months // 12)]
+
+
+def _written(kind: str, value: int) -> str:
+    if kind == "week":
+        return str(np.datetime64(int(value) * 7 - 3, "D"))
+    if kind == "month":
+        return str(np.datetime64(int(value), "M"))
+    return f"{1970 + value // 4} Q{value % 4 + 1}" if kind == "quarter" else str(1970 + value)
 
 
 def _dates(values: NDArray[Any], name: str) -> NDArray[Any] | None:
@@ -81,32 +127,35 @@ def holm(pvalues: list[float]) -> list[float]:
     return [float(value) for value in back]
 
 
-def parted(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the part of each row, as text: values, quarters of numbers, the rare ones together."""
+def parted(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
+    """Return the part of each row by name, and the names in their order.
+
+    Parts are values, or quarters of numbers; rare values together, and missing ones last.
+    """
     missing = np.array([_is_missing(value) for value in values.tolist()], dtype=bool)
     names = np.full(len(values), "missing", dtype=object)
     there = values[~missing]
+    last = ["missing"] * bool(missing.any())
     numeric = _numbers(there)
     if numeric is not None and len(np.unique(numeric)) > MOST_VALUES:
         cuts = np.unique(np.quantile(numeric, np.linspace(0, 1, QUARTERS + 1)[1:-1]))
+        ends = [f"{cut:.4g}" for cut in cuts]
+        between = [f"over {low} to {high}" for low, high in pairwise(ends)]
+        titles = np.array([f"up to {ends[0]}", *between, f"over {ends[-1]}"], dtype=object)
         part = np.searchsorted(cuts, numeric, side="left")
-        ends = [*(f"{cut:.4g}" for cut in cuts)]
-        titles = [
-            f"up to {ends[0]}",
-            *(f"over {low} to {high}" for low, high in pairwise(ends)),
-            f"over {ends[-1]}",
-        ]
-        names[~missing] = np.array(titles, dtype=object)[part]
-        return names
+        names[~missing] = titles[part]
+        return names, [*titles[np.unique(part)], *last]
     # Values that differ by spaces at their ends are one.
     text = np.array([str(value).strip() for value in there.tolist()], dtype=object)
-    kept, counts = np.unique(text, return_counts=True)
+    kept, first, counts = np.unique(text, return_index=True, return_counts=True)
+    order = kept.tolist() if numeric is None else kept[np.argsort(numeric[first])].tolist()
     if len(kept) > MOST_VALUES:
         most = set(kept[np.argsort(-counts, kind="stable")[: MOST_VALUES - 1]])
         rest = f"{len(kept) - len(most)} other values"
         text = np.array([value if value in most else rest for value in text], dtype=object)
+        order = [value for value in order if value in most] + [rest]
     names[~missing] = text
-    return names
+    return names, [*order, *last]
 
 
 def _is_missing(value: Any) -> bool:
@@ -126,43 +175,22 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64] | None:
     return numbers if len(numbers) and np.isfinite(numbers).all() else None
 
 
-def _order(name: str) -> tuple[int, float, str]:
-    """Return what parts are sorted by: quarters and numbers by size, then text, then the rest."""
-    words = name.split()
-    if name == "missing":
-        return (3, 0.0, name)
-    try:
-        if name.startswith("up to "):
-            return (0, -float("inf"), name)
-        number = float(words[1] if name.startswith("over ") else name)
-        return (0, number, name)
-    except (ValueError, IndexError):
-        return (2 if name.endswith(" other values") else 1, 0.0, name)
-
-
 def _row(evaluation: Evaluation, name: str, at: NDArray[np.intp]) -> dict[str, Any]:
     folds = evaluation.folds
     estimates = folds.estimates[evaluation.verdict.method]
     p, outcome, *_ = event_of(evaluation, estimates)
-    known = confidence_of(evaluation, estimates)
-    n, events = len(at), int(outcome[at].sum())
+    known, n = confidence_of(evaluation, estimates), len(at)
     least, most = share_interval(outcome[at], None if folds.groups is None else folds.groups[at])
-    expected = float(p[at].sum())
     row: dict[str, Any] = {
         "name": name,
         "n": n,
-        "events": events,
-        "expected": expected / n,
-        "observed": events / n,
+        "expected": float(p[at].mean()),
+        "observed": float(outcome[at].mean()),
         "least": least,
         "most": most,
         "width": None if known is None else float((known[1] - known[0])[at].mean()),
         "brier": float(squared_losses(estimates.p[at], folds.codes[at]).mean()),
-        "auc": None,
-        "auc_low": None,
-        "auc_high": None,
-        "pvalue": None,
-        "adjusted": None,
+        **dict.fromkeys(("auc", "auc_low", "auc_high", "pvalue", "adjusted")),
     }
     if n < FEWEST:
         return row
@@ -171,26 +199,20 @@ def _row(evaluation: Evaluation, name: str, at: NDArray[np.intp]) -> dict[str, A
     area = auc_interval(y, q, groups=None if folds.groups is None else folds.groups[at], **options)
     if np.isfinite(area.auc):
         row.update(auc=area.auc, auc_low=area.low, auc_high=area.high)
-    tests = (spiegelhalter_test, kuiper_test)
-    row["pvalue"] = min(1.0, 2 * min(test(y, q, classes=folds.classes).pvalue for test in tests))
+    pvalues = (test(y, q, classes=folds.classes).pvalue for test in CALIBRATION_TESTS)
+    row["pvalue"] = min(1.0, 2 * min(pvalues))
     return row
 
 
 def _sentence(table: dict[str, Any], tests: int) -> str:
     off = [row for row in table["rows"] if row["adjusted"] is not None and row["adjusted"] < LEVEL]
     small = [row for row in table["rows"] if row["pvalue"] is None]
-    many = (
-        f"with {tests} parts tested at once, adjusted by Holm" if tests > 1 else "one part tested"
-    )
+    many = f"{tests} parts tested at once, adjusted by Holm" if tests > 1 else "one part tested"
+    text = f"Calibration is not rejected for any part ({many})."
     if off:
-        shown = "; ".join(
-            f"{row['name']} ({'too high' if row['expected'] > row['observed'] else 'too low'}"
-            " on average)"
-            for row in off
-        )
-        text = f"Calibration is rejected for {shown} ({many})."
-    else:
-        text = f"Calibration is not rejected for any part ({many})."
+        ways = ("too high" if row["expected"] > row["observed"] else "too low" for row in off)
+        shown = (f"{row['name']} ({way} on average)" for row, way in zip(off, ways, strict=True))
+        text = f"Calibration is rejected for {'; '.join(shown)} ({many})."
     if small:
         text += f" {len(small)} with fewer than {FEWEST} rows cannot be judged."
     return text
@@ -263,10 +285,8 @@ def _listing(evaluation: Evaluation, order: IntArray) -> dict[str, Any]:
 def _naming(evaluation: Evaluation) -> tuple[Any, str, str]:
     """Return the index that names the rows (None: counted from 1), its heading, what to say."""
     index = getattr(evaluation.X, "index", None) if is_frame(evaluation.X) else None
-    if index is None:
+    if index is None or not index[evaluation.folds.rows].is_unique:
         return None, "Row", "Rows are counted from 1"
-    if not index[evaluation.folds.rows].is_unique:
-        return None, "Row", "Rows are counted from 1, because the index repeats"
     if index.name is None:
         return index, "Index", "Rows are named by the index of the data frame"
     return index, str(index.name), ""
@@ -278,9 +298,7 @@ def _cell(X: Any, position: int, name: str) -> str:
         value = None if X.iloc[:, at].isna().iloc[position] else X.iloc[position, at]
     else:
         value = X[position, at]
-    if value is None:
-        return "–"
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"
-    text = str(value)
+    text = "–" if value is None else str(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

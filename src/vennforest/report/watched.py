@@ -4,48 +4,46 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
-from vennforest._files import written_whole
-from vennforest._messages import harmless
-from vennforest._validation import FloatArray
+from vennforest._files import one_line, write_text
+from vennforest._messages import harmless, listed
+from vennforest._validation import FloatArray, IntArray
 from vennforest.monitoring import Change, Monitor
 from vennforest.monitoring.columns import FEWEST, ColumnChange, column_changes
-from vennforest.performance import PerformanceEstimate
+from vennforest.performance import PerformanceEstimate, estimate_performance
 from vennforest.performance.measures import EPSILON
 from vennforest.plots import EvidenceDisplay
-from vennforest.report.expected import (
-    Expected,
-    Period,
-    expected,
-    expected_over_time,
-    periods,
-)
-from vennforest.report.figures import draw
+from vennforest.report.figures import draw, over_periods
 from vennforest.report.page import frame, templates
+from vennforest.report.subsets import periods
 
 LEAST_SHOWN = 0.05
 """Largest corrected p-value of a column that is reported to have moved."""
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What is expected of the predictions of some rows; None, and why, where nothing is."""
+
+    name: str
+    n_rows: int
+    found: PerformanceEstimate | None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
 class ClassMove:
     """A class before and after the row at which a change seems to have begun.
 
-    Attributes
-    ----------
-    label : str
-    n_before, n_after : int
-        Labelled rows.
-    share_before, share_after : float
-        Of the class among them.
-    predicted_before, predicted_after : float
-        Mean probability that the model gave it.
+    Of so many labelled rows: its share, and the mean probability that the model gave it.
     """
 
     label: str
@@ -59,14 +57,7 @@ class ClassMove:
 
 @dataclass(frozen=True)
 class Loss:
-    """What was observed of predictions with labels.
-
-    Attributes
-    ----------
-    n : int
-    accuracy, log_loss : float
-        NaN without rows.
-    """
+    """What was observed of predictions with labels; NaN without rows."""
 
     n: int
     accuracy: float
@@ -79,35 +70,25 @@ class Watched:
 
     Attributes
     ----------
-    name, target : str
-        The table, and its column of labels ("" without).
     evidence : ndarray of shape (n,)
-        After each row of this table.
-    times : ndarray of shape (n,) or None
-        Of these rows, as they are written.
-    dates : bool
-        Whether the times are dates.
+        After each row of this table, at ``times`` as they are written.
     n_before : int
         Rows that the monitor had seen before this table.
-    monitor : Monitor
     changes : list of Change
         The strongest first.
     began : int or None
         Row of this table at which the change seems to have begun; None: no alarm.
     columns : list of ColumnChange
         Of every column, the most different first; empty without an alarm or enough rows.
-    classes : list of ClassMove
-    notes : list of str
-    total : Expected or None
-        What is expected of all rows; None: their labels are known.
-    sides : (Expected, Expected) or None
-        Of those before and after the change.
-    period : str
-        What rows are grouped by over time: "week", "month", "quarter", "year" or "part".
-    over_time : list of Expected
-        Of each period; empty without times.
+    total, over_time, sides
+        What is expected of all rows, of those of each ``period``, and of those before and after
+        the change, where labels are not known.
     losses : (Loss, Loss) or None
         What was observed before and after the change.
+    reference : str
+        A table of earlier rows that these are compared with; "": none.
+    shifted : list of ColumnChange
+        How each column differs from it, the most different first.
     """
 
     name: str
@@ -127,6 +108,8 @@ class Watched:
     period: str = ""
     over_time: list[Expected] = field(default_factory=list)
     losses: tuple[Loss, Loss] | None = None
+    reference: str = ""
+    shifted: list[ColumnChange] = field(default_factory=list)
 
     @property
     def moved(self) -> list[ColumnChange]:
@@ -144,6 +127,8 @@ class Watched:
         """Return what was found, in sentences."""
         monitor = self.monitor
         n = f"{monitor.n_seen_:,}{' labelled' if monitor.watch == 'labels' else ''} rows"
+        if not monitor.n_seen_:
+            return ["Nothing was watched: no row of this table counts yet."]
         if monitor.alarm_ is None:
             return [
                 f"No alarm in {n}: {self._no_alarm()}.",
@@ -168,9 +153,8 @@ class Watched:
                 "rows that the model was trained on: check that these are new rows."
             )
         if self.moved:
-            names = ", ".join(repr(one.name) for one in self.moved[:5])
-            more = f" and {len(self.moved) - 5} more" if len(self.moved) > 5 else ""
-            sentences.append(f"Columns that moved then: {names}{more}.")
+            names = listed((one.name for one in self.moved), 5)
+            sentences.append(f"Columns that moved then: {names}.")
         elif self.columns:
             sentences.append("No single column moved then by more than chance would.")
         elif self.began is not None and self.began < FEWEST:
@@ -252,34 +236,47 @@ class Watched:
 
     def _price(self) -> list[str]:
         """Return what the change costs, where it was observed or can be estimated."""
-        if self.losses is not None and all(one.n >= FEWEST for one in self.losses):
-            before, after = self.losses
-            return [
-                f"Observed before and after: accuracy {before.accuracy:.3f} and "
-                f"{after.accuracy:.3f}, log loss {before.log_loss:.3f} and {after.log_loss:.3f}."
-            ]
         if self.losses is not None and self.losses[1].n >= FEWEST:
-            since = self.losses[1]
-            return [
-                f"Observed since: accuracy {since.accuracy:.3f}, log loss {since.log_loss:.3f}."
+            sides = zip(("before", "since"), self.losses, strict=True)
+            shown = [
+                f"accuracy {one.accuracy:.3f}, log loss {one.log_loss:.3f} {when}"
+                for when, one in sides
+                if one.n >= FEWEST
             ]
-        if self.sides is not None:
-            was, now = (one.found for one in self.sides)
-            if was is not None and now is not None:
-                return [
-                    f"Expected accuracy before and after: {_interval(was, 'accuracy')} and "
-                    f"{_interval(now, 'accuracy')}, if a score still says the same of the label."
-                ]
+            return [f"Observed: {'; '.join(shown)}."]
+        if self.sides is not None and all(one.found is not None for one in self.sides):
+            was, now = (_interval(one.found, "accuracy") for one in self.sides)
+            return [
+                f"Expected accuracy before and after: {was} and {now}, if a score still says the "
+                "same of the label."
+            ]
         return []
 
     def _expected(self) -> list[str]:
         if self.total is None:
             return []
         if self.total.found is None:
-            return [f"The performance is not estimated: {self.total.reason}."]
+            return [*self._shift(), f"The performance is not estimated: {self.total.reason}."]
+        corrected = ", corrected for how frequent each kind of row is" if self.reference else ""
         return [
-            f"Expected accuracy of these rows: {_interval(self.total.found, 'accuracy')}. A change "
-            "of the labels for the same rows cannot be seen without labels."
+            *self._shift(),
+            f"Expected accuracy of these rows{corrected}: "
+            f"{_interval(self.total.found, 'accuracy')}. A change of the labels for the same rows "
+            "cannot be seen without labels.",
+        ]
+
+    def _shift(self) -> list[str]:
+        """Return which columns differ from the reference."""
+        if not self.reference:
+            return []
+        some = [one for one in self.shifted if one.p_value <= LEAST_SHOWN]
+        if not some:
+            return [f"No column differs from {self.reference!r} by more than chance would."]
+        named = [f"{one.name!r} ({one.before}, now {one.after})" for one in some[:3]]
+        more = f" and {len(some) - 3} more" if len(some) > 3 else ""
+        return [
+            f"{len(some)} of {len(self.shifted)} columns differ from {self.reference!r}: "
+            f"{'; '.join(named)}{more}."
         ]
 
     def summary(self) -> dict[str, Any]:
@@ -296,6 +293,7 @@ class Watched:
             "repeated": monitor.n_repeated_,
             "changes": [{**asdict(one), "label": str(one.label)} for one in self.changes],
             "columns": [asdict(one) for one in self.columns],
+            "shifted": [asdict(one) for one in self.shifted],
             "classes": [asdict(one) for one in self.classes],
             "chance": 1 / monitor.max_evidence_ if monitor.form == "ville" else None,
             "kinds": sorted(self.kinds()) if monitor.alarm_ is not None else [],
@@ -315,36 +313,18 @@ def watched(
     times: NDArray[Any] | None,
     probabilities: FloatArray,
     judged: tuple[Any, Any, dict[str, Any]] | None = None,
+    reference: tuple[str, dict[str, NDArray[Any]]] | None = None,
     name: str = "table",
     target: str = "",
     notes: list[str] | None = None,
 ) -> Watched:
     """Give a table to a monitor, and find what moved.
 
-    Parameters
-    ----------
-    monitor : Monitor
-        Fitted; takes the rows.
-    X : array-like or data frame of shape (n, d)
-        Rows as the model takes them; scores for a monitor without one.
-    columns : dict of str to ndarray of shape (n,)
-        The same rows as they are to be compared and shown.
-    y : ndarray of shape (n,) or None
-        Labels, None where missing.
-    times : ndarray of shape (n,) or None
-        Numbers or dates that do not decrease.
-    probabilities : ndarray of shape (n, k)
-        What the model says.
-    judged : (model, X, dict), optional
-        What performance is estimated of, as `estimate_performance` takes it, where there are no
-        labels.
-    name, target, notes
-        See `Watched`.
-
-    Raises
-    ------
-    ValueError
-        If the monitor refuses the rows.
+    ``X`` are n rows as the fitted model takes them (scores for a monitor without one), ``columns``
+    the same as they are compared and shown, ``y`` their labels (None where missing), ``times`` do
+    not decrease, and ``probabilities`` (n, k) are the model's. Of ``judged``, which
+    `estimate_performance` takes, performance is estimated where there are no labels; ``reference``
+    is the name of a table of earlier rows, and its columns.
     """
     n_before = monitor.n_seen_
     update = monitor.update_scores if monitor.model is None else monitor.update
@@ -362,6 +342,11 @@ def watched(
     unlabelled: dict[str, Any] = {}
     if y is None and judged is not None:
         unlabelled = _estimated(*judged, times=times, began=began)
+    if reference is not None:
+        earlier = reference[1]
+        both = {key: _joined(earlier[key], values) for key, values in columns.items()}
+        row = len(next(iter(earlier.values())))
+        unlabelled |= {"reference": reference[0], "shifted": column_changes(both, row)}
     return Watched(
         name=name,
         target=target,
@@ -380,6 +365,13 @@ def watched(
     )
 
 
+def _joined(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[Any]:
+    """Return values of both, as numbers if both are."""
+    if earlier.dtype.kind in "fiub" and later.dtype.kind in "fiub":
+        return np.concatenate([earlier.astype(np.float64), later.astype(np.float64)])
+    return np.concatenate([earlier.astype(object), later.astype(object)])
+
+
 def _estimated(
     model: Any,
     X: Any,
@@ -391,22 +383,33 @@ def _estimated(
     """Return what is expected of rows without labels, altogether and over time."""
     found: dict[str, Any] = {"total": expected(model, X, "all rows", **options)}
     n = found["total"].n_rows
+
+    def of_parts(parts: Sequence[tuple[str, IntArray]]) -> list[Expected]:
+        return [expected(model, _safe_indexing(X, at), name, **options) for name, at in parts]
+
     if times is not None and found["total"].found is not None:
         found["period"], parts = periods(times)
-        found["over_time"] = expected_over_time(model, X, parts, **options)
+        found["over_time"] = of_parts(parts)
     if began is not None:
-        halves = [Period("before", np.arange(began)), Period("after", np.arange(began, n))]
-        found["sides"] = tuple(expected_over_time(model, X, halves, **options))
+        halves = [("before", np.arange(began)), ("after", np.arange(began, n))]
+        found["sides"] = tuple(of_parts(halves))
     return found
+
+
+def expected(model: Any, X: Any, name: str, **options: Any) -> Expected:
+    """Return what is expected of the rows of X; a reason in its place where nothing is."""
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    try:
+        return Expected(name, n, estimate_performance(model, X, **options))
+    except ValueError as error:
+        return Expected(name, n, None, one_line(error))
 
 
 def _losses(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> tuple[Loss, Loss]:
     """Return what was observed before and after a row."""
-    known = np.array([one is not None for one in y.tolist()])
     place = {label: j for j, label in enumerate(monitor.classes_.tolist())}
-    after = np.arange(len(y)) >= began
     found = []
-    for side in (known & ~after, known & after):
+    for side in _sides(y, began):
         codes = np.array([place[label] for label in y[side].tolist()], np.intp)
         own = p[side][np.arange(len(codes)), codes]
         right = p[side].argmax(axis=1) == codes
@@ -416,7 +419,8 @@ def _losses(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> tup
     return found[0], found[1]
 
 
-def _interval(found: PerformanceEstimate, metric: str) -> str:
+def _interval(found: PerformanceEstimate | None, metric: str) -> str:
+    assert found is not None
     estimate, lower, upper = found[metric]
     return f"{estimate:.3f} ({lower:.3f} to {upper:.3f})"
 
@@ -440,17 +444,19 @@ def rounded_down(value: float) -> str:
 
 
 def _classes(monitor: Monitor, y: NDArray[Any], p: FloatArray, began: int) -> list[ClassMove]:
-    known = np.array([one is not None for one in y.tolist()])
-    after = np.arange(len(y)) >= began
-    sides = [known & ~after, known & after]
-    found = []
+    found, sides = [], _sides(y, began)
     for j, label in enumerate(monitor.classes_.tolist()):
         here = np.array([one == label for one in y.tolist()])
         share = [float(here[side].mean()) if side.any() else np.nan for side in sides]
         means = [float(p[side, j].mean()) if side.any() else np.nan for side in sides]
-        n = [int(side.sum()) for side in sides]
-        found.append(ClassMove(str(label), n[0], n[1], *share, *means))
+        found.append(ClassMove(str(label), *(int(side.sum()) for side in sides), *share, *means))
     return found
+
+
+def _sides(y: NDArray[Any], began: int) -> list[NDArray[np.bool_]]:
+    """Return which rows with a label are before a row, and which are not."""
+    known, after = np.array([one is not None for one in y.tolist()]), np.arange(len(y)) >= began
+    return [known & ~after, known & after]
 
 
 def shown(value: float) -> str:
@@ -479,23 +485,18 @@ MOST_COLUMNS = 50
 
 
 def render(found: Watched, command: str | None = None) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    found : Watched
-        What it is about.
-    command : str, optional
-        What was typed.
-
-    Raises
-    ------
-    ImportError
-        If jinja2 or matplotlib is not installed.
-    """
+    """Return the page, with the command that was typed."""
     template = templates().get_template("watch.html.j2")
     from markupsafe import Markup
 
+    parts = [(one.name, one.found["accuracy"]) for one in found.over_time if one.found is not None]
+    performance = over_periods(
+        "performance",
+        [name for name, _ in parts],
+        np.array([values for _, values in parts]).reshape(-1, 3),
+        "Expected accuracy",
+        f"Expected accuracy by {found.period}, with intervals",
+    )
     page: str = template.render(
         found=found,
         monitor=found.monitor,
@@ -504,8 +505,8 @@ def render(found: Watched, command: str | None = None) -> str:
         verdict=found.verdict(),
         picture=Markup(_picture(found)),
         metrics=METRICS,
-        performance=Markup(_performance_picture(found)) if len(found.over_time) > 1 else None,
-        columns=found.columns[:MOST_COLUMNS],
+        performance=Markup(performance) if len(found.over_time) > 1 else None,
+        most_columns=MOST_COLUMNS,
         **frame(command),
     )
     return harmless(page)
@@ -515,12 +516,11 @@ def _picture(found: Watched) -> str:
     times = found.times
     if times is not None and found.dates:
         times = times.astype("datetime64[us]")
-    began = found.began
     display = EvidenceDisplay(
         {"Evidence": np.maximum(found.evidence, 1e-12)},
         threshold=found.monitor.threshold_,
         times=times,
-        began=began,
+        began=found.began,
     )
     return draw(
         "evidence",
@@ -530,30 +530,6 @@ def _picture(found: Watched) -> str:
     )
 
 
-def _performance_picture(found: Watched) -> str:
-    parts = [one for one in found.over_time if one.found is not None]
-
-    def plot(ax: Any) -> None:
-        at = np.arange(len(parts))
-        values = np.array([one.found["accuracy"] for one in parts if one.found is not None])
-        if len(values):
-            middle, low, high = values.T
-            ax.errorbar(at, middle, [middle - low, high - middle], fmt="o", capsize=3)
-        step = max(1, len(parts) // 12)
-        ax.set_xticks(at[::step], [one.name for one in parts[::step]], rotation=30, ha="right")
-        ax.set_ylabel("Expected accuracy")
-        ax.spines[["top", "right"]].set_visible(False)
-
-    return draw(
-        "performance",
-        (9.0, 3.2),
-        plot,
-        f"Expected accuracy by {found.period}, with intervals",
-    )
-
-
 def write_page(found: Watched, path: str | os.PathLike[str], command: str | None = None) -> None:
     """Write the page, whole or not at all."""
-    page = render(found, command)
-    with written_whole(path) as part:
-        part.write_text(page, encoding="utf-8")
+    write_text(path, render(found, command))

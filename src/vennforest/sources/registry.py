@@ -23,6 +23,7 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 
+from vennforest._messages import not_one_of
 from vennforest._validation import InputError, require
 from vennforest.forest import kind_of
 from vennforest.forest.packed import Votes
@@ -151,7 +152,7 @@ def check_source(wanted: object, name: str = "calibrate_on") -> None:
     if callable(getattr(wanted, "folds", None)):
         return
     if not isinstance(wanted, str) or wanted not in source_names():
-        raise InputError(f"{name} must be one of {source_names()}, got {wanted!r}")
+        raise not_one_of(name, source_names(), wanted)
 
 
 def make_source(name: str, settings: SourceSettings) -> Source:

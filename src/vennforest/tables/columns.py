@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._messages import nearest
 from vennforest._state import stored
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import LARGEST, Column, Kind, without_markers
@@ -106,7 +107,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         if not names:
             raise InputError("X must have at least one column, got none")
         if len(set(names)) < len(names):
-            raise InputError("X must have columns of different names, got two alike")
+            raise InputError("X must have columns of different names, got two of the same name")
         block = _Numbers(X)
         learnt: list[tuple[Kind, str | None]] = []
         for i, name in enumerate(names):
@@ -261,9 +262,8 @@ def _without_dropped(X: pd.DataFrame, types: dict[str, str]) -> pd.DataFrame:
     names = [str(name) for name in X.columns]
     for name in types:
         if name not in names:
-            close = get_close_matches(name, names, n=1, cutoff=0.6)
-            hint = f": did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"types must name columns of the table, got {name!r}{hint}")
+            near = nearest(name, names)
+            raise InputError(f"types must name columns of the table, got {name!r}{near}")
     unwanted = [name for name, declared in types.items() if declared == DROP]
     kept = [i for i, name in enumerate(names) if name not in unwanted]
     return X.iloc[:, kept] if unwanted else X

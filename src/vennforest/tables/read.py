@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vennforest._messages import nearest
 from vennforest._validation import InputError
 
 if TYPE_CHECKING:
@@ -75,11 +75,8 @@ def find_name(names: list[str], name: str, what: str = "column", where: str = ""
     """Return a name that is among some, refused with close ones where it is not."""
     if name in names:
         return name
-    lower = {column.strip().lower(): column for column in names}
-    close = get_close_matches(name.strip().lower(), lower, n=3, cutoff=0.6)
-    if close:
-        hint = "did you mean " + " or ".join(repr(lower[key]) for key in close) + "?"
-    else:
+    hint = nearest(name, names)
+    if not hint:
         shown = ", ".join(map(repr, names[:8]))
-        hint = f"there are {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-    raise InputError(f"there is no {what} {name!r}{where}: {hint}")
+        hint = f": there are {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    raise InputError(f"there is no {what} {name!r}{where}{hint}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._messages import not_one_of
 from vennforest._validation import InputError
 from vennforest.tables import screening
 from vennforest.tables.cells import Column
@@ -162,7 +163,7 @@ def load_example(
         "wine": (datasets.load_wine, "cultivar"),
     }
     if name not in own:
-        raise InputError(f"there is no example {name!r}: choose one of {', '.join(own)}")
+        raise not_one_of("--example", own, name)
     need_pandas()
     load, label = own[name]
     bunch = load(as_frame=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vennforest._validation import FloatArray, check_scores
-from vennforest.plots._style import COLOURS, GREY, figure_of, new_axes, short
+from vennforest.plots._style import COLOURS, GREY, Display, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ class Ranked(Protocol):
         ...
 
 
-class CriticalDifferenceDisplay:
+class CriticalDifferenceDisplay(Display):
     """Mean ranks on a line, the best at the left, methods that do not differ under one bar.
 
     Parameters
@@ -169,8 +169,7 @@ class CriticalDifferenceDisplay:
         first = 0.7 + 0.35 * n_levels
         depth = first + 0.55 * half
         longest = max(len(short(name)) for name in self.names)
-        ax = new_axes(ax, (5.0 + 0.14 * (longest + 6), 1.2 + 0.36 * (depth + 1.2)))
-        self.ax_, self.figure_ = ax, figure_of(ax)
+        ax = self._begin(ax, (5.0 + 0.14 * (longest + 6), 1.2 + 0.36 * (depth + 1.2)))
         lowest, highest = 1, max(k, 2)
         ax.set(xlim=(lowest, highest), ylim=(depth, -1.9))
         ax.axis("off")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest.plots._style import figure_of, named, new_axes, plain, short, style
+from vennforest.plots._style import Display, named, plain, short, style
 from vennforest_experiments.comparison import LearningCurve, learning_curve
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ MOST_TICKS = 8
 """Up to so many sizes each has a tick on a logarithmic axis."""
 
 
-class LearningCurveDisplay:
+class LearningCurveDisplay(Display):
     """How a measure changes with the number of training examples, or any other size.
 
     Parameters
@@ -192,8 +192,7 @@ class LearningCurveDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        ax = new_axes(ax, (6.0, 4.2))
-        self.ax_, self.figure_ = ax, figure_of(ax)
+        ax = self._begin(ax, (6.0, 4.2))
         self.lines_ = []
         for i, (key, curve) in enumerate(self.curves.items()):
             look = style(i)

@@ -20,6 +20,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._bounds_kernels import LEAST
+from vennforest._messages import not_one_of
 from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
@@ -1186,7 +1187,7 @@ def check_method(method: object, name: str = "method") -> Method:
     """Return the calibrator of a name."""
     if not isinstance(method, str) or method not in METHODS:
         other = " or a calibrator instance" if name == "method" else ""
-        raise InputError(f"{name} must be one of {list(METHODS)}{other}, got {method!r}")
+        raise not_one_of(name, METHODS, method, other)
     return METHODS[method]
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from vennforest._messages import not_one_of
 from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
@@ -555,6 +556,4 @@ def resolve(taxonomy: str | Taxonomy | Callable[[FloatArray], Any]) -> Taxonomy:
         return unfitted
     if callable(taxonomy) and not isinstance(taxonomy, type):
         return CallableTaxonomy(taxonomy)
-    raise ValueError(
-        f"taxonomy must be one of {list(NAMED)}, a Taxonomy, or a callable, got {taxonomy!r}"
-    )
+    raise not_one_of("taxonomy", NAMED, taxonomy, ", a Taxonomy, or a callable")
