@@ -1073,6 +1073,7 @@ FOUND_LATE = [
     ("transductive-venn-two", instead("TransductiveClassifier", "estimator", "auto")),
     ("table-types", with_a_piece_far_away),
     ("frozen-two", with_a_type_for_a_model),
+    ("cv-vectors-two", instead("SVC", "_sparse", 4)),
     ("cv-histogram-two", instead("HistGradientBoostingClassifier", "_loss", 4)),
 ]
 
