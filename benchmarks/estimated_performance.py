@@ -1,6 +1,7 @@
 """Coverage of estimated performance over drawn problems, with and without covariate shift.
 
     python benchmarks/estimated_performance.py run 200 [--seed SEED]   (goes on where it was)
+    python benchmarks/estimated_performance.py factor 600 [--seed SEED]   (likewise)
     python benchmarks/estimated_performance.py table
     python benchmarks/estimated_performance.py real        (needs VENNFOREST_DATA)
     python benchmarks/estimated_performance.py picture
@@ -9,6 +10,10 @@ A draw is a process (linear or with interactions, a share of .1 to .5), a learne
 training rows and of new ones, and whether new rows are drawn alike, from a part of the space
 ("covariate"), or with another relation of labels to rows ("concept"). The seed of the first run is
 drawn and written beside the results; draw i has the seed (that seed, i).
+
+``factor`` draws rows without shift alone, and asks how much wider than a sample's error the error
+of the calibration has to count where the same rows trained the models (`SAME_ROWS`): its variance
+times each of some factors, beside labelled rows of their own as the reference, which need none.
 """
 
 import argparse
@@ -31,8 +36,11 @@ from sklearn.metrics import (
 )
 
 from vennforest import CalibratedClassifier, estimate_performance
+from vennforest.performance import estimate
 
 RESULTS = Path(__file__).parent / "results" / "estimated_performance.jsonl"
+FACTORS = RESULTS.with_name("estimated_performance_factor.jsonl")
+TRIED = (1.0, 1.15, 1.3, 1.45, 1.6, 1.8)
 METRICS = ("accuracy", "precision", "recall", "brier", "log_loss", "auc")
 SHIFTS = ("none", "covariate", "concept")
 
@@ -71,8 +79,8 @@ def realised(p, y):
     }
 
 
-def draw(seed, number):
-    """Return one draw: what was estimated and what was."""
+def drawn_model(seed, number):
+    """Return a generator, a sampler, what a draw is of, a fitted model and its rows."""
     rng = np.random.default_rng([seed, number])
     sample, n, m = process(rng), int(rng.choice([400, 1500])), int(rng.choice([200, 1500]))
     name = str(rng.choice(["forest", "logistic"]))
@@ -83,7 +91,14 @@ def draw(seed, number):
     )
     X, y = sample(n, "none")
     model = CalibratedClassifier(estimator, random_state=0).fit(X, y)
-    found = {"seed": seed, "number": number, "learner": name, "n": n, "m": m, "shifts": {}}
+    found = {"seed": seed, "number": number, "learner": name, "n": n, "m": m}
+    return rng, sample, found, model, X
+
+
+def draw(seed, number):
+    """Return one draw: what was estimated and what was."""
+    _, sample, found, model, X = drawn_model(seed, number)
+    m, found["shifts"] = found["m"], {}
     for shift in SHIFTS:
         new, labels = sample(m, shift)
         truth = realised(model.predict_proba(new), labels)
@@ -99,37 +114,84 @@ def draw(seed, number):
     return found
 
 
-def run(number, seed):
-    done = [json.loads(line) for line in RESULTS.open()] if RESULTS.exists() else []
+def draw_factors(seed, number):
+    """Return one draw without shift: what was, and the intervals that each factor gives."""
+    _, sample, found, model, _ = drawn_model(seed, number)
+    new, labels = sample(found["m"], "none")
+    found["truth"] = realised(model.predict_proba(new), labels)
+    kept = estimate.SAME_ROWS
+    for factor in TRIED:
+        estimate.SAME_ROWS = factor
+        one = estimate_performance(model, new, METRICS)
+        found[str(factor)] = {k: one[k] for k in METRICS}
+    estimate.SAME_ROWS = kept
+    apart = estimate_performance(model, new, METRICS, reference=sample(found["n"], "none"))
+    found["apart"] = {k: apart[k] for k in METRICS}
+    return found
+
+
+def run(path, one, number, seed):
+    done = [json.loads(line) for line in path.open()] if path.exists() else []
     seed = seed or (done[0]["seed"] if done else secrets.randbelow(10**6))
     for i in range(len(done), number):
-        with RESULTS.open("a") as file:
-            file.write(json.dumps(draw(seed, i)) + "\n")
+        with path.open("a") as file:
+            file.write(json.dumps(one(seed, i)) + "\n")
+
+
+def inside(truth, intervals):
+    """Return which measures that are defined lie in their intervals."""
+    return [
+        low - 1e-12 <= truth[metric] <= up + 1e-12
+        for metric, (_, low, up) in intervals.items()
+        if np.isfinite([truth[metric], low]).all()
+    ]
+
+
+def share(of_draws):
+    """Return the share inside over draws, and its standard error, draws being independent."""
+    each = np.array([np.mean(one) for one in of_draws if one])
+    return f"{each.mean():.3f} ± {each.std() / np.sqrt(len(each)):.3f}"
 
 
 def table():
     done = [json.loads(line) for line in RESULTS.open()]
-    print(f"{len(done)} draws, seed {done[0]['seed']}: coverage (mean absolute error)")
+    print(f"{len(done)} draws, seed {done[0]['seed']}: coverage (mean absolute error)\n")
     print("| new rows | estimate | " + " | ".join(METRICS) + " | all |")
     print("|---|---|" + "---|" * (len(METRICS) + 1))
-    for shift, way in [
-        ("none", "plain"),
-        ("covariate", "plain"),
-        ("covariate", "covariate"),
-        ("concept", "plain"),
-    ]:
-        inside, cells = [], []
+    ways = [("none", "plain"), ("covariate", "plain"), ("covariate", "covariate")]
+    for shift, way in [*ways, ("concept", "plain")]:
+        parts = [one["shifts"][shift] for one in done]
+        cells = []
         for metric in METRICS:
-            held, off = [], []
-            for one in done:
-                part = one["shifts"][shift]
-                value, (estimate, low, up) = part["truth"][metric], part[way][metric]
-                if np.isfinite([value, low]).all():
-                    held.append(low - 1e-12 <= value <= up + 1e-12)
-                    off.append(abs(value - estimate))
-            inside += held
-            cells.append(f"{np.mean(held):.3f} ({np.mean(off):.3f})")
-        print(f"| {shift} | {way} | " + " | ".join(cells) + f" | {np.mean(inside):.3f} |")
+            some = [(part["truth"], {metric: part[way][metric]}) for part in parts]
+            held = np.concatenate([inside(*one) for one in some])
+            off = [abs(truth[metric] - found[metric][0]) for truth, found in some]
+            cells.append(f"{np.mean(held):.3f} ({np.nanmean(off):.3f})")
+        every = share([inside(part["truth"], part[way]) for part in parts])
+        print(f"| {shift} | {way} | " + " | ".join(cells) + f" | {every} |")
+    print("\n| learner, training rows, new rows | draws | no shift | covariate shift, corrected |")
+    print("|---|---|---|---|")
+    for cell in sorted({(one["learner"], one["n"], one["m"]) for one in done}):
+        own = [one["shifts"] for one in done if (one["learner"], one["n"], one["m"]) == cell]
+        cells = [
+            share([inside(one[shift]["truth"], one[shift][way]) for one in own])
+            for shift, way in (("none", "plain"), ("covariate", "covariate"))
+        ]
+        print(f"| {cell[0]}, {cell[1]}, {cell[2]} | {len(own)} | " + " | ".join(cells) + " |")
+    done = [json.loads(line) for line in FACTORS.open()]
+    print(f"\n{len(done)} other draws without shift, seed {done[0]['seed']}\n")
+    print("| factor | coverage | forest | logistic | 400 | 1500 |\n|---|---|---|---|---|---|")
+    for factor in (*map(str, TRIED), "apart"):
+        cells = [
+            share([inside(one["truth"], one[factor]) for one in done if where in one.values()])
+            for where in ("forest", "logistic")
+        ]
+        cells += [
+            share([inside(one["truth"], one[factor]) for one in done if one["n"] == n])
+            for n in (400, 1500)
+        ]
+        every = share([inside(one["truth"], one[factor]) for one in done])
+        print(f"| {factor} | {every} | " + " | ".join(cells) + " |")
 
 
 def places():
@@ -164,6 +226,8 @@ def places():
     (X, y), (new, labels) = read("heart_c"), read("heart_h")
     both = numbers(pd.concat([X, new.set_axis(X.columns, axis=1)], ignore_index=True))
     yield "heart: Cleveland, Budapest", both[: len(y)], y, both[len(y) :], labels
+    (X, y), (new, labels) = read("kc1"), read("kc2")
+    yield "defects: project KC1, project KC2", numbers(X), y, numbers(new), labels
 
 
 def real():
@@ -175,7 +239,11 @@ def real():
         truth = realised(model.predict_proba(new), labels)
         print(f"| {name} | observed | " + " | ".join(f"{truth[k]:.3f}" for k in METRICS) + " |")
         for shift in (None, "covariate"):
-            found = estimate_performance(model, new, METRICS, shift=shift, reference=X)
+            try:
+                found = estimate_performance(model, new, METRICS, shift=shift, reference=X)
+            except ValueError as error:
+                print(f"| | {shift} | refused: {error} |" + " |" * (len(METRICS) - 1))
+                continue
             cells = [
                 f"{found[k][0]:.3f} ({found[k][1]:.3f}–{found[k][2]:.3f})"
                 + ("" if found[k][1] <= truth[k] <= found[k][2] else " ✗")
@@ -208,12 +276,14 @@ def picture(path):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["run", "table", "real", "picture"])
+    parser.add_argument("what", choices=["run", "factor", "table", "real", "picture"])
     parser.add_argument("number", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=None)
     given = parser.parse_args()
     if given.what == "run":
-        run(given.number, given.seed)
+        run(RESULTS, draw, given.number, given.seed)
+    elif given.what == "factor":
+        run(FACTORS, draw_factors, given.number, given.seed)
     else:
         {
             "table": table,

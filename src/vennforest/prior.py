@@ -9,6 +9,7 @@ from typing import Any, Self
 import attrs
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.stats import chi2
 
 from vennforest._messages import warn
@@ -81,12 +82,7 @@ def class_shares(codes: IntArray, weight: FloatArray | None, k: int) -> FloatArr
 def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
     """Return probabilities (n, k) under other shares of the classes, rows summing to 1.
 
-    Parameters
-    ----------
-    p : ndarray of shape (n, k)
-        In [0, 1], rows summing to 1.
-    factors : ndarray of shape (k,)
-        New share of each class divided by the old one, up to a common factor.
+    Factors (k,) are the new share of each class divided by the old one, up to a common factor.
 
     Notes
     -----
@@ -102,14 +98,9 @@ def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
 
 
 def shift_bounds(bounds: Multiprobability, factors: FloatArray) -> Multiprobability:
-    """Return bounds under other shares of the classes.
+    """Return bounds of one predictor under other shares of the classes (see above for factors).
 
-    Parameters
-    ----------
-    bounds : Multiprobability
-        Of one predictor: means of bounds are shifted before they are averaged.
-    factors : ndarray of shape (k,)
-        New share of each class divided by the old one, up to a common factor.
+    Means of bounds are shifted before they are averaged.
 
     Notes
     -----
@@ -263,19 +254,8 @@ def estimate_shares(
 ) -> PriorEstimate:
     """Estimate the shares of the classes among new objects from their probabilities.
 
-    Parameters
-    ----------
-    p : ndarray of shape (m, k)
-        Probabilities of the new objects, calibrated where the classes have shares ``prior``.
-    calibration_p : ndarray of shape (n, k)
-        Those of the calibration examples.
-    calibration_codes : ndarray of shape (n,)
-        Class numbers of the calibration examples.
-    prior : ndarray of shape (k,)
-        Above zero, with sum 1.
-    classes : ndarray of shape (k,)
-    level : float
-        Of the intervals, in (0, 1).
+    Probabilities of the new objects (m, k) and of the calibration examples (n, k) are calibrated
+    where the classes have shares ``prior`` (k,), above zero.
 
     Warns
     -----
@@ -365,49 +345,31 @@ class _Fall:
         near = np.delete(q, j)
         self._near = near / near.sum()
 
-    def __call__(self, t: float) -> tuple[float, float]:
-        """Return the fall at the share t, not below 0, and its derivative."""
+    def __call__(self, t: float) -> float:
+        """Return the fall at the share t, not below 0."""
         mixed = t * self._own + (1 - t) * self._rest
         if t in (0, 1) and not mixed.any(axis=1).all():  # an object that could not be there
-            return np.inf, 0.0
+            return np.inf
         if mixed.shape[1] > 1:
             self._near = mixture_shares(mixed, self._others, self._near)
-            shares = self._near
-        else:
-            shares = self._others
-        likelihood = mixed @ shares
-        # The shares of the others are the best ones, so moving them with t changes nothing.
-        moved = self._own[:, 0] - self._rest @ shares
-        with np.errstate(over="ignore"):
-            slope = float((moved / np.maximum(likelihood, np.finfo(float).tiny)).sum())
-        return max(self._largest - _log_likelihood(likelihood), 0.0), -slope
+        return max(self._largest - _log_likelihood(mixed @ self._near), 0.0)
 
 
 def _end(fall: _Fall, top: float, bound: float, guess: float, room: float) -> float:
     """Return the share between the top and a bound at which the fall is ``room``, else the bound.
 
-    Newton's method on the square root of the fall, which is nearly a straight line, in a bracket.
+    The square root of the fall is nearly a straight line, so secants find it soon.
     """
-    near, far, crossed = top, bound, False
-    t, slow, widths = guess, False, [np.inf, np.inf]
-    while True:
-        if slow or not min(near, far) < t < max(near, far):
-            t = (near + far) / 2 if crossed else bound
-        height, slope = fall(t)
-        if height > room:
-            far, crossed = t, True
-        elif t == bound:
-            return bound
-        else:
-            near = t
-        widths.append(abs(far - near))
-        if widths[-1] < SHARE_STEP:
-            return (near + far) / 2
-        root = np.sqrt(height)
-        step = 2 * root * (np.sqrt(room) - root) / slope if slope and height else np.inf
-        if abs(step) < SHARE_STEP and room / 2 < height < 2 * room:
-            return min(max(t + step, min(near, far)), max(near, far))
-        t, slow = t + step, widths[-1] > widths[-3] / 2
+
+    def excess(t: float) -> float:
+        return float(np.sqrt(min(fall(t), 1e300)) - np.sqrt(room))
+
+    beyond = top + 1.2 * (guess - top)
+    between = min(top, bound) < beyond < max(top, bound)
+    for far in (beyond, bound) if between else (bound,):
+        if excess(far) > 0:
+            return float(brentq(excess, far, top, xtol=SHARE_STEP))
+    return bound
 
 
 def _log_likelihood(mixed: FloatArray) -> float:
@@ -419,14 +381,8 @@ def mixture_shares(
 ) -> FloatArray:
     """Return the shares q (k,) that maximise ``sum_i log sum_j q_j ratio_ij``.
 
-    Parameters
-    ----------
-    ratio : ndarray of shape (m, k)
-        Non-negative, no row of zeros.
-    start : ndarray of shape (k,)
-        Shares above zero: where to begin, and what is returned where all shares do as well.
-    near : ndarray of shape (k,), optional
-        Shares that are nearly right, such as those of nearly the same ``ratio``: begin there.
+    Ratios (m, k) are not negative, no row is of zeros. The search begins at ``start``, above zero,
+    which is returned where all shares do as well; or at ``near``, which is nearly right.
 
     Notes
     -----

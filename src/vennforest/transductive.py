@@ -100,20 +100,7 @@ TransductiveMerge = Literal["auto", "log", "brier", "midpoint"]
 class FittedTransductive:
     """The training set, kept for the trainings to come, and how they go.
 
-    Attributes
-    ----------
-    template : classifier
-        Not fitted, its seeds drawn.
-    estimator : classifier
-        Trained on the training set alone.
-    X : ndarray, sparse matrix or data frame of shape (n, d)
-    codes : ndarray of shape (n,)
-    classes : ndarray of shape (k,)
-    weight : ndarray of shape (n,) or None
-    taxonomy : Taxonomy or None
-        None: Venn-Abers.
-    merge : str
-    feature_names : ndarray of shape (d,) or None
+    The template is not fitted, its seeds drawn; the estimator is trained on the training set alone.
     """
 
     template: Any
@@ -123,6 +110,7 @@ class FittedTransductive:
     classes: NDArray[Any] = attrs.field(validator=labels)
     weight: FloatArray | None
     taxonomy: Taxonomy | None
+    """None: Venn-Abers."""
     merge: Merge
     feature_names: NDArray[Any] | None
 

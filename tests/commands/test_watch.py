@@ -113,7 +113,7 @@ def test_rows_are_put_in_order(folder, watch):
 
 
 def test_objects_alone(folder, watch):
-    code, out, _ = watch(folder / "model.skops", folder / "later.csv", "--form", "cusum")
+    code, out, _ = watch(folder / "model.skops", folder / "later.csv", "--form", "shiryaev-roberts")
     assert code == 0 and " rows" in out and "labelled" not in out
 
 
@@ -189,6 +189,48 @@ def test_without_labels_the_performance_is_estimated_by_month(folder, watch, tmp
     assert "Expected performance" in page and "2024-01-01" in page
     code, out, _ = watch(folder / "model.skops", path)
     assert "Expected accuracy of these rows" in out
+
+
+def test_rows_wait_for_labels_that_come_late(folder, watch, tmp_path):
+    later = pd.read_csv(folder / "later.csv").dropna(subset="sold", ignore_index=True)
+    rows = np.arange(len(later))
+    missing = (later["sold"] == "yes") & (rows % 3 == 0)
+    for first, counted in ((0, "Nothing was watched"), (200, "No alarm in 200 labelled rows")):
+        path = tmp_path / "late.csv"
+        late = later.assign(sold=later["sold"].mask(missing & (rows >= first)))
+        late.loc[first, "sold"] = None
+        late[:300].to_csv(path, index=False)
+        code, out, err = watch(folder / "model.skops", path, "-t", "sold", "--time", "day")
+        assert code == 0 and out.startswith(counted)
+        assert "are not counted yet, since" in err
+
+
+def test_a_covariate_shift_is_named_and_corrected_for(folder, watch, tmp_path):
+    rng = np.random.default_rng(10)
+    pool = table(rng, 6000)
+    new = pool[(pool["size"] > rng.normal(0.5, 0.5, 6000))][:1500]
+    path, train = tmp_path / "unlabelled.csv", folder / "train.csv"
+    new.drop(columns="sold").to_csv(path, index=False)
+    code, out, err = watch(folder / "model.skops", path, "--reference", train)
+    assert code == 0, err
+    assert "1 of 2 columns differ from 'train.csv': 'size' (median " in out
+    assert "corrected for how frequent each kind of row is" in out
+    page = (tmp_path / "w.html").read_text()
+    assert "Columns beside train.csv" in page and "same labels as before" in page
+    _, out, _ = watch(folder / "model.skops", path, "--reference", train, "--json")
+    found = json.loads(out)
+    model = vennforest.load(folder / "model.skops")
+    accuracy = (model.predict(new[["size", "town"]]) == new["sold"].to_numpy()).mean()
+    _, lower, upper = found["expected"]["accuracy"]
+    assert lower - 0.02 <= accuracy <= upper + 0.02
+    plain = json.loads(watch(folder / "model.skops", path, "--json")[1])["expected"]["accuracy"]
+    assert plain != found["expected"]["accuracy"]
+    shuffled = tmp_path / "shuffled.csv"
+    pd.read_csv(train)[::-1].to_csv(shuffled, index=False)
+    _, _, err = watch(folder / "model.skops", path, "--reference", shuffled)
+    assert "got its training rows in another order" in err
+    _, _, err = watch(folder / "model.skops", train, "-t", "sold", "--reference", train)
+    assert "--reference is for rows without labels" in err
 
 
 def test_a_window_with_few_rows_gets_a_sentence_and_no_figure(folder, watch, tmp_path):

@@ -14,7 +14,13 @@ from vennforest import (
     VennAbers,
 )
 from vennforest._validation import InputError
-from vennforest.calibrators import METHODS, Calibrator, IsotonicCalibration, PlattScaling
+from vennforest.calibrators import (
+    METHODS,
+    Calibrator,
+    IsotonicCalibration,
+    MatrixScaling,
+    PlattScaling,
+)
 from vennforest.calibrators.venn.taxonomies import NAMED, ConfidenceBins
 
 SEED = 20261123
@@ -71,6 +77,12 @@ def drawn():
         if of == [2]:
             scores, y, new = draw(rng, 2)
             yield "other shares", VennAbers().fit(scores, y).with_prior({0: 0.9, 1: 0.1}), new
+        else:
+            for model in (VennAbers(), VennAbers("smooth"), Venn(), MatrixScaling()):
+                scores, y, new = draw(rng, 4)
+                known = dict(enumerate((np.bincount(y, minlength=4) / len(y)).tolist()))
+                moved = model.fit(scores, y).with_prior({0: 0.7, 2: 0.05}, instead_of=known)
+                yield f"other shares of four classes, {model}", moved, new
         for grid in (ScoreGrid(cells=40), ScoreGrid(cells=300, on="logit")):
             for model in (VennAbers(), IsotonicCalibration()):
                 scores, y, new = draw(rng, of[-1])

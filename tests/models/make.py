@@ -232,7 +232,7 @@ def watching():
         update(X[:12], *given, time=later)
         return monitor
 
-    for form in ("ville", "shiryaev-roberts", "cusum"):
+    for form in ("ville", "shiryaev-roberts"):
         monitor = Monitor(plain, form=form, random_state=0)
         yield f"monitor-{form}", lambda m=monitor: within(m.fit(X, y), -X), -X[12:20]
     monitor = Monitor(plain, watch="objects", random_state=0)

@@ -42,8 +42,6 @@ def jumper(p, jumps, form):
         for value in p:
             if form == "shiryaev-roberts":
                 weights = [w + 1 / 3 for w in weights]
-            if form == "cusum" and sum(weights) < 1 - 1e-12:  # not for rounding alone
-                weights = third
             weights = spread(weights, third, jump)
             weights = [
                 w * (1 + e * (value - 0.5)) for w, e in zip(weights, (-1, 0, 1), strict=True)
@@ -92,19 +90,18 @@ def evidence(column, factors, prior, jumps, wait, form):
                     total += chance * begun(column, factors, prior, jump, first, n)
                     still -= chance
                 found.append(total + still)
-            elif form == "shiryaev-roberts":
+            else:
                 found.append(
                     sum(begun(column, factors, prior, jump, first, n) for first in range(n + 1))
                 )
-            else:
-                start, value = 0, 1.0
-                for t in range(n + 1):
-                    if value <= 1:
-                        start = t
-                    value = begun(column, factors, prior, jump, start, t)
-                found.append(value)
         out.append(sum(found) / len(jumps))
     return out
+
+
+def reached_by_a_fifth(capitals):
+    """The largest c so that a fifth of the copies have a capital of 5 c or more."""
+    reached = [c for c in capitals if sum(other >= c for other in capitals) >= len(capitals) / 5]
+    return max(reached) / 5
 
 
 def law_of_columns(examples, n_reference, of_labels, limits):

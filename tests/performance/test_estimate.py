@@ -128,6 +128,22 @@ def test_covariate_shift_is_seen_with_the_rows_that_were_fitted():
     assert pair["accuracy"] == found["accuracy"]
 
 
+def test_training_rows_in_another_order_are_no_reference(model):
+    X, y = problem(800, 0)
+    new = problem(200, 8)[0]
+    with pytest.raises(InputError, match="got its training rows in another order"):
+        estimate_performance(model, new, shift="covariate", reference=(X[::-1], y[::-1]))
+    fresh = problem(400, 9)
+    assert estimate_performance(model, new, ["auc"], reference=fresh).n_examples == 400
+
+
+def test_rows_that_all_trees_have_seen_have_a_density_ratio():
+    old, new = problem(400, 10)[0], problem(300, 11)[0]
+    few = RandomForestClassifier(6, random_state=0)
+    for ratios in estimate.density_ratios(few, old, new, 0):
+        assert np.isfinite(ratios).all() and (ratios > 0).all()
+
+
 def test_any_classifier_is_judged_by_labelled_rows():
     X, y = problem(3000, 6)
     plain = RandomForestClassifier(50, random_state=0).fit(X[:500], y[:500])

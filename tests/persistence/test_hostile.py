@@ -495,10 +495,10 @@ CORRUPTIONS = [
     ("prior-three", "ShiftedPrior", put("factors", at(0, 0.0))),
     # evidence
     ("monitor-ville", "Progress", put("form", "none")),
-    ("monitor-ville", "Progress", put("form", "cusum")),
+    ("monitor-ville", "Progress", put("form", "shiryaev-roberts")),
     ("monitor-ville", "Progress", put("watch", "objects")),
     ("monitor-ville", "Monitor", put("parameters", lambda p: {**p, "alpha": 2.0})),
-    ("monitor-ville", "Monitor", put("parameters", lambda p: {**p, "form": "cusum"})),
+    ("monitor-ville", "Monitor", put("parameters", lambda p: {**p, "form": "shiryaev-roberts"})),
     ("monitor-ville", "Monitor", put("parameters", lambda p: {**p, "alfa": 0.05})),
     ("monitor-ville", "Monitor", put("progress", 5)),
     ("monitor-ville", "Progress", put("classes", lambda c: np.append(c, "z"))),
@@ -546,7 +546,7 @@ CORRUPTIONS = [
     ("monitor-ville", "Channel", put("begins", at(0, -1))),
     ("monitor-ville", "Channel", put("times", lambda t: t[:-1])),
     ("monitor-shiryaev-roberts", "Channel", put("weights", np.zeros_like)),
-    ("monitor-cusum", "Channel", put("weights", lambda w: w * 0.9)),
+    ("monitor-ville", "Channel", put("weights", lambda w: w * 0.9)),
     ("monitor-ville", "Bets", put("kind", "luck")),
     ("monitor-ville", "Bets", put("edges", lambda e: e[:-1])),
     ("monitor-ville", "Bets", put("edges", lambda e: e[::-1])),
@@ -1073,6 +1073,7 @@ FOUND_LATE = [
     ("transductive-venn-two", instead("TransductiveClassifier", "estimator", "auto")),
     ("table-types", with_a_piece_far_away),
     ("frozen-two", with_a_type_for_a_model),
+    ("cv-vectors-two", instead("SVC", "_sparse", 4)),
     ("cv-histogram-two", instead("HistGradientBoostingClassifier", "_loss", 4)),
 ]
 

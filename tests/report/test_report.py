@@ -525,7 +525,7 @@ def test_the_tolerance_decides(cancer):
         evaluate(X, y, n_folds=2, n_trees=5, tolerance=2)
 
 
-@pytest.mark.parametrize(("trees", "enough"), [(30, 300), (60, 600), (200, None)])
+@pytest.mark.parametrize(("trees", "enough"), [(30, 300), (60, 600), (100, 1000), (200, None)])
 def test_an_underconfident_forest_is_told_how_many_trees_would_do(cancer, trees, enough):
     """The error, .2, falls as 1 / trees: a tolerance of .02 needs ten times as many."""
     flat = replace(BASE, pvalue=0.001, calibration_error=0.2, chance_error=0, overconfidence=-0.1)

@@ -454,19 +454,27 @@ def watch(
         Path | None,
         typer.Option(metavar="FILE", help="Save the monitor here, to continue with later rows."),
     ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Without --target: the rows the model was fitted to. Says which columns differ, "
+            "and corrects the expected performance for how frequent each kind of row has become.",
+        ),
+    ] = None,
     alpha: Annotated[
         float | None,
         typer.Option(help="Probability of ever raising a false alarm.", show_default="0.05"),
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(help="ville, or for endless streams: shiryaev-roberts or cusum."),
+        typer.Option(help="ville, or for endless streams: shiryaev-roberts."),
     ] = None,
     run_length: Annotated[
         int | None,
         typer.Option(
             min=2,
-            help="For the last two: a false alarm within n rows has a probability of at most n "
+            help="For the last one: a false alarm within n rows has a probability of at most n "
             "divided by this.",
             show_default="10000",
         ),

@@ -26,9 +26,10 @@ from vennforest.commands.model_rows import inner_model, read_model, rows_of, tab
 from vennforest.commands.terminal import busy, print_json, say_notes
 from vennforest.monitoring import Monitor
 from vennforest.monitoring.stream import as_numbers
+from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.folds import moments
-from vennforest.report.watched import Watched, watched, write_page
+from vennforest.report.watched import watched, write_page
 from vennforest.tables.cells import Column
 from vennforest.tables.known_rows import share_known
 from vennforest.tables.read import find_column
@@ -54,6 +55,7 @@ def run(
     target: str | None = None,
     time: str | None = None,
     keep: Path | None = None,
+    reference: Path | None = None,
     trusted: Sequence[str] = (),
     scores: Sequence[str] = (),
     sheet: str | None = None,
@@ -68,27 +70,53 @@ def run(
         check_output(keep, {"table": data, "page": output})
         if keep.resolve() == output.resolve():
             raise InputError(f"the monitor must not be kept where the page is, got {keep} for both")
+    if reference is not None and target is not None:
+        raise InputError(
+            "--reference is for rows without labels, whose performance it helps to estimate: leave "
+            "it or --target out"
+        )
     notes: list[str] = []
     about: dict[str, Any] = {}
     with busy("Watching"):
         file = TableFile(data, sheet)
+        read = None
         if is_calibrator_file(model):
             if keep is not None:
                 raise InputError(
                     "--keep is for models: a calibrator is watched over a whole table of scores"
                 )
+            if reference is not None:
+                raise InputError(
+                    "--reference is for models: a calibrator sees scores, and how frequent each "
+                    "score is counts already"
+                )
             read = read_calibrator(model, scores)
             monitor = _monitor_of_scores(read, model, target, seed, options)
-            found = _watched_scores(monitor, read, file, target, time, notes)
         else:
             if scores:
                 raise InputError("--score is for a calibrator: a model reads its own columns")
             monitor, about = _monitor(model, target, trusted, seed, options)
-            found = _watched(monitor, about, file, target, time, notes)
+        table = file.read()
+        if table.empty:
+            raise InputError(f"{data} has no rows, only the names of {len(table.columns)} columns")
+        times: NDArray[Any] | None = None
+        if time is not None:
+            table, times = _in_order(table, find_column(table, time), notes)
+        y = None if target is None else _labels(table, find_column(table, target), monitor)
+        carried = (time, target)
+        # what its own checks say of the rows
+        with refused_as(f"the {'calibrator' if read else 'model'} refuses the table"):
+            if read is not None:
+                given = _of_scores(read, file, table, carried)
+            else:
+                given = _of_rows(monitor, about, file, table, carried, reference, notes)
+            found = watched(
+                monitor, **given, y=y, times=times, name=data.name, target=target or "", notes=notes
+            )
         write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
     if keep is not None:
         write_model(monitor, keep, about)
-    say_notes(notes)
+    say_notes(found.notes)
     if as_json:
         print_json({**found.summary(), "verdict": found.verdict(), "report": str(output)})
         return
@@ -155,74 +183,71 @@ def _monitor_of_scores(
     return monitor.fit_scores(scores, examples[1], classes=classes)
 
 
-def _stream(
-    monitor: Monitor, file: TableFile, target: str | None, time: str | None, notes: list[str]
-) -> tuple[Any, NDArray[Any] | None, NDArray[Any] | None]:
-    """Return a table in the order of its times, the times, and the labels."""
-    table = file.read()
-    if table.empty:
-        raise InputError(f"{file.path} has no rows, only the names of {len(table.columns)} columns")
-    times: NDArray[Any] | None = None
-    if time is not None:
-        table, times = _in_order(table, find_column(table, time), notes)
-    labels = None if target is None else _labels(table, find_column(table, target), monitor)
-    return table, times, labels
-
-
-def _watched_scores(
-    monitor: Monitor,
-    read: CalibratorFile,
-    file: TableFile,
-    target: str | None,
-    time: str | None,
-    notes: list[str],
-) -> Watched:
-    """Return what is found in scores of another system."""
-    table, times, labels = _stream(monitor, file, target, time, notes)
+def _of_scores(
+    read: CalibratorFile, file: TableFile, table: pd.DataFrame, carried: Sequence[str | None]
+) -> dict[str, Any]:
+    """Return what there is to watch in scores of another system, as `watched` takes it."""
     names = [find_column(table, name) for name in read.scores]
     columns = [read_scores(table[name], name, file.place) for name in names]
     scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
-    others = [name for name in table.columns if name not in (time, target)]
-    with refused_as("the calibrator refuses the table"):
-        return watched(
-            monitor,
-            X=read.oriented(scores),
-            columns={name: _plain(table[name]) for name in others},
-            y=labels,
-            times=times,
-            probabilities=read.calibrator.predict_proba(scores),
-            judged=(read.calibrator, scores, {"reference": read.examples()}),
-            name=file.path.name,
-            target=target or "",
-            notes=notes,
-        )
+    return {
+        "X": read.oriented(scores),
+        "columns": {name: _plain(table[name]) for name in table.columns if name not in carried},
+        "probabilities": read.calibrator.predict_proba(scores),
+        "judged": (read.calibrator, scores, {"reference": read.examples()}),
+    }
 
 
-def _watched(
+def _of_rows(
     monitor: Monitor,
     about: Mapping[str, Any],
     file: TableFile,
-    target: str | None,
-    time: str | None,
+    table: pd.DataFrame,
+    carried: Sequence[str | None],
+    reference: Path | None,
     notes: list[str],
-) -> Watched:
-    table, times, labels = _stream(monitor, file, target, time, notes)
-    rows = rows_of(monitor.model, file, [name for name in (time, target) if name])
+) -> dict[str, Any]:
+    """Return what there is to watch in rows of a table, as `watched` takes it."""
+    model = monitor.model
+    rows = rows_of(model, file, [name for name in carried if name])
     X = rows.read(table[rows.columns])
-    with refused_as("the model refuses the table"):  # what its own checks say of the rows
-        _refuse_known(monitor.model, X, about.get("known_rows", []), notes)
-        return watched(
-            monitor,
-            X=X,
-            columns={name: _plain(table[name]) for name in rows.columns},
-            y=labels,
-            times=times,
-            probabilities=monitor.model.predict_proba(X),
-            judged=(monitor.model, X, {}),
-            name=file.path.name,
-            target=target or "",
-            notes=notes,
+    _refuse_known(_share_of_training(model, X, about), notes)
+    found = {
+        "X": X,
+        "columns": {name: _plain(table[name]) for name in rows.columns},
+        "probabilities": model.predict_proba(X),
+        "judged": (model, X, {}),
+    }
+    if reference is not None:
+        examples, earlier = _reference(monitor, about, reference)
+        found["judged"] = model, X, {"shift": "covariate", "reference": examples}
+        found["reference"] = reference.name, earlier
+    return found
+
+
+def _reference(
+    monitor: Monitor, about: Mapping[str, Any], path: Path
+) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """Return the rows that a model was fitted to, with their labels if there, and their columns."""
+    model, file = monitor.model, TableFile(path)
+    table, target = file.read(), str(about.get("target", ""))
+    labels = None
+    if target in table.columns:
+        labels = _labels(table, target, monitor)
+        known = np.array([label is not None for label in labels.tolist()])
+        table, labels = (
+            table[known].reset_index(drop=True),
+            labels[known].astype(monitor.classes_.dtype),
         )
+    rows = rows_of(model, file, [target] if target else [])
+    X = rows.read(table[rows.columns])
+    columns = {name: _plain(table[name]) for name in rows.columns}
+    if labels is None:
+        return X, columns
+    codes = np.searchsorted(monitor.classes_, labels)
+    if not are_of_fit(model, codes) and _share_of_training(model, X, about) >= KNOWN:
+        raise InputError(OTHER_ORDER)
+    return (X, labels), columns
 
 
 def _in_order(
@@ -277,12 +302,16 @@ def _plain(column: pd.Series[Any]) -> NDArray[Any]:
     return values
 
 
-def _refuse_known(model: Any, X: Any, sketch: Any, notes: list[str]) -> None:
-    """Refuse rows that the model was fitted to."""
-    columns = table_columns(model)
+def _share_of_training(model: Any, X: Any, about: Mapping[str, Any]) -> float:
+    """Return which share of rows the model was fitted to, about; 0 where that is not known."""
+    columns, sketch = table_columns(model), about.get("known_rows")
     if columns is None or not isinstance(sketch, list) or not sketch:
-        return
-    share = share_known(columns.transform(X), sketch)
+        return 0.0
+    return share_known(columns.transform(X), sketch)
+
+
+def _refuse_known(share: float, notes: list[str]) -> None:
+    """Refuse rows that the model was fitted to."""
     if share >= KNOWN:
         raise InputError(
             f"the table must be of new rows, got about {share:.0%} used for training, on which "

@@ -150,12 +150,7 @@ class CostMatrix:
 
 
 def largest_mean(values: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return the largest Σ p_i v_i (n,) over all p with lower ≤ p ≤ upper and Σ p_i = 1.
-
-    Parameters
-    ----------
-    values : ndarray of shape (k,)
-    lower, upper : ndarray of shape (n, k)
+    """Return the largest Σ p_i v_i (n,) over all p with lower ≤ p ≤ upper (n, k) and Σ p_i = 1.
 
     Notes
     -----

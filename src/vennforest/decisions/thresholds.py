@@ -420,18 +420,7 @@ def limits(counts: IntArray, n: int, delta: float) -> FloatArray:
     Beyond the j-th of n examples in order lies a probability below the binomial limit for j - 1 of
     them, whatever the threshold, which is a fact about the rank alone. Beyond a threshold with
     ``count`` examples lies no more than beyond the next rank below, of the ranks 1, 2, 3, 5, 8 ...
-
-    Parameters
-    ----------
-    counts : ndarray of shape (m,)
-        From 0 to n.
-    n : int
-    delta : float
-        The probability that one of the limits is too low.
-
-    Returns
-    -------
-    ndarray of shape (m,)
+    One of the limits for counts (m,) is too low with probability delta.
     """
     ranks = [1]
     while ranks[-1] < n:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from vennforest._validation import FloatArray, InputError
-from vennforest.calibrators.core.formula import LOWEST, Column, Score, Terms, on_grid, summed
+from vennforest.calibrators import Venn
+from vennforest.calibrators.core.formula import (
+    LOWEST,
+    Column,
+    Score,
+    Term,
+    Terms,
+    on_grid,
+    summed,
+)
 from vennforest.calibrators.core.interface import CalibrationTable, Calibrator
 from vennforest.calibrators.core.scores import SUM_TOLERANCE
 from vennforest.calibrators.likelihood_ratio import IntervalTable
+from vennforest.prior import shift_probabilities
 
 LEVEL = 0.95
 """Of the intervals that are exported."""
@@ -52,42 +63,88 @@ def answers(calibrator: Calibrator, confidence: bool = False) -> dict[str, Terms
     Each is that of the second of two classes, or there is one a class. With ``confidence`` there
     are ``low95`` and ``high95`` too.
     """
+    scores = _scores(calibrator)
+    found = calibrator._formulas(scores)
+    if confidence:
+        found |= intervals(_tables(calibrator), scores)
+    shift = calibrator._fitted.shift
+    if shift is not None:
+        factors = shift.factors.tolist()
+        found["p"] = _shifted(found["p"], factors)
+        for low, high in (("p0", "p1"), ("low95", "high95")):
+            if low in found:
+                whole = low == "p0" and isinstance(calibrator, Venn)  # bounds of k distributions
+                shifted = _shifted_distributions if whole else _shifted_intervals
+                found[low], found[high] = shifted(found[low], found[high], factors)
+    return widened(found)
+
+
+def _scores(calibrator: Calibrator) -> Terms:
+    """Return the columns of scores as the calibrator's formulas take them."""
     k, grid = len(calibrator.classes_), calibrator._fitted.grid
     columns = [Score(j) for j in range(1 if k == 2 else k)]
     scores: Terms = tuple(columns if grid is None else [on_grid(one, grid) for one in columns])
     if (at := calibrator._fitted.reversed_at) is not None:
         scores = (at - scores[0],)
-    found = calibrator._formulas(scores)
-    if confidence:
-        found |= intervals(_tables(calibrator), scores, found["p"])
-    shift = calibrator._fitted.shift
-    if shift is None:
-        return found
-    if k > 2 and "p0" in found:
-        raise ValueError(
-            f"a formula must be of two classes where with_prior has set shares, got {calibrator}"
-        )
-    return {name: _shifted(p, shift.factors) for name, p in found.items()}
+    return scores
 
 
-def _shifted(p: Terms, factors: FloatArray) -> Terms:
+def _odds(p: Term, factor: float, of_other: float) -> Term:
+    """Return the probability whose odds are those of p, times the factors' ratio."""
+    own = p * factor
+    return own / (own + (1.0 - p) * of_other)
+
+
+def _shifted(p: Terms, factors: list[float]) -> Terms:
     """Return the formulas of `shift_probabilities`."""
     if len(p) == 1:
-        own = p[0] * float(factors[1])
-        return (own / (own + (1.0 - p[0]) * float(factors[0])),)
-    moved = [one * float(factor) for one, factor in zip(p, factors, strict=True)]
+        return (_odds(p[0], factors[1], factors[0]),)
+    moved = [one * factor for one, factor in zip(p, factors, strict=True)]
     return tuple(one / summed(moved) for one in moved)
 
 
-def intervals(tables: Sequence[IntervalTable], scores: Terms, p: Terms) -> dict[str, Terms]:
-    """Return the ends of confidence intervals, widened to contain the probabilities."""
-    low, high = [], []
-    for table, score, middle in zip(tables, scores, p, strict=True):
+def _shifted_intervals(low: Terms, high: Terms, factors: list[float]) -> tuple[Terms, Terms]:
+    """Return the formulas of `shift_intervals`."""
+    if len(low) == 1:
+        return _shifted(low, factors), _shifted(high, factors)
+    rest = [factors[:j] + factors[j + 1 :] for j in range(len(low))]
+    return (
+        tuple(_odds(p, f, max(r)) for p, f, r in zip(low, factors, rest, strict=True)),
+        tuple(_odds(p, f, min(r)) for p, f, r in zip(high, factors, rest, strict=True)),
+    )
+
+
+def _shifted_distributions(low: Terms, high: Terms, factors: list[float]) -> tuple[Terms, Terms]:
+    """Return the formulas of `shift_bounds` for bounds of k distributions."""
+    if len(low) == 1:
+        return _shifted_intervals(low, high, factors)
+    least = summed(p * f for p, f in zip(low, factors, strict=True))
+    total = [least + (u - p) * f for p, u, f in zip(low, high, factors, strict=True)]
+    others = [reduce(Term.max, total[:j] + total[j + 1 :]) for j in range(len(low))]
+    return (
+        tuple(p * f / other for p, f, other in zip(low, factors, others, strict=True)),
+        tuple(p * f / own for p, f, own in zip(high, factors, total, strict=True)),
+    )
+
+
+def intervals(tables: Sequence[IntervalTable], scores: Terms) -> dict[str, Terms]:
+    """Return the ends of confidence intervals."""
+    ends = []
+    for table, score in zip(tables, scores, strict=True):
         edges, lower, upper = table.steps()
-        ends = score.look_up(edges, {"low": lower, "high": upper})
-        low.append(ends["low"].min(middle))
-        high.append(ends["high"].max(middle))
-    return {"low95": tuple(low), "high95": tuple(high)}
+        ends.append(score.look_up(edges, {"low95": lower, "high95": upper}))
+    return {name: tuple(one[name] for one in ends) for name in ("low95", "high95")}
+
+
+def widened(found: dict[str, Terms]) -> dict[str, Terms]:
+    """Return formulas with intervals, where there are some, that contain the probabilities."""
+    if "low95" not in found:
+        return found
+    low, high, p = found["low95"], found["high95"], found["p"]
+    return found | {
+        "low95": tuple(map(Term.min, low, p)),
+        "high95": tuple(map(Term.max, high, p)),
+    }
 
 
 def _tables(calibrator: Calibrator) -> Sequence[IntervalTable]:
@@ -118,7 +175,7 @@ def table_of(calibrator: Calibrator) -> CalibrationTable:
             '(higher_is="safer"): use to_sql, or reverse the scores before fitting'
         )
     try:
-        found = answers(calibrator)
+        found = calibrator._formulas(_scores(calibrator))
     except ValueError:
         found = {}
     columns = {
@@ -136,8 +193,15 @@ def table_of(calibrator: Calibrator) -> CalibrationTable:
     kept = np.append(table.start[1:] > low, True)
     start = np.maximum(table.start[kept], low)
 
+    shift = calibrator._fitted.shift
+
     def column(name: str) -> FloatArray | None:
         one = columns.get(name)
-        return None if one is None else one.table.columns[one.name][kept]
+        if one is None:
+            return None
+        p: FloatArray = one.table.columns[one.name][kept]
+        if shift is not None:
+            p = shift_probabilities(np.column_stack([1 - p, p]), shift.factors)[:, 1]
+        return p
 
     return CalibrationTable(start + 0.0, column("p0"), column("p1"), column("p"))

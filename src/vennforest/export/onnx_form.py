@@ -16,7 +16,7 @@ from vennforest.calibrators.core.interface import Calibrator
 from vennforest.calibrators.likelihood_ratio import IntervalTable
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.intervals import interval_tables
-from vennforest.export.formulas import LEVEL, answers, intervals, taken
+from vennforest.export.formulas import LEVEL, answers, intervals, taken, widened
 from vennforest.forest.packed import FORESTS, PackedForest
 from vennforest.sources.base import taken_apart
 
@@ -214,7 +214,7 @@ def _answers(
             found["p"] = answers(point)["p"]
         if tables is not None:
             scores = tuple(Score(j) for j in range(len(tables)))
-            found |= intervals(tables, scores, found["p"])
+            found = widened(found | intervals(tables, scores))
     except InputError:
         raise
     except ValueError as error:

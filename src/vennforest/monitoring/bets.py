@@ -82,11 +82,6 @@ class Bets:
         Sums to 1.
     names : tuple of str
         What each bet says has changed.
-
-    Raises
-    ------
-    ValueError
-        If the mean factor of a bet is not 1, or shapes differ.
     """
 
     kind: Kind = attrs.field(validator=attrs.validators.in_(get_args(Kind)))
@@ -167,12 +162,7 @@ def bets_on_share(share: float) -> Bets:
 def bets_on_labels(scores: FloatArray, shares: FloatArray) -> Bets:
     """Return bets on labels given scores.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Of examples that are not part of the reference.
-    shares : ndarray of shape (n,)
-        What the share of the label is thought to be among objects with such a score.
+    Scores (n,) are of the design, and shares (n,) what the label's is thought to be at each.
     """
     edges, mass = _bins(scores)
     cells = np.searchsorted(edges, scores, side="right")
@@ -191,15 +181,7 @@ def thought_shares(
     """Return what the share of a label is among objects with each of these scores, in (0, 1).
 
     The scores themselves, if they are probabilities of the label and a sigmoid of their log-odds
-    does not fit its presence significantly better; else that sigmoid.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-    hits : ndarray of shape (n,)
-        Whether each has the label.
-    probabilities : bool
-        Whether scores are in [0, 1].
+    does not fit its presence ``hits`` (n,) significantly better; else that sigmoid.
     """
     n, found = len(hits), int(hits.sum())
     positive = hits.astype(np.float64)

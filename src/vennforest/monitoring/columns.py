@@ -46,19 +46,8 @@ def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[Column
     """Return how every column differs before and after a row, the most different first.
 
     The tests take the row as given and rows as independent: a row that was chosen by looking at
-    the same data makes p-values of columns that move with the labels a little too small.
-
-    Parameters
-    ----------
-    columns : mapping of str to ndarray of shape (n,)
-        Numbers, or anything that can be shown as text.
-    row : int
-        The first row after.
-
-    Returns
-    -------
-    list of ColumnChange
-        Empty where fewer than 30 rows are on a side.
+    the same data makes p-values of columns that move with the labels a little too small. Nothing
+    is returned where fewer than 30 rows are on a side.
     """
     n = len(next(iter(columns.values()))) if columns else 0
     if min(row, n - row) < FEWEST:

@@ -1,4 +1,8 @@
-"""The evidence about labels: what is bet on each, what it has won, and which change it is of."""
+"""The evidence about labels: what is bet on each, what it has won, and which change it is of.
+
+Bets depend on which examples decide about them, and p-values on how ties are broken, both by
+chance: evidence is gathered in several copies that differ in both, and `combined`.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,10 @@ from vennforest.monitoring.bets import (
     thought_shares,
 )
 
-Form = Literal["ville", "shiryaev-roberts", "cusum"]
+Form = Literal["ville", "shiryaev-roberts"]
 """How evidence is kept, and with that what an alarm guarantees."""
 
-FORMS: tuple[Form, ...] = ("ville", "shiryaev-roberts", "cusum")
+FORMS: tuple[Form, ...] = ("ville", "shiryaev-roberts")
 
 Watch = Literal["labels", "objects"]
 """What a monitor compares: labels with scores, or scores alone."""
@@ -35,6 +39,9 @@ JUMPS = np.array([0.0, 0.001])
 
 WAIT = 1000.0
 """Half of the capital is bet after so many steps, two thirds after twice as many."""
+
+TOP = 5
+"""The evidence is that of the copy below the top fifth, divided by five."""
 
 MOST = 2**62
 
@@ -67,11 +74,6 @@ class Channel:
         the number of the example at which it was.
     times : ndarray of shape (n_bets,)
         The time of that example; NaN where none was given.
-
-    Raises
-    ------
-    ValueError
-        If shapes or numbers are none that `update` could have left.
     """
 
     code: int = attrs.field(validator=number(0, integer=True))
@@ -107,10 +109,8 @@ class Channel:
         scales = np.zeros(len(JUMPS))
         if form == "ville":
             weights[:, 0] = 1
-        elif form == "shiryaev-roberts":
-            scales[:] = -np.inf
         else:
-            weights[:, 1:] = bets.prior
+            scales[:] = -np.inf
         sums, begins, times = np.zeros(k), np.zeros(k, np.int64), np.full(k, np.nan)
         return cls(code, bets, counts, weights, scales, sums, begins, times)
 
@@ -161,13 +161,7 @@ class Channel:
         return int((self.sums + np.log(self.bets.prior)).argmax())
 
     def check_form(self, form: Form) -> None:
-        """Refuse weights that no stream leaves: all capital is somewhere, if there is some.
-
-        Raises
-        ------
-        ValueError
-            If they are such.
-        """
+        """Refuse weights that no stream leaves: all capital is somewhere, if there is some."""
         waits = self.weights[:, 0] != 0
         require(form == "ville" or not waits.any(), f"no capital waits with form {form}")
         none = (self.scales == -np.inf) & (self.weights == 0).all(axis=1)
@@ -208,6 +202,14 @@ class Change:
     since_time: float | None
 
 
+def n_copies(k: int) -> int:
+    """Return how often the evidence about each of k classes is gathered.
+
+    More classes have more evidence to begin with, and fewer copies bound what a row costs.
+    """
+    return 3 * TOP if k == 2 else TOP
+
+
 def channels_of(
     design: tuple[FloatArray, NDArray[Any]],
     probabilities: bool,
@@ -218,23 +220,10 @@ def channels_of(
     watch: Watch,
     form: Form,
 ) -> list[Channel]:
-    """Return the evidence of every kind about every label, before anything came.
+    """Return one copy of the evidence of every kind about every label, before anything came.
 
-    Parameters
-    ----------
-    design : (ndarray of shape (m, c), ndarray of shape (m,))
-        Scores and class numbers of the examples that decide what is bet on; one column of two
-        classes (c = 1), else a column per class.
-    probabilities : bool
-        Whether scores are in [0, 1].
-    scores : ndarray of shape (n, c)
-        Of the reference.
-    codes : ndarray of shape (n,)
-        Its class numbers.
-    k : int
-        Number of classes.
-    watch, form : str
-        See `Monitor`.
+    Scores (m, c) and class numbers (m,) of the design decide what is bet on; c is 1 with two
+    classes, else k. Scores (n, c) and class numbers (n,) of the reference are counted.
     """
 
     def watched(j: int) -> Iterator[Channel]:
@@ -250,38 +239,70 @@ def channels_of(
     return [channel for j in range(scores.shape[1]) for channel in watched(j)]
 
 
+def combined(logs: FloatArray) -> FloatArray:
+    """Return the logarithm of the evidence from those of all copies.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (copies, n_watched, ...)
+        Of each copy, and of each label and kind.
+
+    Returns
+    -------
+    ndarray of shape (n_watched, ...)
+        With R copies that of the (R / 5)-th largest, divided by 5, and by how many are watched.
+
+    Notes
+    -----
+    If nothing changes each copy ever reaches 5 c with probability 1 / (5 c) at most. So R / (5 c)
+    do on average, and by Markov's inequality R / 5 of them together with probability 1 / c at most,
+    however they depend on each other (Rüger 1978; Vovk & Wang 2020). The mean of the copies would
+    have no such law: each is a martingale only given its own past, without the others'.
+    """
+    copies, watched = logs.shape[:2]
+    place = copies - copies // TOP
+    found: FloatArray = np.partition(logs, place, axis=0)[place] - np.log(TOP * watched)
+    return found
+
+
+def log_start(form: Form, watched: int) -> float:
+    """Return the logarithm of the evidence before anything came."""
+    return -np.inf if form == "shiryaev-roberts" else -float(np.log(TOP * watched))
+
+
 def changes_of(channels: Sequence[Channel], classes: NDArray[Any]) -> list[Change]:
     """Return what the evidence says of each label, the strongest first."""
+    copies = n_copies(len(classes))
+    logs = np.array([one.log_evidence() for one in channels]).reshape(copies, -1)
+    evidence, watched = combined(logs), logs.shape[1]
     found = []
-    for channel in channels:
+    for j in np.argsort(-evidence, kind="stable").tolist():
+        # What the copy says whose evidence it is.
+        copy = int(np.argsort(logs[:, j], kind="stable")[copies - copies // TOP])
+        channel = channels[copy * watched + j]
         k = channel.strongest()
-        logs = channel.log_evidence() - np.log(len(channels))
         when = float(channel.times[k])
-        change = Change(
-            classes[channel.code],
-            channel.bets.kind,
-            float(capital_of(np.array(logs))),
-            channel.bets.names[k],
-            int(channel.begins[k]),
-            None if np.isnan(when) else when,
+        found.append(
+            Change(
+                classes[channel.code],
+                channel.bets.kind,
+                float(capital_of(evidence[j])),
+                channel.bets.names[k],
+                int(channel.begins[k]),
+                None if np.isnan(when) else when,
+            )
         )
-        found.append((logs, change))
-    return [change for _, change in sorted(found, key=lambda one: -one[0])]
+    return found
 
 
 def check_channels(
     channels: Sequence[Channel], *, k: int, watch: Watch, form: Form, n_seen: int, log_now: float
 ) -> None:
-    """Refuse what ``channels_of`` and then ``n_seen`` examples could not have left.
-
-    Raises
-    ------
-    ValueError
-        If channels are not those of k classes, or tell of other examples or other evidence.
-    """
+    """Refuse what ``channels_of`` and then ``n_seen`` examples could not have left."""
     kinds: tuple[Kind, ...] = ("scores", "share", "labels given scores")
     kinds = kinds if watch == "labels" else kinds[:1]
-    wanted = [(code, kind) for code in ([1] if k == 2 else range(k)) for kind in kinds]
+    copies = n_copies(k)
+    wanted = [(code, kind) for code in ([1] if k == 2 else range(k)) for kind in kinds] * copies
     require([(one.code, one.bets.kind) for one in channels] == wanted, f"channels must be {wanted}")
     for one in channels:
         one.check_form(form)
@@ -289,12 +310,13 @@ def check_channels(
     totals = {int(one.counts.sum()) for one in channels}
     require(len(totals) == 1, "counts must be of the same examples")
     require(totals.pop() > n_seen, "counts must be of the reference and the stream")
-    found = max(one.log_evidence() for one in channels) - np.log(len(channels))
+    logs = np.array([one.log_evidence() for one in channels]).reshape(copies, -1)
+    found = combined(logs).max()
     same = found == log_now or np.isclose(found, log_now, rtol=0, atol=1e-6)
     require(same, "the evidence must be what scales say")
 
 
-def capital_of(logs: FloatArray) -> FloatArray:
+def capital_of(logs: FloatArray | float) -> FloatArray:
     """Return exponentials, the largest finite number where they are larger."""
     capital: FloatArray = np.exp(np.minimum(logs, 709.0))
     return capital

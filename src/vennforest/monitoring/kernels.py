@@ -91,7 +91,7 @@ def watch(
     prior : (n_bets,) sums to 1
     jumps : (n_rates,) share of the capital that jumps to another bet at each step
     wait : the chance that betting begins at step t of 0, 1, ... is 1 / (t + wait)
-    form : 0 martingale, 1 Shiryaev–Roberts, 2 CUSUM
+    form : 0 martingale, 1 Shiryaev–Roberts
     weights : (n_rates, n_bets + 1), scales : (n_rates,), state; column 0 has not begun to bet
     sums : (n_bets,), begins : (n_bets,) int64, state: log-likelihood of each bet since it began
     out : (n,) logarithm of the evidence after each example
@@ -106,16 +106,12 @@ def watch(
             if form == 0:
                 coming = weights[s, 0] / (at + wait)
                 weights[s, 0] -= coming
-            elif form == 1:
+            else:
                 top = max(scales[s], 0.0)
                 kept, coming = np.exp(scales[s] - top), np.exp(-top)
                 for k in range(1, n_bets + 1):
                     weights[s, k] *= kept
                 scales[s] = top
-            elif scales[s] <= 0:
-                for k in range(1, n_bets + 1):
-                    weights[s, k] = prior[k - 1]
-                scales[s] = 0.0
             active = 0.0
             for k in range(1, n_bets + 1):
                 active += weights[s, k]

@@ -25,11 +25,15 @@ from vennforest._validation import (
 )
 from vennforest.monitoring.evidence import (
     Change,
+    Channel,
     Form,
     Watch,
     capital_of,
     changes_of,
     channels_of,
+    combined,
+    log_start,
+    n_copies,
 )
 from vennforest.monitoring.progress import SEEDS, Progress, RecentRows
 from vennforest.monitoring.scoring import (
@@ -44,14 +48,23 @@ from vennforest.sources.row_hashes import HashArray, KnownRows, are_known, hash_
 LEAST = 40
 """Examples that a monitor needs before the stream."""
 
+DESIGN = 0.2
+"""Share of the reference that only decides what is bet on: else p-values would not be exact."""
+
 MANY = 10
-"""Rows left out from which on it is said why."""
+"""Repeated rows from which on they are warned of."""
 
 REPEATED = 0.05
 """Share of repeated rows from which on they are said to be some."""
 
 UNLABELLED = 0.02
-"""Share of rows without a label from which on an alarm may be due to them."""
+"""Share of rows that may have no label."""
+
+MISSING = 5
+"""Missing labels beyond that share from which on rows wait."""
+
+AT_ONCE = 10_000
+"""Rows by which the evidence of all copies is advanced together."""
 
 
 @stored("monitor")
@@ -62,7 +75,8 @@ class Monitor(BaseEstimator):
     among all, and of its label among those with such a score, counted over a reference and the
     stream so far. While examples are exchangeable each of the three is a sequence of independent
     uniform numbers, and capital that is bet on them grows but by luck. It is spread over many
-    changes, and over the time of the change (``docs/drift.md``).
+    changes, and over the time of the change, and bet in fifteen copies (five with more than two
+    classes) that differ by what is drawn at random (``docs/drift.md``).
 
     Parameters
     ----------
@@ -72,18 +86,15 @@ class Monitor(BaseEstimator):
     watch : {"labels", "objects"}, default="labels"
         What to compare. ``"objects"``: scores alone, which needs no labels and sees no change of
         the labels given the scores. To use both, give each half of ``alpha``.
-    form : {"ville", "shiryaev-roberts", "cusum"}, default="ville"
+    form : {"ville", "shiryaev-roberts"}, default="ville"
         What an alarm means. ``"ville"``: if nothing changes, the probability that there is *ever*
-        one is at most ``alpha``. The others are for streams without end: if nothing changes there
-        is one within n examples with probability ``n / run_length`` at most, so there are
+        one is at most ``alpha``. The other is for streams without end: if nothing changes there is
+        one within n examples with probability ``n / run_length`` at most, so there are
         ``run_length / 2`` examples or more before one on average.
     alpha : float, default=0.05
         In (0, 1); for ``form="ville"``.
     run_length : int, default=10000
-        At least 2; for the other forms.
-    design_size : float, default=0.2
-        Share, in (0, 1), of the reference that only decides what is bet on. Were it part of the
-        reference as well, p-values would not be exact.
+        At least 2; for the other form.
     random_state : int, RandomState or None, default=None
         Draws the examples of the design, and what breaks ties among p-values.
 
@@ -94,13 +105,13 @@ class Monitor(BaseEstimator):
     n_seen_ : int
         Examples of the stream so far.
     n_unlabelled_ : int
-        Rows left out because their label was missing.
+        Rows left out because their label was missing; not those that wait (see ``update``).
     n_repeated_ : int
         Rows left out because they came before, within up to 10,000 rows.
     taken_ : ndarray of shape (n,)
         Which rows of the last update count; not there before one.
     evidence_ : float
-        Now: the capital, which began at 1, or the statistic of another form.
+        Now: one divided by it is the largest chance of so much if nothing has changed.
     max_evidence_ : float
         The largest so far.
     alarm_ : int or None
@@ -115,9 +126,11 @@ class Monitor(BaseEstimator):
 
     Notes
     -----
-    The evidence is the largest of the three capitals, divided by three; with k > 2 classes each is
-    watched against the rest, and it is the largest of 3 k, divided by 3 k (Bonferroni: capitals in
-    different p-values may be neither added nor multiplied).
+    Of each of the three kinds the capital is that which a fifth of the copies have or exceed,
+    divided by five: by Markov's inequality it ever reaches c with probability 1 / c at most,
+    although copies depend on each other. The evidence is the largest of the three, divided by
+    three; with k > 2 classes each is watched against the rest, and it is the largest of 3 k,
+    divided by 3 k (Bonferroni: capitals in different p-values may be neither added nor multiplied).
 
     The guarantee is exact where the reference and the stream are scored alike: with a held-out
     part, or a model fitted to other data. Out of bag, new objects are scored by the trees that some
@@ -155,7 +168,6 @@ class Monitor(BaseEstimator):
         form: Form = "ville",
         alpha: float = 0.05,
         run_length: int = 10_000,
-        design_size: float = 0.2,
         random_state: Any = None,
     ) -> None:
         self.model = model
@@ -163,7 +175,6 @@ class Monitor(BaseEstimator):
         self.form = form
         self.alpha = alpha
         self.run_length = run_length
-        self.design_size = design_size
         self.random_state = random_state
 
     def fit(self, X: Any = None, y: ArrayLike | None = None) -> Self:
@@ -264,18 +275,21 @@ class Monitor(BaseEstimator):
             raise InputError(f"the reference must have {LEAST} examples or more, got {n}")
         if len(classes) < 2:
             raise InputError(f"y must contain two classes or more, got {classes.tolist()}")
-        table = score_columns(scores, len(classes))
-        if designed is None:
-            order = rng.permutation(n)
-            first = max(1, min(n - 1, round(self.design_size * n)))
-            of_design = table[order[:first]], codes[order[:first]]
-            table, codes = table[order[first:]], codes[order[first:]]
-        else:
-            of_design = score_columns(designed.scores, len(classes)), designed.codes
+        k = len(classes)
+        table = score_columns(scores, k)
+        first, kept = max(1, min(n - 1, round(DESIGN * n))), np.arange(n)
+        if designed is not None:
+            of_design = score_columns(designed.scores, k), designed.codes
             probabilities = designed.probabilities
-        channels = channels_of(
-            of_design, probabilities, table, codes, k=len(classes), watch=self.watch, form=self.form
-        )
+        channels: list[Channel] = []
+        for _ in range(n_copies(k)):
+            if designed is None:
+                order = rng.permutation(n)
+                of_design, kept = (table[order[:first]], codes[order[:first]]), order[first:]
+            reference = table[kept], codes[kept]
+            channels += channels_of(
+                of_design, probabilities, *reference, k=k, watch=self.watch, form=self.form
+            )
         self._progress = Progress(
             classes=classes,
             watch=self.watch,
@@ -283,7 +297,7 @@ class Monitor(BaseEstimator):
             channels=tuple(channels),
             seeds=tuple(int(seed) for seed in rng.randint(SEEDS, size=len(channels))),
             own_reference=own_reference,
-            log_now=_log_start(self.form, len(channels)),
+            log_now=log_start(self.form, len(channels) // n_copies(k)),
             recent=RecentRows.at_first(0 if rows is None else rows.window),
             reference_rows=None if own_reference else rows,
         )
@@ -300,8 +314,10 @@ class Monitor(BaseEstimator):
             Rows as the model takes them, in the order in which their labels became known (with
             ``watch="objects"``, in which they came).
         y : array-like of shape (n,), optional
-            Labels; rows whose label is missing (None, NaN) are left out and counted. Not given
-            with ``watch="objects"``.
+            Labels, missing where None or NaN. A few such rows are left out; where they are more
+            than 2%, all rows from there on wait: they do not count and can be sent again, since
+            labels of one class that come later would look like a change. Not given with
+            ``watch="objects"``.
         time : array-like of shape (n,), optional
             When: numbers, or dates (kept as seconds since 1970), which must not decrease.
 
@@ -322,8 +338,7 @@ class Monitor(BaseEstimator):
         Warns
         -----
         UserWarning
-            If one row in twenty or more was sent before, or at an alarm that labels that come late
-            may have raised.
+            If one row in twenty or more was sent before, or if rows wait for labels.
         """
         check_is_fitted(self, "classes_")
         if self.model is None:
@@ -374,6 +389,13 @@ class Monitor(BaseEstimator):
         n = len(table)
         codes, known = self._labels(y, n)
         times = check_times(time, n, progress.last_time)
+        complete, excess = self._n_complete(known)
+        waiting = n - complete
+        if waiting:
+            missing = int((~known[complete:]).sum())
+            table, codes, known = table[:complete], codes[:complete], known[:complete]
+            times = None if times is None else times[:complete]
+            hashes = None if hashes is None else hashes[:complete]
         compared = met = 0
         taken = known
         if hashes is not None:
@@ -382,35 +404,68 @@ class Monitor(BaseEstimator):
             none = np.empty(0, np.uint64)
             new = progress.recent.take(hashes, codes, known, twins[0] if twins else none)
             taken = known & new
-        kept = table[taken] if not taken.all() else table
         when = None if times is None else times[taken]
-        found = np.full(len(kept), -np.inf)
-        for channel, seed in zip(progress.channels, progress.seeds, strict=True):
-            of_channel = channel.update(
-                np.ascontiguousarray(kept[:, 0 if k == 2 else channel.code]),
-                codes[taken] == channel.code,
-                when,
-                n_before=progress.n_seen,
-                seed=seed,
-                form=progress.form,
-            )
-            found = np.maximum(found, of_channel)
-        found = found - np.log(len(progress.channels))
+        found = self._advance(table[taken], codes[taken], when)
         self._progress = progress.after(
-            n_seen=progress.n_seen + len(kept),
+            n_seen=progress.n_seen + len(found),
             n_unlabelled=progress.n_unlabelled + int((~known).sum()),
             n_repeated=progress.n_repeated + int((known & ~taken).sum()),
+            excess=excess,
             n_compared=progress.n_compared + compared,
             n_known=progress.n_known + met,
-            last_time=float(times[-1]) if times is not None and n else progress.last_time,
+            last_time=float(times[-1]) if times is not None and complete else progress.last_time,
             **self._evidence(found, when),
         )
-        self.taken_ = taken
-        self._warn_after(progress)
-        if len(kept) < n:
-            places = np.cumsum(taken)
-            found = np.concatenate([[progress.log_now], found])[places]
+        self.taken_ = np.append(taken, np.zeros(waiting, bool))
+        if waiting:
+            warn(
+                f"{waiting} of {n} rows, from row {complete + 1} on, are not counted yet, since "
+                f"{missing} of them have no label: labels of one class that come later than others "
+                "would look like a change. Send these rows again when their labels are known. If "
+                "which labels are missing has nothing to do with the class (a random sample was "
+                "labelled), send only rows with a label"
+            )
+        self._warn_of_repeats(progress)
+        if len(found) < n:
+            found = np.append(progress.log_now, found)[np.cumsum(self.taken_)]
         return capital_of(found)
+
+    def _n_complete(self, known: NDArray[np.bool_]) -> tuple[int, float]:
+        """Return how many rows come before those of which too many have no label.
+
+        They begin where missing labels exceed 2% of the rows since by most, if by 5 or more. The
+        second number is what these rows leave of that excess to later updates (a cumulative sum,
+        Page 1954).
+        """
+        walk = self._progress.excess + np.cumsum(np.append(0.0, ~known - UNLABELLED))
+        lowest = min(float(walk.min()), 0.0)
+        if walk[-1] - lowest < MISSING:
+            return len(known), float(walk[-1]) - lowest
+        first = int(walk.argmin())
+        return first, float(walk[first]) - lowest
+
+    def _advance(
+        self, table: FloatArray, codes: NDArray[Any], times: FloatArray | None
+    ) -> FloatArray:
+        """Return the logarithm of the evidence after each of these examples, (n,)."""
+        progress, k = self._progress, len(self.classes_)
+        found = np.empty(len(table))
+        for first in range(0, len(table), AT_ONCE):
+            block = slice(first, first + AT_ONCE)
+            logs = [
+                channel.update(
+                    np.ascontiguousarray(table[block, 0 if k == 2 else channel.code]),
+                    codes[block] == channel.code,
+                    None if times is None else times[block],
+                    n_before=progress.n_seen + first,
+                    seed=seed,
+                    form=progress.form,
+                )
+                for channel, seed in zip(progress.channels, progress.seeds, strict=True)
+            ]
+            of_copies = np.reshape(logs, (n_copies(k), -1, len(logs[0])))
+            found[block] = combined(of_copies).max(axis=0)
+        return found
 
     def _known_rows(self) -> list[KnownRows]:
         """Return what is known of the reference's rows, and of those that trained the model."""
@@ -421,10 +476,7 @@ class Monitor(BaseEstimator):
     def _refuse_known(self, hashes: HashArray, codes: NDArray[Any]) -> tuple[int, int]:
         """Refuse rows from before the stream, and batches of it that come again.
 
-        Returns
-        -------
-        (int, int)
-            How many rows were compared with those from before the stream, and how many are known.
+        Otherwise return how many rows were compared with those before it, and how many are known.
         """
         progress = self._progress
         n, compared, met = len(hashes), 0, 0
@@ -443,26 +495,18 @@ class Monitor(BaseEstimator):
             )
         return compared, met
 
-    def _warn_after(self, before: Progress) -> None:
-        """Warn of rows that were left out, where they are many or may have raised the alarm."""
-        now = self._progress
+    def _warn_of_repeats(self, before: Progress) -> None:
+        """Warn when rows that came before become many."""
 
-        def repeats(progress: Progress) -> bool:
+        def many(progress: Progress) -> bool:
             among = progress.n_seen + progress.n_repeated
             return progress.n_repeated >= max(MANY, REPEATED * among)
 
-        if repeats(now) and not repeats(before):
+        now = self._progress
+        if many(now) and not many(before):
             warn(
                 f"{now.n_repeated} of {now.n_seen + now.n_repeated} rows came before and are left "
                 "out, since each counts once: send every row once, when its label is known"
-            )
-        missing = now.n_unlabelled
-        late = missing >= max(MANY, UNLABELLED * (now.n_seen + missing))
-        if now.alarm is not None and before.alarm is None and late:
-            warn(
-                f"{missing} of {now.n_seen + missing} rows had no label and were left out. If the "
-                "labels of one class come later than others, that alone raises an alarm: send the "
-                "rows of a period when all their labels are known, and begin again with fit"
             )
 
     def _evidence(self, found: FloatArray, times: FloatArray | None) -> dict[str, Any]:
@@ -540,7 +584,7 @@ class Monitor(BaseEstimator):
         """The largest evidence so far."""
         check_is_fitted(self, "classes_")
         progress = self._progress
-        start = _log_start(progress.form, len(progress.channels))
+        start = log_start(progress.form, len(progress.channels) // n_copies(len(self.classes_)))
         return float(capital_of(np.array(max(progress.log_max, start))))
 
     def _log_threshold(self) -> float:
@@ -559,10 +603,8 @@ class Monitor(BaseEstimator):
     def _check_parameters(self) -> None:
         check_option(self.watch, Watch, "watch")
         check_option(self.form, Form, "form")
-        for name in ("alpha", "design_size"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 < float(value) < 1:
-                raise InputError(f"{name} must be a number between 0 and 1, got {value!r}")
+        if not isinstance(self.alpha, Real) or not 0 < float(self.alpha) < 1:
+            raise InputError(f"alpha must be a number between 0 and 1, got {self.alpha!r}")
         if not isinstance(self.run_length, Real) or not 2 <= float(self.run_length) < np.inf:
             raise InputError(f"run_length must be a number >= 2, got {self.run_length!r}")
 
@@ -579,13 +621,7 @@ class Monitor(BaseEstimator):
 
     @classmethod
     def from_state(cls, parameters: Mapping[str, Any], progress: Progress | None) -> Self:
-        """Return the monitor.
-
-        Raises
-        ------
-        ValueError
-            If parameters, evidence and model do not belong together.
-        """
+        """Return the monitor, and refuse parameters, evidence and a model of different ones."""
         made = cls(**parameters)
         if progress is not None:
             require(isinstance(progress, Progress), "progress must be of a monitor")
@@ -598,8 +634,3 @@ class Monitor(BaseEstimator):
                 require(calibration_examples(made.model), "model must have a reference")
             made._progress = progress
         return made
-
-
-def _log_start(form: Form, n: int) -> float:
-    """Return the logarithm of the evidence of n channels before anything came."""
-    return -np.inf if form == "shiryaev-roberts" else -float(np.log(n))

@@ -33,21 +33,10 @@ BITS = 40.0
 
 @stored("recent-rows")
 class RecentRows:
-    """The rows that a stream held last, and its last batches, by their hashes.
+    """The rows that a stream had last, and its last batches, by their hashes, the oldest first.
 
-    Parameters
-    ----------
-    window : int
-        How many rows are remembered; 0 where equal rows say nothing.
-    hashes : ndarray of shape (m,), uint64
-        Of the rows, the oldest first.
-    batches : ndarray of shape (b, 2), int64
-        Length and checksum of the last batches, the oldest first.
-
-    Raises
-    ------
-    ValueError
-        If a stream leaves no such rows or batches.
+    ``window`` rows are remembered, 0 where equal rows say nothing, and of each batch its length and
+    checksum.
     """
 
     def __init__(self, window: int, hashes: HashArray, batches: NDArray[np.int64]) -> None:
@@ -68,14 +57,7 @@ class RecentRows:
         return cls(window, np.empty(0, np.uint64), np.empty((0, 2), np.int64))
 
     def has_batch(self, hashes: HashArray, codes: NDArray[Any]) -> bool:
-        """Tell whether a batch came before, and not by chance.
-
-        Parameters
-        ----------
-        hashes : ndarray of shape (n,), uint64
-        codes : ndarray of shape (n,)
-            Class numbers.
-        """
+        """Tell whether a batch of hashes (n,) and class numbers (n,) came before, not by chance."""
         n = len(hashes)
         if n < BATCH or _batch(hashes, codes) not in self._batches:
             return False
@@ -87,15 +69,8 @@ class RecentRows:
     ) -> NDArray[np.bool_]:
         """Remember a batch, and return which of its rows did not come within the window before.
 
-        Parameters
-        ----------
-        hashes : ndarray of shape (n,), uint64
-        codes : ndarray of shape (n,)
-            Class numbers.
-        wanted : ndarray of shape (n,), bool
-            Rows that count; others are not remembered.
-        twins : ndarray of shape (t,), uint64
-            Of rows that come again by nature, and are always new.
+        Rows that are not ``wanted`` (n,) are not remembered; ``twins`` (t,) are hashes of rows that
+        come again by nature, and are always new.
         """
         if len(hashes) >= BATCH:
             self._batches = [*self._batches, _batch(hashes, codes)][-BATCHES:]
@@ -150,40 +125,24 @@ _integers = attrs.validators.deep_iterable(
 @stored("monitor-progress")
 @attrs.frozen(eq=False)
 class Progress:
-    """What a monitor knows after so many examples of a stream.
+    """What a monitor knows after so many examples of a stream; see `Monitor`.
 
     Attributes
     ----------
-    classes : ndarray of shape (k,)
-    watch, form : str
-        See `Monitor`.
-    channels : tuple of Channel
+    channels, recent
         Which ``update`` changes in place.
     seeds : tuple of int
         Of each channel, for what breaks ties.
     own_reference : bool
         Whether the reference is the model's own calibration examples.
-    n_seen, n_unlabelled : int
-        Examples of the stream, and rows left out since their label was missing.
     log_now, log_max : float
         Natural logarithms of the evidence now and of the largest so far.
-    alarm : int or None
-        The first example at which there was an alarm.
-    alarm_time, last_time : float or None
-        Its time, and that of the last example.
-    recent : RecentRows
-        Which ``update`` changes in place.
     reference_rows : KnownRows or None
         Of the reference, where it was given; None: not, or equal rows say nothing.
-    n_repeated : int
-        Rows left out since they came before.
+    excess : float
+        By how many missing labels exceed 2% of the rows lately.
     n_compared, n_known : int
         Rows of the stream compared with those from before it, and those that were among them.
-
-    Raises
-    ------
-    ValueError
-        If evidence and labels do not belong together.
     """
 
     classes: NDArray[Any] = attrs.field(validator=labels)
@@ -213,6 +172,7 @@ class Progress:
         default=None, validator=attrs.validators.optional(attrs.validators.instance_of(KnownRows))
     )
     n_repeated: int = attrs.field(default=0, validator=number(0, MOST, integer=True))
+    excess: float = attrs.field(default=0.0, validator=number(0, MOST))
     n_compared: int = attrs.field(default=0, validator=number(0, MOST, integer=True))
     n_known: int = attrs.field(default=0, validator=number(0, MOST, integer=True))
 

@@ -34,16 +34,10 @@ MOST = 2**62
 @stored("expert-weights")
 @attrs.frozen(eq=False)
 class ExpertWeights:
-    """How much each expert counts, which ``update`` changes in place.
+    """How much each expert counts, which ``update`` changes in place; all weights sum to 1.
 
-    Attributes
-    ----------
-    waiting : ndarray of shape (n_rates + 1,)
-        Of the model as it is: for ever, and until it follows experts at each rate.
-    following : ndarray of shape (n_rates, n_experts)
-        Of the experts; all weights sum to 1.
-    n_seen : int
-        Examples learnt from.
+    First of the model as it is, for ever, and until it follows experts at each rate; then of the
+    experts at each rate.
     """
 
     waiting: FloatArray = attrs.field(validator=array(len(JUMPS) + 1, low=0, high=1))
@@ -237,13 +231,7 @@ class ProtectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, model: Any, weights: ExpertWeights | None) -> Self:
-        """Return the protected model.
-
-        Raises
-        ------
-        ValueError
-            If the weights are not of the model's classes.
-        """
+        """Return the protected model, and refuse weights of other classes."""
         made = cls(model)
         made._check_model()
         if weights is not None:
@@ -288,9 +276,7 @@ def _mixed(
 def experts(k: int) -> tuple[FloatArray, FloatArray]:
     """Return by how much each expert multiplies log-probabilities, and shifts those of k classes.
 
-    Returns
-    -------
-    (ndarray of shape (n_experts,), ndarray of shape (n_experts, k))
+    Shapes (n_experts,) and (n_experts, k).
     """
     found: list[tuple[float, tuple[float, ...]]] = []
     for sharpness in SHARPNESS:

@@ -21,22 +21,13 @@ from vennforest.sources.row_hashes import KnownRows, draw_examples, hash_rows
 
 @dataclass(frozen=True)
 class Scored:
-    """Examples with scores and labels.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n,) or (n, k)
-    codes : ndarray of shape (n,)
-        Class numbers.
-    classes : ndarray of shape (k,)
-    probabilities : bool
-        Whether scores are in [0, 1].
-    """
+    """Examples with scores (n,) or (n, k) and class numbers (n,)."""
 
     scores: FloatArray
     codes: NDArray[Any]
     classes: NDArray[Any]
     probabilities: bool
+    """Whether scores are in [0, 1]."""
 
 
 def calibration_examples(model: Any) -> Scored | None:
@@ -118,12 +109,8 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
 def training_rows(model: Any, *, reference: bool) -> KnownRows | None:
     """Return the rows that a model was fitted to; None: not known, or equal rows say nothing.
 
-    Parameters
-    ----------
-    model : classifier
-    reference : bool
-        Whether its calibration examples are what a stream is compared with; otherwise the rows
-        that calibrated a frozen model are like any others.
+    Unless its calibration examples are the reference of a stream, those of a frozen model are rows
+    like any others.
     """
     if not isinstance(model, CalibratedClassifier):
         return None

@@ -13,14 +13,8 @@ from vennforest._validation import FloatArray, InputError, encode_labels
 def check_times(time: ArrayLike | None, n: int, last: float | None) -> FloatArray | None:
     """Return times as numbers that do not decrease; dates as seconds since 1970.
 
-    Parameters
-    ----------
-    time : array-like of shape (n,) or None
-        Numbers, or dates as numpy's, pandas's, or text in the form of ISO 8601.
-    n : int
-        How many there must be.
-    last : float or None
-        The latest so far.
+    Numbers, or dates as numpy's, pandas's, or text in the form of ISO 8601; the latest so far was
+    ``last``.
 
     Raises
     ------

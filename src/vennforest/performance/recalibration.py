@@ -19,20 +19,12 @@ LOOSE, TIGHT = 1.0, 10.0
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What a recalibration map sees of probabilities: their logarithms, bent, and a covariate.
-
-    Attributes
-    ----------
-    least : float
-        What a probability counts as at least: half an example.
-    knots : ndarray of shape (t,)
-        Log-odds at which the map of two classes may bend.
-    middle, spread : ndarray of shape (r,)
-        By which features are standardised.
-    """
+    """What a recalibration map sees of probabilities: their logarithms, bent, and a covariate."""
 
     least: float
+    """What a probability counts as at least: half an example."""
     knots: FloatArray
+    """Log-odds at which the map of two classes may bend."""
     middle: FloatArray
     spread: FloatArray
     scale: FloatArray
@@ -105,18 +97,12 @@ class Recalibration:
     likelihood, and normal around it with the covariance ``H⁻¹ (G + Λ) H⁻¹``: G the sum of squared
     scores (White 1982), over groups where examples depend on each other, and Λ the precision of
     the prior, whose pull towards 0 counts as an error of that size.
-
-    Attributes
-    ----------
-    features : Features
-    theta : ndarray of shape (c · r,)
-    root : ndarray of shape (c · r, c · r)
-        A square root of the covariance.
     """
 
     features: Features
     theta: FloatArray
     root: FloatArray
+    """A square root of the covariance."""
 
     @classmethod
     def fit(
@@ -129,22 +115,11 @@ class Recalibration:
         groups: IntArray | None = None,
         extra: FloatArray | None = None,
     ) -> Self:
-        """Return the map of calibration examples.
+        """Return the map of calibration examples with probabilities (n, k) and class numbers (n,).
 
-        Parameters
-        ----------
-        p : ndarray of shape (n, k)
-            What they were predicted.
-        codes : ndarray of shape (n,)
-            Their classes.
-        repeats : ndarray of shape (n,), optional
-            How often each is there.
-        importance : ndarray of shape (n,), optional
-            How much each counts, by how much more frequent its kind is where the map is used.
-        groups : ndarray of shape (n,), optional
-            Examples that depend on each other, numbered from 0.
-        extra : ndarray of shape (n, e), optional
-            What else the labels may depend on.
+        Each is there ``repeats`` times, and counts by its ``importance``: how much more frequent
+        its kind is where the map is used. Those in a group (numbered from 0) depend on each other,
+        and labels may also depend on ``extra`` (n, e).
         """
         n, k = p.shape
         repeats = np.ones(n) if repeats is None else repeats

@@ -272,15 +272,17 @@ def check_answers(model: Any) -> None:
     if {"estimator", "estimators", "base_estimator"} & set(model.get_params(False)):
         return
     check_number(model.n_features_in_, "n_features_in_", 1, 2**31 - 1, integer=True)
-    if model.n_features_in_ > MOST_FEATURES or not hasattr(model, "predict_proba"):
+    ways = [one for one in ("predict_proba", "decision_function") if hasattr(model, one)]
+    if model.n_features_in_ > MOST_FEATURES or not ways:
         return
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # a row without the names of its columns
         try:
-            p = model.predict_proba(np.zeros((1, model.n_features_in_)))
+            found = getattr(model, ways[0])(np.zeros((1, model.n_features_in_)))
         except ValueError:  # no neighbours, say, or a row of another kind
             return
-    require(np.shape(p) == (1, len(model.classes_)), "there must be a probability for each class")
+    whole = ways[0] == "decision_function" or np.shape(found) == (1, len(model.classes_))
+    require(whole, "there must be a probability for each class")
 
 
 Rule = tuple[Any, Callable[[Any], None]]

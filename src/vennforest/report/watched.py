@@ -85,6 +85,10 @@ class Watched:
         the change, where labels are not known.
     losses : (Loss, Loss) or None
         What was observed before and after the change.
+    reference : str
+        A table of earlier rows that these are compared with; "": none.
+    shifted : list of ColumnChange
+        How each column differs from it, the most different first.
     """
 
     name: str
@@ -104,6 +108,8 @@ class Watched:
     period: str = ""
     over_time: list[Expected] = field(default_factory=list)
     losses: tuple[Loss, Loss] | None = None
+    reference: str = ""
+    shifted: list[ColumnChange] = field(default_factory=list)
 
     @property
     def moved(self) -> list[ColumnChange]:
@@ -121,6 +127,8 @@ class Watched:
         """Return what was found, in sentences."""
         monitor = self.monitor
         n = f"{monitor.n_seen_:,}{' labelled' if monitor.watch == 'labels' else ''} rows"
+        if not monitor.n_seen_:
+            return ["Nothing was watched: no row of this table counts yet."]
         if monitor.alarm_ is None:
             return [
                 f"No alarm in {n}: {self._no_alarm()}.",
@@ -248,10 +256,27 @@ class Watched:
         if self.total is None:
             return []
         if self.total.found is None:
-            return [f"The performance is not estimated: {self.total.reason}."]
+            return [*self._shift(), f"The performance is not estimated: {self.total.reason}."]
+        corrected = ", corrected for how frequent each kind of row is" if self.reference else ""
         return [
-            f"Expected accuracy of these rows: {_interval(self.total.found, 'accuracy')}. A change "
-            "of the labels for the same rows cannot be seen without labels."
+            *self._shift(),
+            f"Expected accuracy of these rows{corrected}: "
+            f"{_interval(self.total.found, 'accuracy')}. A change of the labels for the same rows "
+            "cannot be seen without labels.",
+        ]
+
+    def _shift(self) -> list[str]:
+        """Return which columns differ from the reference."""
+        if not self.reference:
+            return []
+        some = [one for one in self.shifted if one.p_value <= LEAST_SHOWN]
+        if not some:
+            return [f"No column differs from {self.reference!r} by more than chance would."]
+        named = [f"{one.name!r} ({one.before}, now {one.after})" for one in some[:3]]
+        more = f" and {len(some) - 3} more" if len(some) > 3 else ""
+        return [
+            f"{len(some)} of {len(self.shifted)} columns differ from {self.reference!r}: "
+            f"{'; '.join(named)}{more}."
         ]
 
     def summary(self) -> dict[str, Any]:
@@ -268,6 +293,7 @@ class Watched:
             "repeated": monitor.n_repeated_,
             "changes": [{**asdict(one), "label": str(one.label)} for one in self.changes],
             "columns": [asdict(one) for one in self.columns],
+            "shifted": [asdict(one) for one in self.shifted],
             "classes": [asdict(one) for one in self.classes],
             "chance": 1 / monitor.max_evidence_ if monitor.form == "ville" else None,
             "kinds": sorted(self.kinds()) if monitor.alarm_ is not None else [],
@@ -287,6 +313,7 @@ def watched(
     times: NDArray[Any] | None,
     probabilities: FloatArray,
     judged: tuple[Any, Any, dict[str, Any]] | None = None,
+    reference: tuple[str, dict[str, NDArray[Any]]] | None = None,
     name: str = "table",
     target: str = "",
     notes: list[str] | None = None,
@@ -296,7 +323,8 @@ def watched(
     ``X`` are n rows as the fitted model takes them (scores for a monitor without one), ``columns``
     the same as they are compared and shown, ``y`` their labels (None where missing), ``times`` do
     not decrease, and ``probabilities`` (n, k) are the model's. Of ``judged``, which
-    `estimate_performance` takes, performance is estimated where there are no labels.
+    `estimate_performance` takes, performance is estimated where there are no labels; ``reference``
+    is the name of a table of earlier rows, and its columns.
     """
     n_before = monitor.n_seen_
     update = monitor.update_scores if monitor.model is None else monitor.update
@@ -314,6 +342,11 @@ def watched(
     unlabelled: dict[str, Any] = {}
     if y is None and judged is not None:
         unlabelled = _estimated(*judged, times=times, began=began)
+    if reference is not None:
+        earlier = reference[1]
+        both = {key: _joined(earlier[key], values) for key, values in columns.items()}
+        row = len(next(iter(earlier.values())))
+        unlabelled |= {"reference": reference[0], "shifted": column_changes(both, row)}
     return Watched(
         name=name,
         target=target,
@@ -330,6 +363,13 @@ def watched(
         losses=None if began is None or y is None else _losses(monitor, y, probabilities, began),
         **unlabelled,
     )
+
+
+def _joined(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[Any]:
+    """Return values of both, as numbers if both are."""
+    if earlier.dtype.kind in "fiub" and later.dtype.kind in "fiub":
+        return np.concatenate([earlier.astype(np.float64), later.astype(np.float64)])
+    return np.concatenate([earlier.astype(object), later.astype(object)])
 
 
 def _estimated(
@@ -466,7 +506,7 @@ def render(found: Watched, command: str | None = None) -> str:
         picture=Markup(_picture(found)),
         metrics=METRICS,
         performance=Markup(performance) if len(found.over_time) > 1 else None,
-        columns=found.columns[:MOST_COLUMNS],
+        most_columns=MOST_COLUMNS,
         **frame(command),
     )
     return harmless(page)

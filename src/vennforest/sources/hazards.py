@@ -31,7 +31,7 @@ from vennforest._validation import (
     warn_of_small_weights,
 )
 from vennforest.sources.base import TrainingData, sees_labels
-from vennforest.sources.memory import warn_if_remembered
+from vennforest.sources.memory import remembers
 from vennforest.sources.row_hashes import hash_rows
 
 FEW = 0.02
@@ -323,7 +323,14 @@ def check_frozen(estimator: FrozenEstimator, data: TrainingData) -> None:
     UserWarning
         If the model remembers the rows, or several of them are of one group.
     """
-    warn_if_remembered(estimator, data.X, data.y)
+    if remembers(estimator.estimator, data.X, data.y):
+        warn(
+            "the frozen model seems to have been trained on the rows given to fit: its "
+            "probability of a row's own label is far higher at the row than beside it, or a copy "
+            "trained on these rows gives the same probabilities. Calibrate on rows that it has not "
+            "seen, or let vennforest train it: CalibratedClassifier(estimator) without "
+            "FrozenEstimator"
+        )
     groups = data.groups
     if groups is not None and len(np.unique(groups)) < len(groups):
         warn(

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing
 
-from vennforest._messages import warn
 from vennforest._validation import FloatArray, IntArray
 
 MOST_ROWS = 1000
@@ -51,32 +49,6 @@ class Recall(NamedTuple):
     mean: float
     error: float
     """Standard error of the mean."""
-
-
-def warn_if_remembered(frozen: FrozenEstimator, X: Any, y: NDArray[Any]) -> None:
-    """Warn where a frozen model was probably trained on the rows that are to calibrate it.
-
-    Parameters
-    ----------
-    frozen : FrozenEstimator
-        Around a fitted classifier.
-    X : array-like or data frame of shape (n, d)
-    y : ndarray of shape (n,)
-        Labels.
-
-    Warns
-    -----
-    UserWarning
-        If the model remembers the labels of these rows.
-    """
-    if remembers(frozen.estimator, X, y):
-        warn(
-            "the frozen model seems to have been trained on the rows given to fit: its "
-            "probability of a row's own label is far higher at the row than beside it, or a copy "
-            "trained on these rows gives the same probabilities. Calibrate on rows that it has not "
-            "seen, or let vennforest train it: CalibratedClassifier(estimator) without "
-            "FrozenEstimator"
-        )
 
 
 def remembers(model: Any, X: Any, y: NDArray[Any]) -> bool:

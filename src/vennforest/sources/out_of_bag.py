@@ -331,7 +331,7 @@ _UNEQUAL = (
 
 UNEQUAL = 0.25
 """Largest difference between classes in the mean noise of out-of-bag scores, as a part of the
-variance of the scores. With coin labels on 14 real tables and class weights, the mean probability
+variance of the scores. With coin labels on 15 real tables and class weights, the mean probability
 is by 1% lower than a plain forest's from .1 to .25, by 2% to .5, by 5% to 1 and by 10% to 2; mean
 bounds contain the class frequency as often as a plain forest's do up to .25, and from 1 on nearly
 never (``benchmarks/unequal_noise.py``). Plain forests have .00, weights of 1 and 2 have .2 to .7
