@@ -1,6 +1,6 @@
 """Average the folds' models, or refit one on all rows? And Platt scaling on scores or log-odds.
 
-``python -m experiments.studies.folds --collection first --data-dir DATA_DIR`` trains five families
+``python -m experiments.studies.folds --collection first --data-dir DATA_DIR`` trains six families
 of models on at most 700 rows of each data set: a model a fold and one of all rows. All are read
 through one pool of maps, fitted to the scores of rows left out. What is compared on the test rows:
 
@@ -33,13 +33,14 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 from vennforest import PlattScaling, PooledCalibration
 from vennforest.sources.base import model_scores
 
 SEED = 316_810
 LARGEST, TRAIN, FOLDS = 1_500, 700, 5
-FAMILIES = ("network", "boosting", "svm", "neighbours", "bayes")
+FAMILIES = ("network", "boosting", "svm", "neighbours", "bayes", "tree")
 WAYS = ("folds", "refit", "half", "folds in logs", "half in logs")
 RESULTS = Path(__file__).with_name("results")
 
@@ -51,6 +52,8 @@ def model_of(family):
         return make_pipeline(scaled, SVC())
     if family == "neighbours":
         return make_pipeline(scaled, KNeighborsClassifier(15))
+    if family == "tree":
+        return make_pipeline(encoder(), DecisionTreeClassifier(random_state=0))
     if family == "bayes":
         return make_pipeline(scaled, GaussianNB(var_smoothing=1e-3))
     return make_model(family)

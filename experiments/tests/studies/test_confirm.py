@@ -37,13 +37,14 @@ def test_calibrators_over_kept_forests_are_those_of_scikit_learn(method, k):
 def test_the_mean_and_the_refitted_model_are_those_of_the_library(k):
     X, y, new, ytest = drawn(k)
     table = pd.DataFrame(X).add_prefix("x")
-    models = Models("bayes", table, y, pd.DataFrame(new).add_prefix("x"))
+    models = Models("bayes", table, y, pd.DataFrame(new).add_prefix("x"), pairs=False)
     found = models.measure(ytest)
-    model = CalibratedClassifier(
-        model_of("bayes"), calibrate_on="cv", cv=folds_of(models), ensemble=False
-    ).fit(table, y)
-    p = model.predict_proba(pd.DataFrame(new).add_prefix("x"))
-    assert found["refit"][0] == pytest.approx(-np.log(p[np.arange(len(ytest)), ytest]).mean())
+    for way, ensemble in (("refit", False), ("folds in logs", True)):
+        model = CalibratedClassifier(
+            model_of("bayes"), calibrate_on="cv", cv=folds_of(models), ensemble=ensemble
+        ).fit(table, y)
+        p = model.predict_proba(pd.DataFrame(new).add_prefix("x"))
+        assert found[way][0] == pytest.approx(-np.log(p[np.arange(len(ytest)), ytest]).mean())
     parts = [(models.out[f], models.rows[f]) for f in range(FOLDS)]
     scores, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
     pool = PooledCalibration().fit(scores, y[rows], classes=np.arange(k))
