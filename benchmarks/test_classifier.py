@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -60,6 +60,17 @@ def test_the_default(data, versus):
         1.3,
         rounds=2,
     )
+    model = CalibratedClassifier(random_state=0).fit(*data)
+    own = RandomForestClassifier(300, random_state=0).fit(*data)
+    for what in ("predict_proba", "predict_multiprobability", "predict_confidence"):
+        versus(
+            f"CalibratedClassifier().{what} of 15,000 rows",
+            "RandomForestClassifier(300).predict_proba",
+            partial(getattr(model, what), data[0]),
+            lambda: own.predict_proba(data[0]),
+            None,
+            rounds=9,
+        )
 
 
 def test_fit_beside_cross_validation(data, versus):
