@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -60,17 +60,27 @@ def test_the_default(data, versus):
         1.3,
         rounds=2,
     )
-    model = CalibratedClassifier(random_state=0).fit(*data)
-    own = RandomForestClassifier(300, random_state=0).fit(*data)
-    for what in ("predict_proba", "predict_multiprobability", "predict_confidence"):
-        versus(
-            f"CalibratedClassifier().{what} of 15,000 rows",
-            "RandomForestClassifier(300).predict_proba",
-            partial(getattr(model, what), data[0]),
-            lambda: own.predict_proba(data[0]),
-            None,
-            rounds=9,
-        )
+
+
+@pytest.fixture(scope="module")
+def default_and_forest(data):
+    forest = RandomForestClassifier(300, random_state=0, n_jobs=-1).fit(*data)
+    return CalibratedClassifier(random_state=0).fit(*data), forest.set_params(n_jobs=1)
+
+
+@pytest.mark.parametrize(
+    "what", ("predict_proba", "predict_multiprobability", "predict_confidence")
+)
+def test_the_default_predicts(what, data, default_and_forest, versus):
+    model, own = default_and_forest
+    versus(
+        f"CalibratedClassifier().{what} of 15,000 rows",
+        "RandomForestClassifier(300).predict_proba",
+        lambda: getattr(model, what)(data[0]),
+        lambda: own.predict_proba(data[0]),
+        None,
+        rounds=9,
+    )
 
 
 def test_fit_beside_cross_validation(data, versus):
