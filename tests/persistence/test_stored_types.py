@@ -120,7 +120,8 @@ def test_a_fresh_process_knows_every_type_of_ours(tmp_path):
     from models import make
 
     fit = {name: fit for name, fit, _ in make.models()}
+    strict = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c"]
     for name in ("table", "monitor-scores-2", "oob-by-two"):
         vennforest.save(fit[name](), tmp_path / name)
         code = f"import vennforest; vennforest.load({str(tmp_path / name)!r})"
-        subprocess.run([sys.executable, "-W", "error::UserWarning", "-c", code], check=True)
+        subprocess.run([*strict, code], check=True)
