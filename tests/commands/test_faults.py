@@ -362,7 +362,7 @@ STOPS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 @FORKS
 @pytest.mark.parametrize("stop", STOPS)
 def test_being_stopped_leaves_nothing_half_written(folder, tmp_path, stop):
-    pd.concat([make_table()] * 100).to_csv(tmp_path / "n.csv", index=False)
+    pd.concat([make_table()] * 500).to_csv(tmp_path / "n.csv", index=False)
     output = tmp_path / "o.csv"
     output.write_text("old")
     work = Child("predict", folder / "m.skops", tmp_path / "n.csv", "-o", output,
