@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from hazards.entrances import HAZARDS
 from hazards.table import SETTINGS
 
-RESULTS = Path(__file__).parent / "results" / "honest_calls.jsonl"
+RESULTS = Path(__file__).parent / "results" / "honest_calls.json"
 MOST = 1000
 
 ENOUGH = 600
@@ -46,49 +46,48 @@ def spoken(hazard, rng):
     return None
 
 
+def read():
+    """Return the seed, None before the first run, and what is known of each twin by its name."""
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"seed": None, "twins": {}}
+    none = {"calls": 0, "seconds": 0.0, "found": []}
+    return known["seed"], {one.name: known["twins"].get(one.name, dict(none)) for one in TWINS}
+
+
 def run(seconds, seed):
     """Go on with the draws for so many seconds."""
     end = time.monotonic() + seconds
-    known = [json.loads(line) for line in RESULTS.open()] if RESULTS.exists() else []
-    seed = known[0]["seed"] if known else seed
-    spent = dict.fromkeys((hazard.name for hazard in TWINS), 0.0)
-    calls = dict.fromkeys(spent, 0)
-    for row in known:
-        if row["twin"] in spent:
-            spent[row["twin"]] += row["seconds"]
-            calls[row["twin"]] += 1
-    with RESULTS.open("a", buffering=1) as out:
-        while time.monotonic() < end and min(calls.values()) < MOST:
-            t = min(
-                (t for t, one in enumerate(TWINS) if calls[one.name] < MOST),
-                key=lambda t: spent[TWINS[t].name],
-            )
-            name = TWINS[t].name
+    begun, known = read()
+    seed = seed if begun is None else begun
+    try:
+        while time.monotonic() < end:
+            left = [one for one in TWINS if known[one.name]["calls"] < MOST]
+            if not left:
+                break
+            hazard = min(left, key=lambda one: known[one.name]["seconds"])
+            own = known[hazard.name]
             SETTINGS.clear()
-            if calls[name] % 10:
+            if own["calls"] % 10:
                 SETTINGS["merge"] = "log"
             start = time.process_time()
-            found = spoken(
-                TWINS[t], np.random.default_rng([seed, calls[name], zlib.crc32(name.encode())])
-            )
-            took = round(time.process_time() - start, 4)
-            row = {"seed": seed, "draw": calls[name], "twin": name, "seconds": took, "found": found}
-            out.write(json.dumps(row) + "\n")
-            spent[name] += took
-            calls[name] += 1
+            rng = np.random.default_rng([seed, own["calls"], zlib.crc32(hazard.name.encode())])
+            found = spoken(hazard, rng)
+            own["found"] = own["found"] if found is None else [*own["found"], found]
+            own["seconds"] = round(own["seconds"] + time.process_time() - start, 2)
+            own["calls"] += 1
+    finally:
+        RESULTS.write_text(json.dumps({"seed": seed, "twins": known}, indent=1) + "\n")
 
 
 def summary():
     """Return how many calls there are of how many twins, and the bounds that follow (95%)."""
-    rows = [json.loads(line) for line in RESULTS.open()]
-    by_twin = {hazard.name: [row for row in rows if row["twin"] == hazard.name] for hazard in TWINS}
-    counts = [len(own) for own in by_twin.values()]
-    warned = {n: sum(row["found"] is not None for row in own) for n, own in by_twin.items()}
+    _, known = read()
+    counts = [own["calls"] for own in known.values()]
+    warned = {name: len(own["found"]) for name, own in known.items() if own["found"]}
     high = binomtest(sum(warned.values()), sum(counts)).proportion_ci(0.9, "exact").high
     return {
         "calls": sum(counts),
         "twins": len(counts),
-        "warned": {name: count for name, count in warned.items() if count},
+        "warned": warned,
         "high": high,
         "enough": sum(count >= ENOUGH for count in counts),
         "fewest": min(counts),
@@ -97,15 +96,14 @@ def summary():
 
 def table():
     """Print how often each twin was warned of."""
-    rows = [json.loads(line) for line in RESULTS.open()]
+    _, known = read()
     print("| honest twin of | calls | warned | at most (95%) |\n|---|---|---|---|")
-    for hazard in TWINS:
-        own = [row for row in rows if row["twin"] == hazard.name]
-        count = sum(row["found"] is not None for row in own)
-        if own:
-            high = binomtest(count, len(own)).proportion_ci(0.9, "exact").high
-            print(f"| {hazard.name} | {len(own)} | {count} | {high:.2%} |")
-    for text in sorted({row["found"] for row in rows if row["found"]}):
+    for name, own in known.items():
+        calls, count = own["calls"], len(own["found"])
+        if calls:
+            high = binomtest(count, calls).proportion_ci(0.9, "exact").high
+            print(f"| {name} | {calls} | {count} | {high:.2%} |")
+    for text in sorted({text for own in known.values() for text in own["found"]}):
         print(f"\n- {text}")
 
 

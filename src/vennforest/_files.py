@@ -79,8 +79,10 @@ def check_output(
         part = _beside(target)
         try:
             part.touch(exist_ok=False)
-        finally:
+            part.unlink()
+        except BaseException:  # a signal too, which in a finally would come before the removal
             part.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise InputError(f"{path} cannot be written: {one_line(error)}") from error
     return path

@@ -354,8 +354,8 @@ def _point(fold: Fold, point: Any, X: Any, of_all: FloatArray | None) -> FloatAr
 def log_mean(every: Sequence[FloatArray]) -> FloatArray:
     """Return the normalised geometric mean of several models' probabilities (n, k).
 
-    It is surer than the mean: a row of which each model is fairly sure is surer by all of them.
-    Models that are certain of different classes leave something to each.
+    Where models differ it lies less towards the middle than their mean, which is too cautious if
+    each is calibrated. Models that are certain of different classes leave something to each.
     """
     means = np.exp(np.mean([np.log(np.maximum(each, SMALLEST)) for each in every], axis=0))
     normalised: FloatArray = means / means.sum(axis=1, keepdims=True)

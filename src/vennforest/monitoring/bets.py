@@ -19,7 +19,7 @@ Kind = Literal["scores", "share", "labels given scores"]
 """What bets are on: objects alone, the share of a class, or labels among equal scores."""
 
 BINS = 15
-"""Of scores, of about equally many examples; 8 to 30 were alike in simulations."""
+"""Of scores, of about equally many examples; 8 to 30 did equally well in simulations."""
 
 LEAST_SHARE = 1e-3
 """Of a label in a bin: a bet on it could win too little, or too much, beyond."""

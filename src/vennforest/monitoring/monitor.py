@@ -132,10 +132,10 @@ class Monitor(BaseEstimator):
     three; with k > 2 classes each is watched against the rest, and it is the largest of 3 k,
     divided by 3 k (Bonferroni: capitals in different p-values may be neither added nor multiplied).
 
-    The guarantee is exact where the reference and the stream are scored alike: with a held-out
-    part, or a model fitted to other data. Out of bag, new objects are scored by the trees that some
-    calibration example was out of bag for, drawn at random for each (Johansson et al. 2018), which
-    is nearly so; folds too are nearly so.
+    The guarantee is exact where the reference and the stream are scored in the same way: with a
+    held-out part, or a model fitted to other data. Out of bag, new objects are scored by the trees
+    that some calibration example was out of bag for, drawn at random for each (Johansson et al.
+    2018), which is nearly so; folds too are nearly so.
 
     References
     ----------
