@@ -1,4 +1,4 @@
-"""The page on the architecture names files and folders that are there, and every package."""
+"""Pages on the code name files and folders that are there; that on the architecture, all packages."""
 
 import re
 from pathlib import Path
@@ -27,3 +27,17 @@ def test_the_page_names_what_a_change_is_made_in():
     named = {part for name in PATHS for part in name.split("/")}
     elsewhere = {"groups", "transductive", "counts", "decisions"}  # no row of their own
     assert packages - elsewhere <= named
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", SOURCE / "joined" / "README.md"]
+)
+def test_files_that_other_pages_name_are_there(page):
+    if not page.exists():
+        pytest.skip("this distribution does not contain the page")
+    folders = [SOURCE, *(ROOT / name for name in ("benchmarks", "docs", "scripts", "tests"))]
+    folders += [ROOT / "experiments"]
+    known = [f"/{path.as_posix()}" for one in folders for path in one.rglob("*.py")]
+    named = set(re.findall(r"`([\w/]+\.py)`", page.read_text("utf-8")))
+    assert named
+    assert [name for name in named if not any(one.endswith(f"/{name}") for one in known)] == []

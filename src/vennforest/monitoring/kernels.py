@@ -99,23 +99,29 @@ def watch(
     n_bets = len(prior)
     for t in range(len(cells)):
         at = n_before + t
+        # 1. The example is counted, and its p-value among all so far decides what each bet pays.
         counts[cells[t], 1 if hits[t] else 0] += 1
         column = column_of(cells[t], hits[t], counts, draw(seed, at), of_labels, limits)
         for s in range(len(jumps)):
+            # 2. What begins to bet now. A martingale: a part of what waits, all of it in the end.
             coming = 0.0
             if form == 0:
                 coming = weights[s, 0] / (at + wait)
                 weights[s, 0] -= coming
+            # Shiryaev-Roberts, R_t = (R_(t-1) + 1) times what is won: one more unit at each step.
             else:
                 top = max(scales[s], 0.0)
                 kept, coming = np.exp(scales[s] - top), np.exp(-top)
                 for k in range(1, n_bets + 1):
                     weights[s, k] *= kept
                 scales[s] = top
+            # 3. A share of what bets jumps to other bets, in the proportions of the prior.
             active = 0.0
             for k in range(1, n_bets + 1):
                 active += weights[s, k]
             coming += active * jumps[s]
+            # 4. Each bet's capital is multiplied by what it pays; weights sum to 1 again, and the
+            # logarithm of the capital is in the scale.
             total = weights[s, 0]
             for k in range(1, n_bets + 1):
                 stay = weights[s, k] * (1 - jumps[s]) + coming * prior[k - 1]
@@ -124,11 +130,13 @@ def watch(
             for k in range(n_bets + 1):
                 weights[s, k] /= total
             scales[s] += np.log(total)
+        # 5. Page's sums: since when each bet has won on the whole.
         for k in range(n_bets):
             if sums[k] <= 0:
                 sums[k] = 0.0
                 begins[k] = at
             sums[k] += logs[k, column]
+        # 6. The capital is divided equally among the rates of jumping.
         out[t] = log_mean(scales)
 
 
@@ -171,11 +179,14 @@ def protect(logs, codes, n_before, sharpness, shifts, jumps, wait, state, weight
     before = state.copy()
     mixed = weights.copy()
     for t in range(len(logs)):
+        # 1. What the model and each expert say of this object.
         recalibrate(logs[t], 1.0, np.zeros(k), own)
         for e in range(n_experts):
             recalibrate(logs[t], sharpness[e], shifts[e], experts[e])
         for c in range(k):
             out[t, c] = 0.0
+        # 2. Weights before its label is known. At each rate a part of those who still follow the
+        # model begin to follow experts, and a share of these spreads over all experts.
         before[0] = state[0]
         still = state[0]
         for s in range(len(jumps)):
@@ -186,6 +197,7 @@ def protect(logs, codes, n_before, sharpness, shifts, jumps, wait, state, weight
             for e in range(n_experts):
                 total += weights[s, e]
             coming += total * jumps[s]
+            # 3. The probabilities are the mean of all, by these weights.
             for e in range(n_experts):
                 mixed[s, e] = weights[s, e] * (1 - jumps[s]) + coming / n_experts
                 for c in range(k):
@@ -194,6 +206,7 @@ def protect(logs, codes, n_before, sharpness, shifts, jumps, wait, state, weight
             out[t, c] += still * own[c]
         if not learn or codes[t] < 0:
             continue
+        # 4. Bayes' rule: weights times the probability that each gave to the label.
         y = codes[t]
         total = out[t, y]
         for s in range(len(before)):
