@@ -1,4 +1,4 @@
-"""Pages on the code name files and folders that are there; that on the architecture, all packages."""
+"""Pages on the code name files that are there; that on the architecture names all packages."""
 
 import re
 from pathlib import Path
