@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._messages import needed
 from vennforest._shown import KINDS, columns_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
@@ -181,10 +182,4 @@ def first_refused(calibrator: Calibrator, scores: FloatArray) -> int:
 
 def need_pyarrow() -> Any:
     """Return pyarrow."""
-    try:
-        import pyarrow
-    except ImportError as missing:
-        raise ImportError(
-            "record batches need pyarrow: install it with pip install 'vennforest[all]'"
-        ) from missing
-    return pyarrow
+    return needed("pyarrow", "record batches")

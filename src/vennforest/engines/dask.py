@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vennforest._answers import need_pyarrow
+from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor, find_column
 from vennforest.calibrators import Calibrator
@@ -271,11 +272,7 @@ def _computed(jobs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _dask() -> Any:
-    try:
-        import dask
-        import dask.dataframe
-    except ImportError as missing:
-        raise ImportError(
-            "vennforest.engines.dask needs Dask: install it with pip install 'vennforest[dask]'"
-        ) from missing
+    needed("dask.dataframe", "data frames of Dask", "dask")
+    import dask
+
     return dask

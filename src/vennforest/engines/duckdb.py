@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vennforest._answers import need_pyarrow
 from vennforest._files import check_output, files_of, one_line, written_whole
+from vennforest._messages import needed
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_count
 from vennforest.batch import BatchPredictor, check_number, find_column
@@ -385,11 +386,4 @@ def _said_in_a_sentence(shown: str) -> Iterator[None]:
 def need_duckdb() -> Any:
     """Return duckdb."""
     need_pyarrow()
-    try:
-        import duckdb
-    except ImportError as missing:
-        raise ImportError(
-            "vennforest.engines.duckdb needs DuckDB: install it with "
-            "pip install 'vennforest[duckdb]'"
-        ) from missing
-    return duckdb
+    return needed("duckdb", "files read by DuckDB", "duckdb")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vennforest._answers import need_pyarrow
+from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor, check_number, find_column
 from vennforest.calibrators import Calibrator
@@ -302,7 +303,8 @@ def received(task: Any) -> Any:
 
 def _arrow_schema(frame: Any) -> pa.Schema:
     """Return the columns of a Spark data frame as Arrow has them."""
-    need_pyspark()
+    need_pyarrow()
+    needed("pyspark", "data frames of Spark", "spark")
     if not hasattr(frame, "mapInArrow"):
         raise InputError(f"frame must be a Spark DataFrame, got {type(frame).__name__}")
     from pyspark.sql.pandas.types import to_arrow_schema
@@ -325,16 +327,3 @@ def said_in_a_sentence() -> Iterator[None]:
         if found is None:
             raise
         raise InputError(found.group(1).strip()) from error
-
-
-def need_pyspark() -> Any:
-    """Return pyspark."""
-    need_pyarrow()
-    try:
-        import pyspark
-    except ImportError as missing:
-        raise ImportError(
-            "vennforest.engines.spark needs PySpark: install it with "
-            "pip install 'vennforest[spark]'"
-        ) from missing
-    return pyspark

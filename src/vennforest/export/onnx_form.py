@@ -10,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line
+from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.calibrators.core.formula import Operation, Score, Steps, written
 from vennforest.calibrators.core.interface import Calibrator
@@ -91,7 +92,7 @@ def to_onnx(
     other estimators, are as skl2onnx converts them, partly in 32 bits: their scores may differ by
     about 1e-7, and rarely lie at another side of the edge of an interval or of a threshold.
     """
-    _need("onnx")
+    needed("onnx", "ONNX graphs", "onnx")
     if isinstance(model, Calibrator):
         check_is_fitted(model, "classes_")
         k = len(model.classes_)
@@ -278,7 +279,7 @@ def _estimator_of(model: CalibratedClassifier) -> Any:
 
 def _converted(estimator: Any, last: Any, n_features: int, X: Any) -> tuple[Any, list[str]]:
     """Return the graph of an estimator or of transformers, and the names of what it gives."""
-    _need("skl2onnx")
+    needed("skl2onnx", "ONNX graphs of other estimators", "onnx")
     from skl2onnx import to_onnx as convert
     from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 
@@ -426,12 +427,3 @@ class _Graph:
         )
         self.onnx.checker.check_model(made)
         return made
-
-
-def _need(package: str) -> None:
-    try:
-        __import__(package)
-    except ImportError as missing:
-        raise ImportError(
-            f"ONNX needs {package}: install it with pip install 'vennforest[onnx]'"
-        ) from missing

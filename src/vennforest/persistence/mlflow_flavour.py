@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vennforest._answers import Answers
+from vennforest._messages import needed
 from vennforest._program import __version__
 from vennforest.calibrators.core.interface import Calibrator
 from vennforest.persistence.model_file import load, save
@@ -43,7 +44,7 @@ def save_model(model: Any, path: str, **options: Any) -> None:
     ImportError
         Without MLflow: ``pip install 'vennforest[mlflow]'``.
     """
-    pyfunc = _pyfunc()
+    pyfunc = needed("mlflow.pyfunc", "models in MLflow", "mlflow")
     with tempfile.TemporaryDirectory() as folder:
         pyfunc.save_model(path=path, **_content(model, folder, options))
 
@@ -68,7 +69,7 @@ def log_model(model: Any, name: str, **options: Any) -> Any:
     ImportError
         As `save_model`.
     """
-    pyfunc = _pyfunc()
+    pyfunc = needed("mlflow.pyfunc", "models in MLflow", "mlflow")
     with tempfile.TemporaryDirectory() as folder:
         return pyfunc.log_model(name=name, **_content(model, folder, options))
 
@@ -129,13 +130,3 @@ def _load_pyfunc(path: str) -> Predictor:
     """Return the model of a folder or file; MLflow calls this by its name."""
     given = Path(path)
     return Predictor(load(given / MODEL if given.is_dir() else given))
-
-
-def _pyfunc() -> Any:
-    try:
-        from mlflow import pyfunc
-    except ImportError as missing:
-        raise ImportError(
-            "models in MLflow need mlflow: install it with pip install 'vennforest[mlflow]'"
-        ) from missing
-    return pyfunc

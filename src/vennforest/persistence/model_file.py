@@ -209,7 +209,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
         If it was written with another version of scikit-learn or skrub, or of a library that one
         of its models comes from.
     """
-    _need_skops()
+    import_skops()
     shown = os.fspath(path)
     extra = [t if isinstance(t, str) else f"{t.__module__}.{t.__qualname__}" for t in trusted]
     with opened_archive(path) as archive:
@@ -329,7 +329,7 @@ def write_model(
             "model must be grouped by a column to be saved, got one grouped by a function, which "
             "a file of data cannot contain: put its labels into a column of X"
         )
-    _need_skops()
+    import_skops()
     with written_whole(path) as part:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
             origins = _write(model, file)
@@ -424,15 +424,6 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _need_skops() -> None:
-    try:
-        import_skops()
-    except ImportError as missing:
-        raise ImportError(
-            "model files need skops: install it with pip install 'vennforest[all]'"
-        ) from missing
 
 
 def _listed(names: Sequence[str], most: int = 6) -> str:

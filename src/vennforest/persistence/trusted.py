@@ -13,6 +13,7 @@ import sklearn.utils
 from sklearn.base import BaseEstimator
 
 from vennforest import _program
+from vennforest._messages import needed
 
 # scikit-learn's own that skops leaves out. Trees are checked before and after they are made.
 _SKLEARN = {
@@ -113,13 +114,13 @@ def import_skops() -> None:
     else used skops in this process would miss them: hence only where there is no one.
     """
     if not _program.OWN_PROCESS or "skops.io" in sys.modules:
-        import skops.io
+        needed("skops.io", "model files")
     else:
         search, special = sklearn.utils.all_estimators, vars(scipy.special)
         sklearn.utils.all_estimators = lambda *_, **__: []
         special["__dir__"] = lambda: [n for n, f in special.items() if not isinstance(f, np.ufunc)]
         try:
-            import skops.io  # noqa: F401
+            needed("skops.io", "model files")
         finally:
             sklearn.utils.all_estimators = search
             del special["__dir__"]

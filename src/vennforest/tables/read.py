@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vennforest._messages import nearest
+from vennforest._messages import nearest, needed
 from vennforest._validation import InputError
 
 if TYPE_CHECKING:
@@ -57,13 +57,8 @@ def read_table(
 
 def need_pandas() -> None:
     """Say what to install where pandas or pyarrow is missing."""
-    try:
-        import pandas  # noqa: F401
-        import pyarrow  # noqa: F401
-    except ImportError as missing:
-        raise ImportError(
-            "tables need pandas and pyarrow: install them with pip install 'vennforest[all]'"
-        ) from missing
+    for package in ("pandas", "pyarrow"):
+        needed(package, "tables")
 
 
 def find_column(table: pd.DataFrame, name: str, what: str = "column") -> str:

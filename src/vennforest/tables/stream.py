@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from vennforest._files import files_of, one_line
 from vennforest._validation import InputError
-from vennforest.tables.arrow import ArrowFile, ParquetFiles, plain, to_frame
+from vennforest.tables.arrow import ArrowTable, plain, to_frame
 from vennforest.tables.cells import Column, numbers, without_markers
-from vennforest.tables.files import check_table_file, is_arrow, is_workbook, sheet_as_arrow
+from vennforest.tables.files import PARQUET, check_table_file, is_arrow, is_workbook, sheet_as_arrow
 from vennforest.tables.refusals import row_of
 from vennforest.tables.text import TextFormat, read_text, text_format, text_parts, with_point
 
@@ -47,18 +47,19 @@ class TableFile:
         if sheet is not None and not is_workbook(path):
             raise InputError(f"{path} is no Excel workbook, and has no sheet {sheet!r}")
         self.text: TextFormat | None = None
-        self._arrow: ArrowFile | ParquetFiles | None = None
+        self._arrow: ArrowTable | None = None
         try:
-            several = files_of(path)
-            if not several and is_workbook(path):
+            self._several = files_of(path)
+            if not self._several and is_workbook(path):
                 self._unpacked = TemporaryDirectory(prefix="vennforest-")  # gone with this object
                 path = sheet_as_arrow(path, sheet, Path(self._unpacked.name))
-            head = b"" if several else check_table_file(path)
-            if several:
-                self._arrow = ParquetFiles(several)
-                self.names = self._arrow.names
-            elif is_arrow(head):
-                self._arrow = ArrowFile(path, head)
+            paths = self._several or [path]
+            heads = [check_table_file(one) for one in paths]
+            for one, head in zip(paths, heads, strict=True):
+                if self._several and not head.startswith(PARQUET):
+                    raise InputError(f"tables of several files must be Parquet, which {one} is not")
+            if is_arrow(heads[0]):
+                self._arrow = ArrowTable(paths, heads)
                 self.names = self._arrow.names
             else:
                 self.text = text_format(path)
@@ -75,7 +76,7 @@ class TableFile:
 
     def place(self, row: int) -> str:
         """Return what to call a row, counted from 0: its number from 1, and its file."""
-        if isinstance(self._arrow, ParquetFiles):
+        if self._several and self._arrow is not None:
             return self._arrow.place(row)
         return row_of(row, str(self.path))
 

@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from vennforest._messages import needed
 from vennforest._state import stored
 from vennforest._validation import InputError, require
 from vennforest.tables.columns import TableColumns, as_pandas
@@ -274,15 +275,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return "category" if column.nunique() < self.cardinality_threshold else "text"
 
     def _encoder(self, column: pd.Series[Any], encoding: Encoding) -> Any:
-        try:
-            from skrub import DatetimeEncoder, StringEncoder
-        except ImportError as missing:
-            raise ImportError(
-                "tables with text or dates need skrub: install it with "
-                "pip install 'vennforest[all]'"
-            ) from missing
-        text = encoding == "text"
-        encoder = StringEncoder(random_state=self.random_state) if text else DatetimeEncoder()
+        skrub = needed("skrub", "tables with text or dates")
+        encoder = (
+            skrub.StringEncoder(random_state=self.random_state)
+            if encoding == "text"
+            else skrub.DatetimeEncoder()
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a small table has fewer pieces of text than 30
             encoder.fit_transform(_for_skrub(column))
