@@ -76,15 +76,13 @@ def calibrate(
     Returns
     -------
     Calibrator
-        Fitted.
+        Fitted, equal to a fit to all rows.
 
     Raises
     ------
     InputError
         If a file or column is missing or of another kind, a score is not finite or outside the
         grid, or a label is missing; with the file and the row, from 1.
-    ImportError
-        If duckdb or pyarrow is not installed.
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
     pa = need_pyarrow()
@@ -126,19 +124,10 @@ def predict(
     ----------
     source : path, sequence of paths, or DuckDBPyRelation
         As for `calibrate`.
-    model : CalibratedClassifier or calibrator
-        Fitted.
     output : path-like
         Ends in .parquet, .csv or .arrow; written whole or not at all; here or in an object store.
-    columns : str or sequence of str, optional
-        The columns of features in the order of training, or of scores; None: by their names in
-        training.
-    carried : sequence of str
-        Columns that the output begins with.
-    answers, level
-        What is written of each class: see ``vennforest.BatchPredictor``.
-    rows_at_once : int
-        Above zero; memory is bounded by so many rows.
+    model, columns, carried, answers, level, rows_at_once
+        As of `vennforest.BatchPredictor`.
     config : mapping, optional
         As for `calibrate`.
     progress : callable, optional
@@ -153,8 +142,6 @@ def predict(
     ------
     InputError
         If a file or column is missing or of another kind, or the model refuses a row.
-    ImportError
-        If duckdb or pyarrow is not installed.
     """
     check_count(rows_at_once, "rows_at_once")
     need_pyarrow()
@@ -191,17 +178,7 @@ def predict(
 
 
 class Files:
-    """What a connection calls ``source``.
-
-    Parameters
-    ----------
-    query : callable
-        Runs SQL.
-    shown : str
-        What an error message calls the data.
-    paths : list of Path
-        The files; none of a relation.
-    """
+    """What a connection calls ``source``: files, or a relation, which has no ``paths``."""
 
     def __init__(self, query: Callable[..., Any], shown: str, paths: list[Path]) -> None:
         self._query, self.shown, self.paths = query, shown, paths

@@ -78,8 +78,7 @@ def to_onnx(
     Raises
     ------
     ImportError
-        Without onnx, and for other estimators than forests skl2onnx: ``pip install
-        'vennforest[onnx]'``.
+        Without onnx, and for other estimators than forests skl2onnx.
     InputError
         A ``ValueError``: there are several estimators, draws, groups (``by``), a prior of other
         shares, a user's function, or a step that skl2onnx does not convert.
@@ -323,7 +322,6 @@ class _Graph:
         self.trees = False
 
     def input(self, name: str, shape: list[int | None]) -> Any:
-        """Return an input of float64."""
         return self.onnx.helper.make_tensor_value_info(name, self.kinds.DOUBLE, shape)
 
     def constant(self, values: Any) -> str:
@@ -343,29 +341,23 @@ class _Graph:
         return name
 
     def gather(self, columns: str, j: int) -> str:
-        """Return one column of an array."""
         return self.node("Gather", columns, self.constant(np.int64(j)), axis=1)
 
     def score(self, column: int) -> str:
-        """Return a column of scores."""
         return self.scores[column]
 
     def number(self, value: float) -> str:
-        """Return a constant."""
         return self.constant(np.float64(value))
 
     def apply(self, operation: Operation, *terms: str) -> str:
-        """Return what a standard operator makes of terms."""
         if operation == "if <=":
             return self.node("Where", self.node("LessOrEqual", *terms[:2]), *terms[2:])
         return self.node(OPERATORS[operation], *terms)
 
     def apply_min(self, one: str, other: str) -> str:
-        """Return the smaller one."""
         return self.apply("min", one, other)
 
     def apply_max(self, one: str, other: str) -> str:
-        """Return the larger one."""
         return self.apply("max", one, other)
 
     def keep(self, term: str) -> str:

@@ -127,28 +127,13 @@ def _version_of(header: dict[str, Any]) -> str:
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a model file says about itself.
+    """Return what a model file says about itself, where it is one of a format that is read.
 
-    Parameters
-    ----------
-    path : path-like
-        As ``save`` wrote it.
-
-    Returns
-    -------
-    dict
-        ``format``, ``vennforest``, ``python``, ``libraries`` (versions), ``model`` (its type),
-        ``classes``, ``features`` (names, or None), ``n_features`` and ``description`` (how it was
-        fitted and calibrated, and when it was written); files of ``vennforest fit`` also say
-        ``target``, ``columns``, ``n_rows``, ``class_counts``, ``data`` (the file's name),
-        ``options``, ``measures`` and ``seconds``.
-
-    Raises
-    ------
-    InputError
-        If it is not a model file, damaged, or of a format that is not read.
-    FileNotFoundError
-        If there is no such file.
+    These are ``format``, ``vennforest``, ``python``, ``libraries`` (versions), ``model`` (its
+    type), ``classes``, ``features`` (names, or None), ``n_features`` and ``description`` (how it
+    was fitted and calibrated, and when it was written); files of ``vennforest fit`` also say
+    ``target``, ``columns``, ``n_rows``, ``class_counts``, ``data`` (the file's name), ``options``,
+    ``measures`` and ``seconds``.
     """
     with opened_archive(path) as archive:
         return header_of(archive, os.fspath(path))

@@ -38,11 +38,6 @@ def save_model(model: Any, path: str, **options: Any) -> None:
     **options
         Of ``mlflow.pyfunc.save_model``, such as ``input_example``, from which the signature is
         found unless it is given, too.
-
-    Raises
-    ------
-    ImportError
-        Without MLflow: ``pip install 'vennforest[mlflow]'``.
     """
     pyfunc = needed("mlflow.pyfunc", "models in MLflow", "mlflow")
     with tempfile.TemporaryDirectory() as folder:
@@ -50,24 +45,9 @@ def save_model(model: Any, path: str, **options: Any) -> None:
 
 
 def log_model(model: Any, name: str, **options: Any) -> Any:
-    """Log a fitted model to the active run, as ``mlflow.pyfunc.log_model`` does.
+    """Log a fitted model to the active run, as ``mlflow.pyfunc.log_model`` does, and return that.
 
-    Parameters
-    ----------
-    model : CalibratedClassifier, TransductiveClassifier or Calibrator
-    name : str
-        Of the model in the run.
-    **options
-        Of ``mlflow.pyfunc.log_model``, such as ``registered_model_name``.
-
-    Returns
-    -------
-    mlflow.models.model.ModelInfo
-
-    Raises
-    ------
-    ImportError
-        As `save_model`.
+    Arguments are those of `save_model`; ``name`` is that of the model in the run.
     """
     pyfunc = needed("mlflow.pyfunc", "models in MLflow", "mlflow")
     with tempfile.TemporaryDirectory() as folder:
@@ -100,14 +80,7 @@ class Predictor:
         self.model = model
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> pd.DataFrame:
-        """Return the columns that ``vennforest.BatchPredictor`` writes.
-
-        Parameters
-        ----------
-        data : DataFrame or array of shape (n, d)
-        params : dict, optional
-            There are none.
-        """
+        """Return the columns that ``vennforest.BatchPredictor`` writes, for rows (n, d)."""
         import pandas as pd
 
         rows: Any = data

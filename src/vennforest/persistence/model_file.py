@@ -54,16 +54,7 @@ LONGEST = 300
 
 
 def describe(model: Any) -> dict[str, Any]:
-    """Return what a fitted model is, as text and numbers.
-
-    Returns
-    -------
-    dict
-        ``written`` (when, in universal time) and ``calibration_examples``; of a classifier also
-        ``estimator``, ``estimators`` (how many), ``method``, ``merge``, ``calibrate_on`` with
-        ``reason``, ``subforest`` and ``n_draws`` where it is out of bag, and ``rows``; of a
-        calibrator its ``method``; of a monitor or a protected model what its model is.
-    """
+    """Return what a fitted model is, as text and numbers; see `read_header`."""
     found: dict[str, Any] = {"written": datetime.now(UTC).isoformat(timespec="seconds")}
     if hasattr(model, "model"):  # a monitor, which may be of no model, or a protected model
         inner = {} if model.model is None else describe(model.model)
@@ -152,10 +143,6 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     InputError
         A ``ValueError``: a parameter or an attribute was set after ``fit`` to what ``fit`` would
         not have left, so ``load`` would refuse the file.
-    NotFittedError
-        Before ``fit``.
-    ImportError
-        If skops is not installed.
 
     Examples
     --------
@@ -198,10 +185,8 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     InputError
         A ``ValueError``: it is not a model file, damaged, of a newer format, or contains unknown
         types.
-    FileNotFoundError
-        If there is no such file.
     ImportError
-        If skops, or a library the model was made with, is not installed.
+        If a library that the model was made with is not installed.
 
     Warns
     -----

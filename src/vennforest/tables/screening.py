@@ -230,7 +230,8 @@ def _as_number(cells: pd.Series[Any]) -> NDArray[np.float64] | None:
         values = cells.to_numpy(dtype=np.float64)
         return np.where(np.isfinite(values), values, np.nan)[:, None]
     if kind in "Mm":
-        times = cells.to_numpy().astype(np.int64).astype(np.float64)
+        plain = "datetime64[us]" if kind == "M" else "timedelta64[us]"  # of time zones none
+        times = cells.to_numpy(dtype=plain).astype(np.int64).astype(np.float64)
         return np.where(cells.isna().to_numpy(), np.nan, times)[:, None]
     try:
         text = cells.astype(object).where(cells.notna(), "").astype(str)

@@ -33,13 +33,9 @@ class Batch:
 class TableFile:
     """A table in a file.
 
-    Parameters
-    ----------
-    path : Path
-        CSV or TSV (also gzipped), Parquet, or Arrow; the format is detected from the content. A
-        folder of Parquet files, or a pattern such as ``part-*.parquet``, is one table.
-    sheet : str, optional
-        Of an Excel workbook (.xlsx), which is read whole.
+    CSV or TSV, Parquet, or Arrow, also packed: the format is detected from the content. A folder of
+    Parquet files, or a pattern such as ``part-*.parquet``, is one table. An Excel workbook (.xlsx),
+    of which a ``sheet`` is named if it has several, is read whole.
     """
 
     def __init__(self, path: Path, sheet: str | None = None) -> None:
@@ -81,10 +77,7 @@ class TableFile:
         return row_of(row, str(self.path))
 
     def read(self, as_text: Iterable[str] = (), missing: Sequence[str] = ()) -> pd.DataFrame:
-        """Return all rows; columns of a text file that are not to stay text may become numbers.
-
-        ``missing`` names cells that stand for missing values.
-        """
+        """Return all rows, see `read_table`."""
         if self._arrow is not None:
             return without_markers(to_frame(self._arrow.read()), missing)
         assert self.text is not None
