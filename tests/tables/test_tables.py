@@ -349,3 +349,11 @@ def test_gzipped_tables_unpack_up_to_a_limit(tmp_path, monkeypatch):
         read_table(path)
     monkeypatch.setattr(files, "MOST_RATIO", 5000)
     assert len(read_table(path)) == 500_000
+
+
+def test_files_of_a_table_may_have_more_columns_than_the_first(tmp_path):
+    parquet.write_table(pyarrow.table({"a": [1, 2], "b": ["x", "y"]}), tmp_path / "1.parquet")
+    more = pyarrow.table({"more": [0.5], "b": ["z"], "a": [2.5]})
+    parquet.write_table(more, tmp_path / "2.parquet")
+    expected = pd.DataFrame({"a": [1, 2, 2.5], "b": ["x", "y", "z"]})
+    pd.testing.assert_frame_equal(read_table(tmp_path), expected)

@@ -221,8 +221,10 @@ def _delayed_parts(frame: Any, columns: Sequence[str]) -> list[tuple[Any, int]]:
     need_pyarrow()
     if not hasattr(frame, "to_delayed") or not hasattr(frame, "columns"):
         raise InputError(f"frame must be a Dask DataFrame, got {type(frame).__name__}")
-    known = [name for name in dict.fromkeys(columns) if name in frame.columns]
-    return [(part, number) for number, part in enumerate(frame[known].to_delayed())]
+    for name in columns:
+        find_column(name, [str(one) for one in frame.columns], "the data frame")
+    some = frame[list(dict.fromkeys(columns))]
+    return [(part, number) for number, part in enumerate(some.to_delayed())]
 
 
 @contextmanager
@@ -249,6 +251,4 @@ def _computed(jobs: Sequence[Any]) -> tuple[Any, ...]:
 
 def _dask() -> Any:
     needed("dask.dataframe", "data frames of Dask", "dask")
-    import dask
-
-    return dask
+    return needed("dask", "data frames of Dask", "dask")

@@ -14,7 +14,7 @@ from vennforest._files import check_output, files_of, one_line, written_whole
 from vennforest._messages import needed
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_count
-from vennforest.batch import BatchPredictor, check_number, find_column
+from vennforest.batch import BatchPredictor
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.scores import HigherIs
 from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
@@ -85,24 +85,13 @@ def calibrate(
         grid, or a label is missing; with the file and the row, from 1.
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
-    pa = need_pyarrow()
     with opened(source, config) as table:
-        schema = table.schema()
-        for name in counting.columns:
-            find_column(name, schema.names, table.shown)
-            if name != target:
-                check_number(name, schema.field(name).type, table.shown)
-        whole = weight is None or _is_whole(schema.field(weight).type)
-        floats = pa.types.is_floating(schema.field(target).type)
-        statement = Statement(counting, '"', whole, floats)
+        statement = Statement.of(counting, table.schema(), '"', table.shown)
         groups = [table.run(query) for query in statement.groups("source")]
-        if any(group["label"].null_count for group in groups):
-            table.check(counting)
-        if not any(len(group) for group in groups):
-            raise InputError(f"{table.shown} must contain at least one row, got none")
+        counts = counting.of_groups(groups, table.shown, lambda: table.check(counting))
         if weight is None:
             table.check_rows(int(sum(groups[0]["n"].to_pylist())))
-        return fitted_to(method, counting.of_groups(groups), higher_is)
+        return fitted_to(method, counts, higher_is)
 
 
 def predict(
@@ -116,7 +105,6 @@ def predict(
     level: float = 0.95,
     rows_at_once: int = ROWS_AT_ONCE,
     config: Mapping[str, Any] | None = None,
-    progress: Callable[[int], None] | None = None,
 ) -> int:
     """Write the predictions of a fitted model for every row of files of any size, in their order.
 
@@ -130,8 +118,6 @@ def predict(
         As of `vennforest.BatchPredictor`.
     config : mapping, optional
         As for `calibrate`.
-    progress : callable, optional
-        Called with the number of rows done.
 
     Returns
     -------
@@ -171,8 +157,6 @@ def predict(
             for batch in predictor(table.batches(wanted, rows_at_once), table.shown):
                 writer.write_batch(batch)
                 done += batch.num_rows
-                if progress is not None:
-                    progress(done)
             table.check_rows(done)
     return done
 
@@ -209,7 +193,6 @@ class Files:
         for path in self.paths:
             rows = self.batches(counting.columns, ROWS_AT_ONCE, f"({_query([path])})")
             counting.check(rows, str(path))
-        raise InputError(f"{self.shown} must stay as it is while it is read, got other rows")
 
     def check_rows(self, n: int) -> None:
         """Refuse another number of rows than the Parquet files say that they have."""
@@ -337,12 +320,6 @@ def _columns_of(paths: Sequence[Path]) -> list[str]:
 def _is_text(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(4) != b"PAR1"
-
-
-def _is_whole(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from vennforest._answers import need_pyarrow
 from vennforest._messages import needed
 from vennforest._validation import InputError
-from vennforest.batch import check_number, find_column
+from vennforest.batch import find_column
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.scores import HigherIs
 from vennforest.classifier import CalibratedClassifier
@@ -47,28 +47,19 @@ def calibrate(
     partition and the row in it, from 1. ``frame`` is a ``pyspark.sql.DataFrame``.
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
-    schema = _arrow_schema(frame)
-    for name in counting.columns:
-        find_column(name, schema.names, "the data frame")
-        if name != target:
-            check_number(name, schema.field(name).type, "the data frame")
-    import pyarrow as pa
-
-    whole = weight is None or bool(pa.types.is_integer(schema.field(weight).type))
-    floats = pa.types.is_floating(schema.field(target).type)
-    statement = Statement(counting, "`", whole, floats)
+    statement = Statement.of(counting, _arrow_schema(frame), "`", "the data frame")
     spark = frame.sparkSession
+
+    def check() -> None:
+        some = frame.select(*[quoted(name, "`") for name in counting.columns])
+        _Backend(some).each(counting.check)
+
     with said_in_a_sentence():
         groups = [
             spark.sql(query, source=frame).toArrow() for query in statement.groups("{source}")
         ]
-        if any(group["label"].null_count for group in groups):
-            some = frame.select(*[quoted(name, "`") for name in counting.columns])
-            _Backend(some).each(counting.check_partition)
-            raise InputError("the data frame must stay as it is while it is read: persist it")
-    if not any(len(group) for group in groups):
-        raise InputError("the data frame must contain at least one row, got none")
-    return fitted_to(method, counting.of_groups(groups), higher_is)
+        counts = counting.of_groups(groups, "the data frame", check)
+    return fitted_to(method, counts, higher_is)
 
 
 def predict(

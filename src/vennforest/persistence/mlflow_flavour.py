@@ -81,7 +81,7 @@ class Predictor:
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> pd.DataFrame:
         """Return the columns that ``vennforest.BatchPredictor`` writes, for rows (n, d)."""
-        import pandas as pd
+        import pyarrow as pa
 
         rows: Any = data
         if isinstance(self.model, Calibrator):
@@ -90,13 +90,11 @@ class Predictor:
         elif not hasattr(self.model, "feature_names_in_"):
             rows = np.asarray(data)
         answers = Answers(self.model)
-        known = answers.predict(rows)
-        columns: dict[str, Any] = {"label": self.model.classes_[known[0][1].argmax(axis=1)]}
-        names = [field.name for field in answers.fields[1:]]
-        parts, k = answers.parts(known), len(self.model.classes_)
-        every = [part[:, j] for j in range(k) for part in parts]
-        columns |= dict(zip(names, every, strict=True))
-        return pd.DataFrame(columns, index=getattr(data, "index", None))
+        arrays = answers.arrays(answers.predict(rows))
+        written = pa.Table.from_arrays(arrays, schema=pa.schema(answers.fields))
+        found: pd.DataFrame = written.to_pandas()
+        found.index = getattr(data, "index", found.index)
+        return found
 
 
 def _load_pyfunc(path: str) -> Predictor:

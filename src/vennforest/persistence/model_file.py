@@ -39,11 +39,9 @@ from vennforest.persistence.forests import array_types
 from vennforest.persistence.nodes import construct
 from vennforest.persistence.skops_nodes import (
     check_states,
-    forget_folders,
     named_types,
     stored_types,
     taught_skops,
-    write_once,
 )
 from vennforest.persistence.trusted import import_skops, register_own, trusted_among
 from vennforest.tables.columns import TableColumns
@@ -341,8 +339,6 @@ def _write(model: Any, file: zipfile.ZipFile) -> set[str]:
     # What skops.io.dump writes, but for white space: that takes most of its time.
     state["protocol"] = context.protocol
     state["_skops_version"] = version("skops")
-    forget_folders(state)
-    write_once(state)
     origins = set(check_states(state))
     try:
         file.writestr(SCHEMA, json.dumps(state))

@@ -105,8 +105,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         names = [str(name) for name in X.columns]
         if not names:
             raise InputError("X must have at least one column, got none")
-        if len(set(names)) < len(names):
-            raise InputError("X must have columns of different names, got two of the same name")
+        _refuse_twice(names, names)
         block = _Numbers(X)
         learnt: list[tuple[Kind, str | None]] = []
         for i, name in enumerate(names):
@@ -155,8 +154,10 @@ class TableColumns(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "kinds_")
         X = without_markers(as_pandas(X), self.missing or ())
-        self.check_names(str(name) for name in X.columns)
-        given = {str(name): i for i, name in enumerate(X.columns)}
+        names = [str(name) for name in X.columns]
+        self.check_names(names)
+        _refuse_twice(names, self.feature_names_in_.tolist())
+        given = {name: i for i, name in enumerate(names)}
         block = _Numbers(X)
         columns: dict[str, Any] = {}
         for name, kind, written in self._formats.each():
@@ -225,6 +226,12 @@ class TableColumns(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _refuse_twice(names: list[str], known: list[str]) -> None:
+    """Refuse columns of one name that are among the known ones: any of them would be taken."""
+    if sum(map(set(known).__contains__, names)) > len(set(known)):
+        raise InputError("X must have columns of different names, got two of the same name")
 
 
 def unknown_names(names: Iterable[str], known: list[str]) -> list[str]:

@@ -75,6 +75,8 @@ DATE_FORMATS = (
     "%m/%d/%y",
     "%d-%m-%Y",
     "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
     "%d-%b-%Y",
     "%d %b %Y",
 )
@@ -266,22 +268,25 @@ def _is_text(present: pd.Series[Any], name: str) -> bool:
     return Column(present, str(name)).learn()[0] == "text"
 
 
-def _format_of(date: str) -> str:
+def _format_of(date: str) -> str | None:
     """Return how to declare a format that reads a date, the day first where it may be."""
     for written in DATE_FORMATS:
         with suppress(ValueError):
             datetime.strptime(date, written)
             return f"date {written}"
-    return f"date {DATE_FORMATS[0]}"
+    return None
 
 
 def _text_of(sample: Sequence[str], name: str) -> str | None:
     """Say where numbers or dates became text."""
     if _share(LIKE_DATE.match, sample) >= MOSTLY:
+        written = _format_of(sample[0])
+        declare = (
+            "" if written is None else f", or declare their format: {_declared(name, written)}"
+        )
         return (
             f"{name!r} looks like dates, such as {sample[0]!r}, but is read as text: the format is "
-            "not a common one, or not the same in all cells. Write them as 2021-01-25, or declare "
-            f"their format: {_declared(name, _format_of(sample[0]))}."
+            f"not a common one, or not the same in all cells. Write them as 2021-01-25{declare}."
         )
     plain = [value for value in sample if number(value) is not None]
     like = [value for value in sample if LIKE_NUMBER.match(value) and any(map(str.isdigit, value))]

@@ -111,41 +111,25 @@ class TableFile:
         the model, those ``carried`` are passed on; ``numbers`` names columns in which a comma may
         be a decimal comma.
         """
+        if self._arrow is not None:
+            first = 0
+            for some in self._arrow.parts(list(dict.fromkeys([*columns, *carried])), size):
+                rows = to_frame(some.select(list(columns)))
+                rows.index = pd.RangeIndex(first, first + len(rows))
+                first += len(rows)
+                kept = (some[name] for name in carried)
+                yield Batch(rows, [one.cast(plain(one.type)).combine_chunks() for one in kept])
+            return
+        assert self.text is not None
         try:
-            yield from (
-                self._text_batches(self.text, columns, carried, size, numbers)
-                if self.text is not None
-                else self._arrow_batches(columns, carried, size)
-            )
+            for part in text_parts(self.path, self.text, size):
+                others = [pa.array(part[name].astype(object), pa.string()) for name in carried]
+                rows = part[list(columns)]
+                if self.text.decimal == ",":
+                    rows = rows.assign(**{name: with_point(rows[name]) for name in numbers})
+                yield Batch(rows, others)
         except (OSError, EOFError) as error:
             raise self._unreadable(error) from error
-
-    def _text_batches(
-        self,
-        how: TextFormat,
-        columns: Sequence[str],
-        carried: Sequence[str],
-        size: int,
-        numbers: Sequence[str],
-    ) -> Iterator[Batch]:
-        for part in text_parts(self.path, how, size):
-            others = [pa.array(part[name].astype(object), pa.string()) for name in carried]
-            rows = part[list(columns)]
-            if how.decimal == ",":
-                rows = rows.assign(**{name: with_point(rows[name]) for name in numbers})
-            yield Batch(rows, others)
-
-    def _arrow_batches(
-        self, columns: Sequence[str], carried: Sequence[str], size: int
-    ) -> Iterator[Batch]:
-        assert self._arrow is not None
-        first = 0
-        for some in self._arrow.parts(list(dict.fromkeys([*columns, *carried])), size):
-            rows = to_frame(some.select(list(columns)))
-            rows.index = pd.RangeIndex(first, first + len(rows))
-            first += len(rows)
-            others = [some[name].cast(plain(some[name].type)).combine_chunks() for name in carried]
-            yield Batch(rows, others)
 
     def _unreadable(self, error: Exception) -> InputError:
         return InputError(f"{self.path} cannot be read: {one_line(error)}")
