@@ -149,7 +149,8 @@ def is_function(name: str) -> bool:
 
 def _is_splitter(name: str) -> bool:
     module, _, own = name.rpartition(".")
-    return module == "sklearn.model_selection._split" and own in model_selection.__all__
+    found = getattr(model_selection, own, None) if own in model_selection.__all__ else None
+    return module == "sklearn.model_selection._split" and isinstance(found, type)
 
 
 def _is_skrubs(name: str) -> bool:

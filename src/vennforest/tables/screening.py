@@ -237,12 +237,10 @@ def _as_number(cells: pd.Series[Any]) -> NDArray[np.float64] | None:
         return np.where(cells.isna().to_numpy(), np.nan, times)[:, None]
     try:
         text = cells.astype(object).where(cells.notna(), "").astype(str)
-        values, names = text.to_numpy(dtype=object), np.unique(text.to_numpy(dtype=str))
+        names, codes = np.unique(text.to_numpy(dtype=str), return_inverse=True)
     except TypeError:
         return None
-    if len(names) > len(cells) / 4:
-        return None
-    return np.searchsorted(names, values.astype(str)).astype(np.float64)[:, None]
+    return None if len(names) > len(cells) / 4 else codes.astype(np.float64)[:, None]
 
 
 def misread(X: pd.DataFrame) -> dict[str, str]:
