@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def bad_score(name: str, value: Any, place: str, grid: ScoreGrid | None = None) -> InputError:
     """Return the error for a score that is no finite number, or is outside the grid."""
-    if grid is None or not math.isfinite(math.nan if (one := number(value)) is None else one):
+    found = number(value)
+    if grid is None or found is None or not math.isfinite(found):
         return _bad(name, "finite scores", value, place)
     return InputError(
         f"column {name!r} must contain scores in [{grid.low:g}, {grid.high:g}], the range of the "
@@ -40,11 +41,6 @@ def row_of(row: int, where: str) -> str:
 
 def _bad(name: str, what: str, value: Any, place: str) -> InputError:
     return InputError(f"column {name!r} must contain {what}, got {_shown(value)} in {place}")
-
-
-def _is_finite(value: Any) -> bool:
-    found = number(value)
-    return found is not None and math.isfinite(found)
 
 
 def _shown(value: Any) -> str:
