@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
 from vennforest._messages import not_one_of, warn
-from vennforest._validation import FloatArray, IntArray, check_scores, check_weights, encode_labels
+from vennforest._validation import (
+    FloatArray,
+    IntArray,
+    check_option,
+    check_scores,
+    check_weights,
+    encode_labels,
+)
 
 SLACK = 1e-9  # what adding up votes may put above 1 or below 0
 SUM_SLACK = 1e-5  # what float32 rows may be off a sum of 1
@@ -239,28 +246,6 @@ class Cells(NamedTuple):
     observed: FloatArray
 
 
-def check_bins(bins: Bins, strategy: Strategy) -> FloatArray | int | None:
-    """Return inner edges (m,), the number of equal-count bins, or None for distinct values."""
-    if strategy not in ("uniform", "quantile"):
-        raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}")
-    if isinstance(bins, str):
-        if bins != "distinct":
-            raise ValueError(f"bins must be a number, edges or 'distinct', got {bins!r}")
-        return None
-    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
-        if bins < 1:
-            raise ValueError(f"bins must be at least 1, got {bins}")
-        # i / K is the float nearest the edge, so an estimate of 0.29 is at the edge 29 / 100.
-        return int(bins) if strategy == "quantile" else np.arange(1, bins) / bins
-    edges = np.asarray(bins)
-    if edges.dtype.kind not in "fiu" or edges.ndim != 1 or not len(edges):
-        raise ValueError(f"bins must be a number, edges or 'distinct', got {bins!r}")
-    edges = edges.astype(np.float64)
-    if not ((edges >= 0) & (edges <= 1)).all() or (np.diff(edges) <= 0).any():
-        raise ValueError(f"bins must be increasing edges in [0, 1], got {edges.tolist()}")
-    return edges[(edges > 0) & (edges < 1)]
-
-
 def bin_codes(
     p: FloatArray, bins: Bins, strategy: Strategy = "uniform", weight: FloatArray | None = None
 ) -> IntArray:
@@ -269,15 +254,30 @@ def bin_codes(
     Bins are closed to the right; the first one contains 0 as well. Equal-count bins never part
     equal estimates: bin b ends at the smallest estimate below or at which b/K of the weight lies.
     """
-    rule = check_bins(bins, strategy)
-    if isinstance(rule, np.ndarray):
-        return np.searchsorted(rule, p, side="left").astype(np.intp)
-    distinct: IntArray = np.unique(p, return_inverse=True)[1].astype(np.intp)
-    if rule is None:
-        return distinct
+    check_option(strategy, Strategy, "strategy")
+    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+        if bins < 1:
+            raise ValueError(f"bins must be at least 1, got {bins}")
+        if strategy == "quantile":
+            return _equal_count(p, int(bins), weight)
+        # i / K is the float nearest the edge, so an estimate of 0.29 is at the edge 29 / 100.
+        return np.searchsorted(np.arange(1, bins) / bins, p, side="left").astype(np.intp)
+    if isinstance(bins, str) and bins == "distinct":
+        return np.unique(p, return_inverse=True)[1].astype(np.intp)
+    edges = np.asarray(bins)
+    if edges.dtype.kind not in "fiu" or edges.ndim != 1 or not len(edges):
+        raise ValueError(f"bins must be a number, edges or 'distinct', got {bins!r}")
+    if not ((edges >= 0) & (edges <= 1)).all() or (np.diff(edges) <= 0).any():
+        raise ValueError(f"bins must be increasing edges in [0, 1], got {edges.tolist()}")
+    inner = edges[(edges > 0) & (edges < 1)].astype(np.float64)
+    return np.searchsorted(inner, p, side="left").astype(np.intp)
+
+
+def _equal_count(p: FloatArray, bins: int, weight: FloatArray | None) -> IntArray:
+    distinct = np.unique(p, return_inverse=True)[1].astype(np.intp)
     reached = np.cumsum(np.bincount(distinct, weights=weight))
     # A hair less, so sums of weights like 0.1 reach the shares that they should.
-    wanted = np.arange(1, rule) * (reached[-1] / rule) * (1 - 1e-12)
+    wanted = np.arange(1, bins) * (reached[-1] / bins) * (1 - 1e-12)
     last = np.searchsorted(reached, wanted, side="left")
     return np.searchsorted(last, np.arange(len(reached)), side="left")[distinct]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -118,45 +118,6 @@ def _decompose(problem: EventEstimates, bins: Bins, strategy: Strategy) -> tuple
         float(share @ (problem.p - mean) ** 2),
         float(share @ (problem.outcome - problem.p) ** 2),
     )
-
-
-def brier_score(
-    y: ArrayLike,
-    p: ArrayLike,
-    *,
-    scale_by_half: bool | Literal["auto"] = "auto",
-    sample_weight: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> float:
-    """Return the Brier score.
-
-    For two classes the mean of (y − p)² over the positive class, whose sum is eq. 12 of Johansson
-    et al. (2018); for more the mean squared distance between the label's and the estimated vector
-    (Brier 1950), in [0, 2]. That is scikit-learn's ``brier_score_loss``, and takes a class that is
-    missing from ``y``. ``scale_by_half=False`` gives the distance between vectors for two classes
-    too, which is twice as much (Boström 2008).
-
-    Parameters
-    ----------
-    y, p, sample_weight, classes, pos_label
-        As in ``brier_decomposition``.
-    scale_by_half : bool or "auto"
-        Whether to halve it; ``"auto"``: with two classes, as scikit-learn does.
-
-    Returns
-    -------
-    float
-        In [0, 1] where halved, in [0, 2] otherwise.
-    """
-    estimates = check_estimates(y, p, sample_weight, classes, pos_label)
-    if not isinstance(scale_by_half, bool | np.bool_) and scale_by_half != "auto":
-        raise ValueError(f'scale_by_half must be True, False or "auto", got {scale_by_half!r}')
-    halved = estimates.p.shape[1] == 2 if scale_by_half == "auto" else scale_by_half
-    distance = estimates.p.copy()
-    distance[np.arange(len(distance)), estimates.codes] -= 1
-    losses = np.einsum("ij,ij->i", distance, distance)
-    return float(np.average(losses / 2 if halved else losses, weights=estimates.weight))
 
 
 @dataclass(frozen=True)

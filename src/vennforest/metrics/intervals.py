@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,22 +12,6 @@ from sklearn.utils.validation import check_consistent_length
 from vennforest._messages import not_one_of
 from vennforest._validation import FloatArray, check_scores, check_weights, encode_labels
 from vennforest.multiprobability import Multiprobability
-
-
-class Confidence(Protocol):
-    """What is read of `ConfidenceIntervals`, which metrics do without."""
-
-    @property
-    def lower(self) -> FloatArray:
-        """Lower ends (n, k)."""
-
-    @property
-    def upper(self) -> FloatArray:
-        """Upper ends (n, k)."""
-
-    @property
-    def level(self) -> float:
-        """Level of each interval."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +121,7 @@ def interval_curve(
     *,
     scores: ArrayLike | None = None,
     p: FloatArray | None = None,
-    confidence: Confidence | None = None,
+    confidence: Any = None,
     pos_label: Any = None,
     max_points: int | None = None,
 ) -> IntervalCurve:
