@@ -136,6 +136,13 @@ def check_count(value: object, name: str, least: int = 1) -> None:
         raise InputError(f"{name} must be an integer >= {least}, got {value!r}")
 
 
+def check_inside(value: Any, name: str) -> float:
+    """Return a number between 0 and 1, both excluded, as a float."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise InputError(f"{name} must lie between 0 and 1, both excluded, got {value!r}")
+    return float(value)
+
+
 def check_weights(
     sample_weight: ArrayLike | None, n: int, name: str = "sample_weight"
 ) -> FloatArray | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from numbers import Real
 from operator import add
 from typing import Any
 
@@ -16,6 +15,7 @@ from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
+    check_inside,
     check_scores,
     check_weights,
     encode_labels,
@@ -199,8 +199,7 @@ def prediction_sets(
     >>> sets.labels()[25:28]
     [array([1]), array([1]), array([1])]
     """
-    if isinstance(error, bool) or not isinstance(error, Real) or not 0 < error < 1:
-        raise InputError(f"error must lie between 0 and 1, both excluded, got {error!r}")
+    error = check_inside(error, "error")
     check_is_fitted(model, "classes_")
     if proven:
         _check_proven(model._state)
@@ -228,7 +227,7 @@ def prediction_sets(
     p = np.concatenate([values for _, values in pieces])
     if pieces[0][0] is not None:
         p = p[np.argsort(np.concatenate([rows for rows, _ in pieces]))]
-    return PredictionSets(p > error, p, float(error), model.classes_)
+    return PredictionSets(p > error, p, error, model.classes_)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,14 @@ from scipy.special import betainc, betaincc, betainccinv
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._messages import not_one_of
-from vennforest._validation import FloatArray, InputError, IntArray, check_scores, encode_labels
+from vennforest._validation import (
+    FloatArray,
+    InputError,
+    IntArray,
+    check_inside,
+    check_scores,
+    encode_labels,
+)
 from vennforest.sources import CalibrationExamples, whole_scores
 
 Promise = Literal["precision", "recall", "false alarms", "cost"]
@@ -183,13 +190,15 @@ def threshold_for(
     array([ 0,  1,  1,  1,  1,  1, -1, -1])
     """
     promise, target = _asked(precision, recall, false_alarms, rows, cost, costs)
-    delta = _inside(delta, "delta")
+    delta = check_inside(delta, "delta")
     if abstain and promise != "precision":
         raise InputError("abstain must be False but with precision, got True")
     scores, labels, exact, score = _examples(model, y, pos_label)
-    n, lower = len(labels), None
+    n, positives = len(labels), int(labels.sum())
     if not n:
         raise InputError("y must contain at least one example, got none")
+    about = promise, target, delta
+    threshold = lower = None
     if promise == "precision":
         threshold = _precise(scores, labels, target, delta / (2 if abstain else 1))
         if abstain:
@@ -201,10 +210,24 @@ def threshold_for(
         threshold = _recalling(scores, labels, target, delta)
     elif promise == "false alarms":
         threshold = _quiet(scores, labels, target, delta)
-    else:
-        assert costs is not None
+    elif costs is not None:
         threshold = _cheap(scores, labels, target, costs, delta)
-    return _told(threshold, lower, promise, target, delta, costs, scores, labels, exact, score)
+    if threshold is None and lower in (None, -np.inf):
+        why = _why(promise, target, delta, n, positives)
+        return Threshold(None, None, *about, None, 0.0, 0.0, n, exact, why, score)
+    threshold = np.inf if threshold is None else threshold
+    flagged = scores >= threshold
+    hits, alarms = int((flagged & labels).sum()), int((flagged & ~labels).sum())
+    paid = 0.0 if costs is None else (costs[0] * alarms + costs[1] * (positives - hits)) / n
+    observed = {
+        "precision": hits / (hits + alarms) if hits + alarms else None,
+        "recall": hits / positives if positives else None,
+        "false alarms": alarms / n,
+        "cost": paid,
+    }[promise]
+    undecided = 0.0 if lower is None else float((~flagged & (scores > lower)).mean())
+    share = float(flagged.mean())
+    return Threshold(threshold, lower, *about, observed, share, undecided, n, exact, "", score)
 
 
 def _asked(
@@ -227,9 +250,9 @@ def _asked(
         if (value is None) == (named == [own]):
             raise InputError(f"{name} must be given with {own}, and only with it, got {value!r}")
     if precision is not None:
-        return "precision", _inside(precision, "precision")
+        return "precision", check_inside(precision, "precision")
     if recall is not None:
-        return "recall", _inside(recall, "recall")
+        return "recall", check_inside(recall, "recall")
     if false_alarms is not None:
         assert rows is not None
         share = _above(false_alarms, "false_alarms") / _above(rows, "rows")
@@ -243,12 +266,6 @@ def _asked(
             f"costs must be two numbers, of a false alarm and of a miss, got {costs!r}"
         )
     return "cost", _above(cost, "cost")
-
-
-def _inside(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise InputError(f"{name} must lie between 0 and 1, both excluded, got {value!r}")
-    return float(value)
 
 
 def _above(value: Any, name: str) -> float:
@@ -447,43 +464,6 @@ def _cheap(
     expected = costs[0] * alarms + costs[1] * misses
     best = int(expected.argmin())
     return float(values[best]) if expected[best] <= cost else None
-
-
-def _told(
-    threshold: float | None,
-    lower: float | None,
-    promise: Promise,
-    target: float,
-    delta: float,
-    costs: tuple[float, float] | None,
-    scores: FloatArray,
-    labels: NDArray[np.bool_],
-    exact: bool,
-    score: Callable[[Any], FloatArray],
-) -> Threshold:
-    """Return the threshold with what is seen among the calibration examples."""
-    n, positives = len(labels), int(labels.sum())
-    if threshold is None and lower in (None, -np.inf):
-        why = _why(promise, target, delta, n, positives)
-        return Threshold(None, None, promise, target, delta, None, 0.0, 0.0, n, exact, why, score)
-    threshold = np.inf if threshold is None else threshold
-    flagged = scores >= threshold
-    hits, alarms = int((flagged & labels).sum()), int((flagged & ~labels).sum())
-    observed: float | None
-    if promise == "precision":
-        observed = hits / (hits + alarms) if hits + alarms else None
-    elif promise == "recall":
-        observed = hits / positives
-    elif promise == "false alarms":
-        observed = alarms / n
-    else:
-        assert costs is not None
-        observed = (costs[0] * alarms + costs[1] * (positives - hits)) / n
-    undecided = 0.0 if lower is None else float((~flagged & (scores > lower)).mean())
-    share = float(flagged.mean())
-    return Threshold(
-        threshold, lower, promise, target, delta, observed, share, undecided, n, exact, "", score
-    )
 
 
 def _why(promise: Promise, target: float, delta: float, n: int, positives: int) -> str:

@@ -116,12 +116,6 @@ def positive_problem(
     return estimates.of_column(estimates.positive)
 
 
-def check_level(level: float, name: str = "level") -> None:
-    """Refuse a confidence level outside (0, 1)."""
-    if not 0 < level < 1:
-        raise ValueError(f"{name} must lie in (0, 1), got {level}")
-
-
 def group_numbers(groups: ArrayLike, n: int) -> IntArray:
     """Return the number of each row's group, (n,)."""
     numbers: IntArray = np.unique(np.asarray(groups), return_inverse=True)[1]

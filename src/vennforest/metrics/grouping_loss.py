@@ -13,8 +13,8 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._validation import FloatArray, IntArray
-from vennforest.metrics._inputs import check_level, positive_problem
+from vennforest._validation import FloatArray, IntArray, check_inside
+from vennforest.metrics._inputs import positive_problem
 
 SMALLEST_LEAF = 20
 """Cases in a leaf of the trees that look for differences, and at a level of p."""
@@ -126,7 +126,7 @@ def grouping_loss(
     >>> round(found.spread, 2), found.lower > 0
     (0.15, True)
     """
-    check_level(level)
+    check_inside(level, "level")
     table = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
     check_consistent_length(table, y)
     given = positive_problem(y, p, None, classes, pos_label)

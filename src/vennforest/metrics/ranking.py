@@ -17,11 +17,10 @@ from sklearn.metrics import (
 )
 
 from vennforest._messages import not_one_of
-from vennforest._validation import FloatArray, IntArray
+from vennforest._validation import FloatArray, IntArray, check_inside
 from vennforest.metrics._inputs import (
     ClassEstimates,
     check_estimates,
-    check_level,
     group_numbers,
     positive_problem,
 )
@@ -92,7 +91,7 @@ def auc_interval(
     method 5) proposes. In simulations of 60 to 1,000 rows with 10 to 30 positive ones an interval
     of 95 % held the true area in 94 to 96 % of the samples, and in 92 % where it was .92.
     """
-    check_level(level)
+    check_inside(level, "level")
     estimates = check_estimates(y, p, None, classes, pos_label)
     n = len(estimates.codes)
     member = np.arange(n) if groups is None else group_numbers(groups, n)

@@ -87,7 +87,7 @@ class Channel:
 
     def __attrs_post_init__(self) -> None:
         """Refuse evidence of other bets or bins."""
-        n, k = self.bets.n_bins, len(self.bets.prior)
+        n, k = self.bets.n_bins, len(self.bets.factors)
         require(len(self.counts) == n, f"counts must be of {n} bins")
         require(self.counts.max() <= MOST // n, "counts must be of fewer examples")
         int64 = self.counts.dtype == self.begins.dtype == np.int64
@@ -102,7 +102,7 @@ class Channel:
         cls, code: int, bets: Bets, scores: FloatArray, hits: NDArray[np.bool_], form: Form
     ) -> Self:
         """Return the evidence before anything came, with a reference."""
-        n, k = bets.n_bins, len(bets.prior)
+        n, k = bets.n_bins, len(bets.factors)
         counts = np.zeros((n, 2), np.int64)
         np.add.at(counts, (bets.cells(scores), (hits & bets.of_labels).astype(np.intp)), 1)
         weights = np.zeros((len(JUMPS), k + 1))
@@ -137,7 +137,6 @@ class Channel:
             bets.limits,
             bets.factors,
             bets.logs,
-            bets.prior,
             JUMPS,
             WAIT,
             FORMS.index(form),
@@ -158,7 +157,7 @@ class Channel:
 
     def strongest(self) -> int:
         """Return the likeliest bet, by what it has won since it last was at nothing."""
-        return int((self.sums + np.log(self.bets.prior)).argmax())
+        return int(self.sums.argmax())
 
     def check_form(self, form: Form) -> None:
         """Refuse weights that no stream leaves: all capital is somewhere, if there is some."""

@@ -21,6 +21,7 @@ from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
+    check_inside,
     check_option,
     check_scores,
     encode_labels,
@@ -229,8 +230,7 @@ def estimate_performance(
     >>> round(model.score(X[400:], y[400:]), 2)
     0.96
     """
-    if not isinstance(level, Real) or not 0 < float(level) < 1:
-        raise InputError(f"level must lie between 0 and 1, both excluded, got {level!r}")
+    level = check_inside(level, "level")
     if shift is not None:
         check_option(shift, Shift, "shift")
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -279,7 +279,7 @@ def estimate_performance(
         return q if prior is None else shift_probabilities(q, prior.factors)
 
     given = _decided(p, classes, threshold, positive, costs, asked)
-    return _estimate(given, truth, fitted, asked, float(level), round(n_examples), random_state)
+    return _estimate(given, truth, fitted, asked, level, round(n_examples), random_state)
 
 
 def _estimate(
