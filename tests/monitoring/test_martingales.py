@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import product
 from math import prod
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -22,7 +23,9 @@ from vennforest.monitoring.bets import (
     bets_on_share,
     thought_shares,
 )
-from vennforest.monitoring.evidence import FORMS, JUMPS, WAIT, Channel, combined
+from vennforest.monitoring.evidence import JUMPS, WAIT, Channel, Form, combined
+
+FORMS = get_args(Form)
 
 SEEDS = 2**31 - 1
 

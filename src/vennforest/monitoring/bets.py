@@ -58,6 +58,12 @@ SHARES: dict[str, float] = {
 }
 """Shifts of the log-odds of the class's share."""
 
+NAMES: dict[Kind, tuple[str, ...]] = {
+    "scores": tuple(OBJECTS),
+    "share": tuple(SHARES),
+    "labels given scores": tuple(LABELS),
+}
+
 
 @stored("bets")
 @attrs.frozen(eq=False)
@@ -104,7 +110,7 @@ class Bets:
     @property
     def names(self) -> tuple[str, ...]:
         """What each bet says has changed."""
-        return tuple({"scores": OBJECTS, "share": SHARES}.get(self.kind, LABELS))
+        return NAMES[self.kind]
 
     @property
     def n_bins(self) -> int:

@@ -29,8 +29,6 @@ from vennforest.monitoring.bets import (
 Form = Literal["ville", "shiryaev-roberts"]
 """How evidence is kept, and with that what an alarm guarantees."""
 
-FORMS: tuple[Form, ...] = ("ville", "shiryaev-roberts")
-
 Watch = Literal["labels", "objects"]
 """What a monitor compares: labels with scores, or scores alone."""
 
@@ -139,7 +137,7 @@ class Channel:
             bets.logs,
             JUMPS,
             WAIT,
-            FORMS.index(form),
+            form == "ville",
             self.weights,
             self.scales,
             self.sums,
@@ -239,20 +237,10 @@ def channels_of(
 
 
 def combined(logs: FloatArray) -> FloatArray:
-    """Return the logarithm of the evidence from those of all copies.
+    """Return the logarithm of the evidence, (watched, ...), from those of R copies of it.
 
-    Parameters
-    ----------
-    logs : ndarray of shape (copies, n_watched, ...)
-        Of each copy, and of each label and kind.
+    It is that of the (R / 5)-th largest, divided by 5, and by how many are watched.
 
-    Returns
-    -------
-    ndarray of shape (n_watched, ...)
-        With R copies that of the (R / 5)-th largest, divided by 5, and by how many are watched.
-
-    Notes
-    -----
     If nothing changes each copy ever reaches 5 c with probability 1 / (5 c) at most. So R / (5 c)
     do on average, and by Markov's inequality R / 5 of them together with probability 1 / c at most,
     however they depend on each other (Rüger 1978; Vovk & Wang 2020). The mean of the copies would

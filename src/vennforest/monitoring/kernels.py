@@ -69,7 +69,7 @@ def watch(
     logs,
     jumps,
     wait,
-    form,
+    ville,
     weights,
     scales,
     sums,
@@ -89,7 +89,7 @@ def watch(
     logs : (n_bets, n_columns), their logarithms
     jumps : (n_rates,) share of the capital that jumps to another bet at each step
     wait : the chance that betting begins at step t of 0, 1, ... is 1 / (t + wait)
-    form : 0 martingale, 1 Shiryaev–Roberts
+    ville : whether it is a martingale; otherwise a Shiryaev–Roberts statistic
     weights : (n_rates, n_bets + 1), scales : (n_rates,), state; column 0 has not begun to bet
     sums : (n_bets,), begins : (n_bets,) int64, state: log-likelihood of each bet since it began
     out : (n,) logarithm of the evidence after each example
@@ -101,7 +101,7 @@ def watch(
         column = column_of(cells[t], hits[t], counts, draw(seed, at), of_labels, limits)
         for s in range(len(jumps)):
             coming = 0.0
-            if form == 0:
+            if ville:
                 coming = weights[s, 0] / (at + wait)
                 weights[s, 0] -= coming
             else:

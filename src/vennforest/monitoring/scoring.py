@@ -33,11 +33,8 @@ class Scored:
 def calibration_examples(model: Any) -> Scored | None:
     """Return the calibration examples of a model; None for one that has none.
 
-    Raises
-    ------
-    InputError
-        If no new row is like them: they have weights, were trained on, or are of other shares of
-        the classes than the model is for.
+    Refused if no new row is like them: they have weights, were trained on, or are of other shares
+    of the classes than the model is for.
     """
     if not isinstance(model, CalibratedClassifier):
         return None
@@ -63,20 +60,10 @@ def _are_probabilities(model: CalibratedClassifier) -> bool:
 
 
 def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
-    """Return scores of the rows of X like those of the calibration examples.
+    """Return scores (n,) or (n, k) like those of the calibration examples; are they in [0, 1].
 
     Out of bag, a row is scored by the trees that a calibration example drawn for it was out of bag
     for; of several folds' models it is scored by one, drawn for it.
-
-    Returns
-    -------
-    (ndarray of shape (n,) or (n, k), bool)
-        Scores, and whether they are in [0, 1].
-
-    Raises
-    ------
-    InputError
-        If the model has no ``predict_proba``, or gives numbers that are not finite.
     """
     if not isinstance(model, CalibratedClassifier):
         if isinstance(model, ProtectedClassifier):
@@ -95,10 +82,8 @@ def stream_scores(model: Any, X: Any) -> tuple[FloatArray, bool]:
     parts = model._state.folds
     if len(parts) == 1:
         return _part_scores(parts[0], X), _are_probabilities(model)
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
     whose = next(iter(draw_examples(hash_rows(X), 0, 1, len(parts))))
-    shape = (n, *parts[0].scores.shape[1:])
-    scores = np.empty(shape)
+    scores = np.empty((len(whose), *parts[0].scores.shape[1:]))
     for k, part in enumerate(parts):
         rows = np.flatnonzero(whose == k)
         if len(rows):

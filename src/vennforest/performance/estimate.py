@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import attrs
 import numpy as np
@@ -32,7 +32,7 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import calibration_probabilities, predict
 from vennforest.decisions.costs import CostMatrix
 from vennforest.decisions.thresholds import KEPT_APART
-from vennforest.performance.measures import MEASURES, Metric, Predictions
+from vennforest.performance.measures import Metric, Predictions
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import ShiftedPrior, shift_probabilities
 from vennforest.sources import Fold
@@ -298,9 +298,9 @@ def _estimate(
     number = int(np.clip(MOST_DRAWN // q.size, LEAST_DRAWS, DRAWS))
     drawn = np.empty((number, len(asked)))
     for b, theta in enumerate(fitted.draws(number, rng)):
-        sums = given.drawn(_labels(truth(theta), rng))
-        drawn[b] = [given.measure(metric, sums) for metric in asked]
-    estimate = np.array([given.measure(metric, expected) for metric in asked])
+        measures = given.drawn(_labels(truth(theta), rng))
+        drawn[b] = [measures[metric] for metric in asked]
+    estimate = np.array([expected[metric] for metric in asked])
     lower, upper = np.full((2, len(asked)), np.nan)
     reasons: dict[str, str] = {}
     for j, metric in enumerate(asked):
@@ -323,13 +323,7 @@ def _reason(metric: Metric, given: Predictions) -> str:
 
 
 def _check_overlap(old: FloatArray, new: FloatArray, n_examples: float) -> None:
-    """Refuse new rows that hardly any example is like, and warn of many such rows.
-
-    Raises
-    ------
-    InputError
-        If weights leave fewer examples than a performance is estimated from.
-    """
+    """Refuse new rows that hardly any example is like, and warn of many such rows."""
     beyond = float((new > np.quantile(old, 0.99)).mean())
     if n_examples < FEWEST or beyond > NO_OVERLAP:
         raise InputError(
@@ -355,7 +349,7 @@ def _labels(q: FloatArray, rng: np.random.Generator) -> IntArray:
 
 def _metrics(metrics: Sequence[Metric] | None, costs: Any) -> tuple[Metric, ...]:
     if metrics is None:
-        return tuple(name for name in MEASURES if name != "cost" or costs is not None)
+        return tuple(name for name in get_args(Metric) if name != "cost" or costs is not None)
     asked = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     if not asked:
         raise InputError("metrics must name one measure at least, got none")
@@ -400,15 +394,19 @@ def _predicted(model: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, A
 def _examples(model: Any, classes: NDArray[Any], reference: Any) -> Examples:
     """Return the examples that say how well the model is calibrated."""
     own = isinstance(model, CalibratedClassifier)
-    pair = isinstance(reference, tuple) and len(reference) == 2
-    if pair:
-        codes = _codes(reference[1], classes)
+    if isinstance(reference, tuple) and len(reference) == 2:
+        X, codes = reference[0], _codes(reference[1], classes)
         if not own or not are_of_fit(model, codes):
             trained = model._state.known_rows if own and model.calibrate_on_ != "frozen" else None
-            if trained is not None and trained.knows(hash_rows(reference[0])):
+            if trained is not None and trained.knows(hash_rows(X)):
                 raise InputError(OTHER_ORDER)
-            return _of_reference(model, reference[0], codes, classes)
-        reference = reference[0]
+            p, _ = _predicted(model, X, classes)
+            if len(p) != len(codes):
+                raise InputError(
+                    f"reference must have a label for each of {len(p)} rows, got {len(codes)}"
+                )
+            return Examples(p, codes, None, None, X if hasattr(X, "shape") else np.asarray(X))
+        reference = X
     if own:
         return _of_classifier(model, reference)
     if isinstance(model, VennAbers) and len(model.tables_) == 1 and reference is None:
@@ -439,13 +437,6 @@ def are_of_fit(model: CalibratedClassifier, codes: IntArray) -> bool:
     if fitted.n_rows != len(codes) or any(fold.rows is None for fold in fitted.folds):
         return False
     return all(np.array_equal(codes[fold.rows], fold.codes) for fold in fitted.folds)
-
-
-def _of_reference(model: Any, X: Any, codes: IntArray, classes: NDArray[Any]) -> Examples:
-    p, _ = _predicted(model, X, classes)
-    if len(p) != len(codes):
-        raise InputError(f"reference must have a label for each of {len(p)} rows, got {len(codes)}")
-    return Examples(p, codes, None, None, X if hasattr(X, "shape") else np.asarray(X))
 
 
 def _of_classifier(model: CalibratedClassifier, X: Any) -> Examples:
