@@ -172,10 +172,8 @@ def prediction_sets(
     chance is at most about twice the error, and near it in measurements (Barber et al. 2021).
     With ``proven`` each of K folds has a p-value of its own, and of these the j-th smallest times
     K / j counts, j being 3/5 of K: at most the error, however the folds depend on each other
-    (Vovk & Wang 2020). In the terms of e-values: a fold whose p-value is at most e' has the e-value
-    1 / e' against the label, else 0, and their mean is one again.
-    Out of bag new objects are scored by all trees, which is not proved. With ``by`` all this is
-    valid within every group.
+    (Vovk & Wang 2020). Out of bag new objects are scored by all trees, which is not proved. With
+    ``by`` all this is valid within every group.
 
     Examples
     --------

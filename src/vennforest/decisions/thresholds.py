@@ -165,19 +165,14 @@ def threshold_for(
 
     Notes
     -----
-    Precision: Learn then Test (Angelopoulos et al. 2021) over all thresholds from the highest. Of
-    the n examples at or above a threshold K are of the class, and were its precision below alpha,
-    so many had probability P(Bin(n, alpha) >= K) at most: its p-value. Thresholds are tested in
-    this fixed sequence until one is not rejected. As 29 examples at least are needed for .9 and
-    .05, the sequence begins there, and at 2, 4, 8 ... times as many; each start has its part of
-    delta, and takes along what is left of the earlier ones that were rejected all the way to it
-    (the fallback procedure, Wiens 2003). Exact if, once the precision is too low as the threshold
-    falls, it stays so.
-
-    Recall and false alarms move in one direction with the threshold, so one exact binomial
-    limit serves for all thresholds. Costs: exact binomial limits for false alarms and for misses,
-    at ranks 1, 2, 3, 5, 8 ... with an equal part of delta for each, are valid for all thresholds at
-    once.
+    ``docs/promises.md`` has what is proved and measured. Precision: Learn then Test (Angelopoulos
+    et al. 2021) from the highest threshold down. Of the n examples at or above one K are of the
+    class; its p-value is P(Bin(n, precision) >= K). Thresholds are tested until one is not rejected, from
+    as many examples on as could be rejected, and from 2, 4, 8 ... times as many; each start has its
+    part of delta, and takes along what is left of earlier ones (the fallback procedure, Wiens
+    2003). Recall and false alarms move in one direction with the threshold: one exact binomial
+    limit serves for all. Costs: exact binomial limits of false alarms and misses at ranks 1, 2, 3,
+    5, 8 ..., with an equal part of delta for each.
 
     Examples
     --------
@@ -254,12 +249,10 @@ def _asked(
     if recall is not None:
         return "recall", check_inside(recall, "recall")
     if false_alarms is not None:
-        assert rows is not None
         share = _above(false_alarms, "false_alarms") / _above(rows, "rows")
         if share >= 1:
             raise InputError(f"false_alarms must be fewer than rows, got {false_alarms!r}")
         return "false alarms", share
-    assert cost is not None
     pair = np.asarray(costs, np.float64)
     if pair.shape != (2,) or not (np.isfinite(pair) & (pair >= 0)).all() or not pair.any():
         raise InputError(
@@ -468,23 +461,21 @@ def _cheap(
 
 def _why(promise: Promise, target: float, delta: float, n: int, positives: int) -> str:
     """Return why no threshold keeps a promise, with what would be needed."""
-    start = f"impossible with these data: no threshold promises {_words(promise, target)} with "
-    start += f"probability {1 - delta:g}"
-    if promise == "precision":
-        need, have, what = fewest(target, delta), n, "examples with the highest scores, all"
-        end = f"at least the {need:,} {what} of the class, would show it at best"
-    elif promise == "recall":
-        need, have = fewest(target, delta), positives
-        end = f"{need:,} examples of the class are needed"
-    elif promise == "false alarms":
-        need, have = fewest(1 - target, delta), n
-        end = f"{need:,} examples are needed"
-    else:
+    what = f"a {promise} of {target:g}"
+    if promise not in ("precision", "recall"):
+        what = f"at most {target:g} of {promise} per case"
+    start = f"impossible with these data: no threshold promises {what} with probability "
+    start += f"{1 - delta:g}"
+    if promise == "cost":
         return f"{start}; ask for less, or for a larger delta, or calibrate on more examples"
+    need = fewest(1 - target if promise == "false alarms" else target, delta)
+    end, have = {
+        "precision": (
+            f"at least the {need:,} examples with the highest scores, all of the class, would show "
+            "it at best",
+            n,
+        ),
+        "recall": (f"{need:,} examples of the class are needed", positives),
+        "false alarms": (f"{need:,} examples are needed", n),
+    }[promise]
     return f"{start} ({end}; there are {have:,}); ask for less, or for a larger delta"
-
-
-def _words(promise: Promise, target: float) -> str:
-    if promise in ("precision", "recall"):
-        return f"a {promise} of {target:g}"
-    return f"at most {target:g} of {promise} per case"
