@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincc, betainccinv
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from vennforest._messages import not_one_of
 from vennforest._validation import (
     FloatArray,
     InputError,
     IntArray,
     check_inside,
     check_scores,
+    class_index,
     encode_labels,
 )
 from vennforest.sources import CalibrationExamples, whole_scores
@@ -167,12 +167,12 @@ def threshold_for(
     -----
     ``docs/promises.md`` has what is proved and measured. Precision: Learn then Test (Angelopoulos
     et al. 2021) from the highest threshold down. Of the n examples at or above one K are of the
-    class; its p-value is P(Bin(n, precision) >= K). Thresholds are tested until one is not rejected, from
-    as many examples on as could be rejected, and from 2, 4, 8 ... times as many; each start has its
-    part of delta, and takes along what is left of earlier ones (the fallback procedure, Wiens
-    2003). Recall and false alarms move in one direction with the threshold: one exact binomial
-    limit serves for all. Costs: exact binomial limits of false alarms and misses at ranks 1, 2, 3,
-    5, 8 ..., with an equal part of delta for each.
+    class; its p-value is P(Bin(n, precision) >= K). Thresholds are tested until one is not
+    rejected, from as many examples on as could be rejected, and from 2, 4, 8 ... times as many;
+    each start has its part of delta, and takes along what is left of earlier ones (the fallback
+    procedure, Wiens 2003). Recall and false alarms move in one direction with the threshold: one
+    exact binomial limit serves for all. Costs: exact binomial limits of false alarms and misses at
+    ranks 1, 2, 3, 5, 8 ..., with an equal part of delta for each.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def _examples(
         scores = _one_column(model)
         check_consistent_length(scores, y)
         codes, classes = encode_labels(y)
-        code = _code(classes.tolist(), pos_label)
+        code = class_index(classes, pos_label)
         return scores, codes == code, True, _one_column
     if not hasattr(model, "predict_proba"):
         raise InputError(
@@ -290,7 +290,7 @@ def _examples(
             "model must be a CalibratedClassifier, whose calibration scores are kept, got "
             f"{type(model).__name__}: give the scores of other examples, and their labels as y"
         )
-    code = _code(fitted.classes.tolist(), pos_label)
+    code = class_index(fitted.classes, pos_label)
     examples = CalibrationExamples.of(fitted.folds)
     way_out = "give scores of independent examples, and their labels as y"
     if fitted.calibrate_on == "training":
@@ -328,16 +328,6 @@ def _one_column(scores: Any) -> FloatArray:
     if checked.ndim != 1:
         raise InputError(f"scores must have shape (n,), got {checked.shape}: give one column")
     return checked
-
-
-def _code(labels: list[Any], pos_label: Any) -> int:
-    if pos_label is None:
-        if len(labels) != 2:
-            raise InputError(f"pos_label must be one of {labels} where these are not two, got None")
-        return 1
-    if pos_label not in labels:
-        raise not_one_of("pos_label", labels, pos_label)
-    return labels.index(pos_label)
 
 
 def fewest(share: float, delta: float) -> int:

@@ -188,11 +188,6 @@ def corp_decomposition(
     Jordan 2021, doi:10.1073/pnas.2016191118). p̂ is the best increasing function of p
     in hindsight, so MCB and DSC are never negative. It is fitted to the
     data it is judged on: of perfect estimates, too, a finite sample shows a small MCB.
-
-    Examples
-    --------
-    >>> corp_decomposition([0, 0, 1, 1], [0.2, 0.2, 0.2, 0.8])
-    CorpDecomposition(miscalibration=0.023..., discrimination=0.083..., uncertainty=0.25, ...)
     """
     estimates = check_estimates(y, p, sample_weight, classes, pos_label)
     terms = [_parts(problem) for problem in estimates.additive()]

@@ -9,8 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from vennforest._messages import not_one_of
-from vennforest._validation import FloatArray, check_scores, check_weights, encode_labels
+from vennforest._validation import (
+    FloatArray,
+    check_scores,
+    check_weights,
+    class_index,
+    encode_labels,
+)
 from vennforest.multiprobability import Multiprobability
 
 
@@ -155,19 +160,15 @@ def interval_curve(
         max_points = 400 if scores is None else 2000
     if max_points < 2:
         raise ValueError(f"max_points must be at least 2, got {max_points}")
-    classes = list(m.classes)
-    if pos_label is not None and pos_label not in classes:
-        raise not_one_of("pos_label", classes, pos_label)
     middle = (m.lower + m.upper) / 2 if p is None else check_scores(p, "p")
     if middle.shape != m.lower.shape:
         raise ValueError(f"p must have shape {m.lower.shape}, got {middle.shape}")
-    if pos_label is None and len(classes) > 2:
+    if pos_label is None and len(m.classes) > 2:
         column = m.lower.argmax(axis=1)
         event = "predicted label"
     else:
-        at = 1 if pos_label is None else classes.index(pos_label)
-        column = np.full(len(m), at)
-        event = str(classes[at])
+        at = class_index(m.classes, pos_label)
+        column, event = np.full(len(m), at), str(m.classes[at])
     tables = [m.lower, m.upper, middle]
     if confidence is not None:
         if confidence.lower.shape != m.lower.shape:

@@ -16,8 +16,7 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from vennforest._messages import not_one_of
-from vennforest._validation import FloatArray, IntArray, check_inside
+from vennforest._validation import FloatArray, IntArray, check_inside, class_index
 from vennforest.metrics._inputs import (
     ClassEstimates,
     check_estimates,
@@ -435,11 +434,6 @@ def _bounds_of(
     n = len(np.asarray(y))
     if len(bounds) != n:
         raise ValueError(f"bounds must be of {n} rows, got {len(bounds)}")
-    labels = bounds.classes.tolist()
-    if pos_label is None and len(labels) == 2:
-        pos_label = labels[1]
-    if pos_label not in labels:
-        raise not_one_of("pos_label", labels, pos_label)
-    column = labels.index(pos_label)
+    column = class_index(bounds.classes, pos_label)
     kept = np.broadcast_to(np.asarray(1 if sample_weight is None else sample_weight) > 0, n)
     return bounds.lower[kept, column], bounds.upper[kept, column]

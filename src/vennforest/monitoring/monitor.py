@@ -533,6 +533,7 @@ class Monitor(BaseEstimator):
     @property
     def threshold_(self) -> float:
         """The evidence at which there is an alarm."""
+        check_is_fitted(self, "classes_")
         return float(np.exp(self._log_threshold()))
 
     @property
@@ -548,11 +549,13 @@ class Monitor(BaseEstimator):
         return float(capital_of(self._progress.log_max))
 
     def _log_threshold(self) -> float:
-        return float(-np.log(self.alpha) if self.form == "ville" else np.log(self.run_length))
+        # What has been gathered keeps its form until the next fit, whatever is set meanwhile.
+        ville = self._progress.form == "ville"
+        return float(-np.log(self.alpha) if ville else np.log(self.run_length))
 
     def _labels(self, y: ArrayLike | None, n: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return each example's class number, and whether it is known."""
-        if self.watch == "objects":
+        if self._progress.watch == "objects":
             if y is not None:
                 raise InputError('y must not be given with watch="objects", which sees no labels')
             return np.zeros(n, np.intp), np.ones(n, bool)

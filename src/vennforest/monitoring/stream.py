@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vennforest._validation import FloatArray, InputError, encode_labels
+from vennforest._validation import FloatArray, InputError, columns, encode_labels
 
 
 def check_times(time: ArrayLike | None, n: int, last: float | None) -> FloatArray | None:
@@ -109,10 +109,5 @@ def _exactly(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
 
 def score_columns(scores: FloatArray, k: int) -> FloatArray:
     """Return one column of scores of two classes, a column per class of k > 2."""
-    if k == 2:
-        if scores.ndim == 2 and scores.shape[1] not in (1, 2):
-            raise InputError(f"scores must be of two classes, got shape {scores.shape}")
-        return scores[:, None] if scores.ndim == 1 else scores[:, -1:]
-    if scores.ndim != 2 or scores.shape[1] != k:
-        raise InputError(f"scores must have a column for each of {k} classes")
-    return scores
+    own = columns(scores, k)
+    return own[:, None] if own.ndim == 1 else own

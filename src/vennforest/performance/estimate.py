@@ -76,6 +76,13 @@ MOST_BEYOND = 0.25
 """Share of new rows of kinds that make up a hundredth of the examples, above which it is warned."""
 
 
+UNDEFINED = {
+    "precision": "precision is not defined: no row is decided to be of the positive class",
+    "recall": "recall is not defined: probably no row is of the positive class",
+    "auc": "the AUC is not defined: probably all rows are of one class",
+}
+"""Why a measure cannot be estimated."""
+
 OTHER_ORDER = (
     "reference must be the rows given to fit in the same order, or rows that the model was not "
     "trained on, got its training rows in another order"
@@ -306,20 +313,12 @@ def _estimate(
     for j, metric in enumerate(asked):
         there = ~np.isnan(drawn[:, j])
         if np.isnan(estimate[j]) or there.mean() < level:
-            reasons[metric] = _reason(metric, given)
+            reasons[metric] = UNDEFINED[metric]
             estimate[j] = np.nan
         else:
             tails = (1 - level) / 2, (1 + level) / 2
             lower[j], upper[j] = np.quantile(drawn[there, j], tails)
     return PerformanceEstimate(asked, estimate, lower, upper, level, given.n, n_examples, reasons)
-
-
-def _reason(metric: Metric, given: Predictions) -> str:
-    if metric == "precision":
-        return "precision is not defined: no row is decided to be of the positive class"
-    if metric == "recall":
-        return "recall is not defined: probably no row is of the positive class"
-    return "the AUC is not defined: probably all rows are of one class"
 
 
 def _check_overlap(old: FloatArray, new: FloatArray, n_examples: float) -> None:
