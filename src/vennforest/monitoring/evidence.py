@@ -179,8 +179,7 @@ class Change:
     label : object
         The class that the evidence is about.
     kind : {"scores", "share", "labels given scores"}
-        What of it: scores whatever the labels, the share of the class, or the labels among objects
-        with equal scores.
+        Scores whatever the labels, the share of the class, or labels among equal scores.
     evidence : float
         Now: capital, or the statistic, divided by how many are watched.
     what : str
@@ -239,12 +238,8 @@ def channels_of(
 def combined(logs: FloatArray) -> FloatArray:
     """Return the logarithm of the evidence, (watched, ...), from those of R copies of it.
 
-    It is that of the (R / 5)-th largest, divided by 5, and by how many are watched.
-
-    If nothing changes each copy ever reaches 5 c with probability 1 / (5 c) at most. So R / (5 c)
-    do on average, and by Markov's inequality R / 5 of them together with probability 1 / c at most,
-    however they depend on each other (Rüger 1978; Vovk & Wang 2020). The mean of the copies would
-    have no such law: each is a martingale only given its own past, without the others'.
+    It is that of the (R / 5)-th largest, divided by 5, and by how many are watched: see `Monitor`.
+    The mean of the copies would have no such law: each is a martingale only given its own past.
     """
     copies, watched = logs.shape[:2]
     place = copies - copies // TOP

@@ -110,16 +110,18 @@ class Monitor(BaseEstimator):
 
     Notes
     -----
-    Of each of the three kinds the capital is that which a fifth of the copies have or exceed,
-    divided by five: by Markov's inequality it ever reaches c with probability 1 / c at most,
-    although copies depend on each other. The evidence is the largest of the three, divided by
-    three; with k > 2 classes each is watched against the rest, and it is the largest of 3 k,
-    divided by 3 k (Bonferroni: capitals in different p-values may be neither added nor multiplied).
+    Of each kind the capital is what a fifth of the copies have or exceed, divided by five. If
+    nothing changes each of R copies ever reaches 5 c with probability 1 / (5 c) at most. So R / (5
+    c) do on average, and by Markov's inequality R / 5 of them together with probability 1 / c at
+    most, however they depend on each other (Rüger 1978; Vovk & Wang 2020). The evidence is the
+    largest of the three, divided by three; with k > 2 classes, each against the rest, the largest
+    of 3 k, divided by 3 k (Bonferroni: capitals in different p-values may be neither added nor
+    multiplied).
 
-    The guarantee is exact where the reference and the stream are scored in the same way: with a
-    held-out part, or a model fitted to other data. Out of bag, new objects are scored by the trees
-    that some calibration example was out of bag for, drawn at random for each (Johansson et al.
-    2018), which is nearly so; folds too are nearly so.
+    The guarantee is exact where reference and stream are scored in the same way: with a held-out
+    part, or a model fitted to other data. Over folds it is nearly so, and out of bag, where new
+    objects are scored by the trees that a calibration example was out of bag for, drawn at random
+    for each (Johansson et al. 2018).
 
     References
     ----------

@@ -214,12 +214,12 @@ def estimate_performance(
 
     Notes
     -----
-    Let q be the probabilities of the rows' labels. The estimate is each measure under q
-    (expectations of numerators and denominators). q is the calibrated probability p, corrected by
-    a small logistic map of its log-odds that is fitted to the calibration examples (it hardly
-    differs where p is calibrated). For the interval coefficients of that map are drawn from
-    their normal law with a robust covariance, then a label for every row: so it contains the error
-    of the calibration and that of sampling. Rows count as independent of each other.
+    Each measure is estimated under probabilities q of the rows' labels (expectations of numerators
+    and denominators): the calibrated ones, corrected by a small logistic map of their log-odds that
+    is fitted to the calibration examples (it hardly differs where they are calibrated). For the
+    interval coefficients of that map are drawn from their normal law with a robust covariance, then
+    a label for every row: it contains the error of the calibration and that of sampling. Rows count
+    as independent of each other.
 
     With ``shift="covariate"`` examples weigh as much as the density ratio of new rows to theirs,
     estimated by a calibrated classifier of the same kind (Białek, Kuberski, Perrakis & Bifet 2024,
