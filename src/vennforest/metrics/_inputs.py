@@ -40,13 +40,14 @@ class ClassEstimates(NamedTuple):
 
     ``codes`` (n,) is each label's column, ``p`` (n, k) has a column per class, ``weight`` (n,) is
     above zero, ``positive`` is the column of the positive class (None: more than two classes and
-    no ``pos_label``).
+    no ``pos_label``), and ``event`` its label, or "predicted label".
     """
 
     codes: IntArray
     p: FloatArray
     weight: FloatArray
     positive: int | None
+    event: str
 
     def of_column(self, j: int) -> EventEstimates:
         """Return the two-class problem of class j against the rest."""
@@ -57,16 +58,14 @@ class ClassEstimates(NamedTuple):
         """Yield the two-class problem of every class against the rest."""
         return (self.of_column(j) for j in range(self.p.shape[1]))
 
-    def predicted(self) -> IntArray:
-        """Return the column of the largest estimate, the first of equals, shape (n,)."""
-        columns: IntArray = self.p.argmax(axis=1)
-        return columns
-
     def of_predicted(self) -> EventEstimates:
-        """Return the problem "is the predicted label right", with the confidence in it."""
-        predicted = self.predicted()
-        confidence = np.take_along_axis(self.p, predicted[:, None], axis=1)[:, 0]
-        return EventEstimates((predicted == self.codes).astype(np.float64), confidence, self.weight)
+        """Return the problem "is the predicted label right", with the confidence in it.
+
+        The predicted label is that of the largest estimate, the first of equals.
+        """
+        predicted = self.p.argmax(axis=1)
+        right = (predicted == self.codes).astype(np.float64)
+        return EventEstimates(right, self.p[np.arange(len(right)), predicted], self.weight)
 
     def main(self) -> EventEstimates:
         """Return the positive class's problem, or that of the predicted label without one."""
@@ -97,13 +96,16 @@ def check_estimates(
     codes, labels = encode_labels(y, classes)
     weight = check_weights(sample_weight, len(estimates))
     codes, labels, positive = _positive(codes, labels, pos_label, estimates)
+    event = "predicted label" if positive is None else str(labels[positive])
+    if pos_label is not None:
+        event = str(pos_label)
     if estimates.ndim == 1:
         pair = [1 - estimates, estimates]
         estimates = np.column_stack(pair if positive == 1 else pair[::-1])
     if weight is None:
-        return ClassEstimates(codes, estimates, np.ones(len(estimates)), positive)
+        weight = np.ones(len(estimates))
     kept = weight > 0
-    return ClassEstimates(codes[kept], estimates[kept], weight[kept], positive)
+    return ClassEstimates(codes[kept], estimates[kept], weight[kept], positive, event)
 
 
 def positive_problem(

@@ -114,21 +114,12 @@ def reliability_curve(
         corp_estimate=fit.p[corners],
         corp_share=fit.fitted[corners],
         histogram=counts / counts.sum(),
-        event=_event(y, classes, pos_label, estimates.positive),
+        event=estimates.event,
         level=level,
         band_estimate=estimate,
         band_low=low,
         band_high=high,
     )
-
-
-def _event(y: ArrayLike, classes: ArrayLike | None, pos_label: Any, positive: int | None) -> str:
-    if positive is None:
-        return "predicted label"
-    if pos_label is not None:
-        return str(pos_label)
-    named = np.unique(np.asarray(y if classes is None else classes))
-    return str(named[1] if len(named) > 1 else 1)
 
 
 def _corners(fitted: FloatArray) -> IntArray:

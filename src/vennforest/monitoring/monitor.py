@@ -17,6 +17,7 @@ from vennforest._state import stored
 from vennforest._validation import (
     FloatArray,
     InputError,
+    check_inside,
     check_option,
     check_scores,
     encode_labels,
@@ -568,8 +569,7 @@ class Monitor(BaseEstimator):
     def _check_parameters(self) -> None:
         check_option(self.watch, Watch, "watch")
         check_option(self.form, Form, "form")
-        if not isinstance(self.alpha, Real) or not 0 < float(self.alpha) < 1:
-            raise InputError(f"alpha must be a number between 0 and 1, got {self.alpha!r}")
+        check_inside(self.alpha, "alpha")
         if not isinstance(self.run_length, Real) or not 2 <= float(self.run_length) < np.inf:
             raise InputError(f"run_length must be a number >= 2, got {self.run_length!r}")
 
