@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from vennforest._validation import FloatArray, InputError, check_scores
 from vennforest.classifier import CalibratedClassifier
 from vennforest.monitoring.protected import ProtectedClassifier
-from vennforest.sources import Fold, whole_scores
+from vennforest.sources import CalibrationExamples, Fold, whole_scores
 from vennforest.sources.out_of_bag import OutOfBagScorer
 from vennforest.sources.row_hashes import KnownRows, draw_examples, hash_rows
 
@@ -39,9 +39,9 @@ def calibration_examples(model: Any) -> Scored | None:
     if not isinstance(model, CalibratedClassifier):
         return None
     check_is_fitted(model, "classes_")
-    parts = model._state.folds
+    examples = CalibrationExamples.of(model._state.folds)
     why = None
-    if any(part.weight is not None for part in parts):
+    if examples.weight is not None:
         why = "calibration examples must not have weights to be compared with a stream"
     elif model.calibrate_on_ == "training":
         why = 'calibrate_on must not be "training", whose scores no new row is like'
@@ -49,10 +49,7 @@ def calibration_examples(model: Any) -> Scored | None:
         why = "calibration examples must be of the shares that with_prior has set"
     if why is not None:
         raise InputError(f"{why}: give X and y, rows that the model was not trained on")
-    codes = np.concatenate([part.codes for part in parts])
-    return Scored(
-        model.calibration_scores_, codes.astype(np.intp), model.classes_, _are_probabilities(model)
-    )
+    return Scored(examples.scores, examples.codes, model.classes_, _are_probabilities(model))
 
 
 def _are_probabilities(model: CalibratedClassifier) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from vennforest._messages import warn
 from vennforest._validation import (
@@ -35,7 +35,7 @@ from vennforest.decisions.thresholds import KEPT_APART
 from vennforest.performance.measures import Metric, Predictions
 from vennforest.performance.recalibration import Recalibration
 from vennforest.prior import ShiftedPrior, shift_probabilities
-from vennforest.sources import Fold
+from vennforest.sources import CalibrationExamples, Fold
 from vennforest.sources.row_hashes import hash_rows
 from vennforest.transductive import stack
 
@@ -240,11 +240,8 @@ def estimate_performance(
     level = check_inside(level, "level")
     if shift is not None:
         check_option(shift, Shift, "shift")
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n_rows < FEWEST:
-        raise InputError(
-            f"X must have {FEWEST} rows or more to estimate a performance, got {n_rows}"
-        )
+    if (n := _num_samples(X)) < FEWEST:
+        raise InputError(f"X must have {FEWEST} rows or more to estimate a performance, got {n}")
     asked = _metrics(metrics, costs)
     classes = _classes(model)
     examples = _examples(model, classes, reference)
@@ -445,28 +442,23 @@ def _of_classifier(model: CalibratedClassifier, X: Any) -> Examples:
             'calibrate_on must not be "training" to estimate a performance, since its scores have '
             "seen their labels: give reference, labelled rows that the model was not trained on"
         )
-    folds = fitted.folds
-    codes = np.concatenate([fold.codes for fold in folds]).astype(np.intp)
-    repeats = None
-    if any(fold.weight is not None for fold in folds):
-        every = [np.ones(len(f.codes)) if f.weight is None else f.weight for f in folds]
-        repeats = np.concatenate(every)
+    folds = tuple(_scored_by_all(fold) for fold in fitted.folds)
+    examples = CalibrationExamples.of(folds)
     groups = rows = None
     if all(fold.rows is not None for fold in folds):
         numbers = np.concatenate([np.asarray(fold.rows) for fold in folds])
         if fitted.row_groups is not None:
             groups = np.unique(fitted.row_groups[numbers], return_inverse=True)[1]
         if X is not None:
-            n = X.shape[0] if hasattr(X, "shape") else len(X)
-            if n != fitted.n_rows:
+            if (n := _num_samples(X)) != fitted.n_rows:
                 raise InputError(
                     f"reference must be the {fitted.n_rows} rows given to fit, got {n}: or give "
                     "labelled rows and their labels, as a pair"
                 )
             rows = _safe_indexing(X if hasattr(X, "shape") else np.asarray(X), numbers)
-    whole = attrs.evolve(fitted, folds=tuple(_scored_by_all(fold) for fold in folds))
-    p = calibration_probabilities(whole)
-    return Examples(p, codes, repeats, groups, rows, fitted.calibrate_on not in KEPT_APART)
+    p = calibration_probabilities(attrs.evolve(fitted, folds=folds))
+    trained = fitted.calibrate_on not in KEPT_APART
+    return Examples(p, examples.codes, examples.weight, groups, rows, trained)
 
 
 def _scored_by_all(fold: Fold) -> Fold:
