@@ -319,12 +319,7 @@ def check_labels(classes: Any, name: str = "classes_") -> None:
 
 def same_labels(one: Any, other: Any) -> bool:
     """Return whether two arrays contain the same labels in the same order."""
-    return (
-        type(one) is np.ndarray
-        and type(other) is np.ndarray
-        and one.shape == other.shape
-        and bool((one == other).all())
-    )
+    return type(one) is type(other) is np.ndarray and np.array_equal(one, other)
 
 
 def array(

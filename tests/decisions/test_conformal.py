@@ -184,3 +184,10 @@ def test_proven_is_refused_where_nothing_is():
     held = CalibratedClassifier(forest, method="platt", calibrate_on="holdout").fit(X, y)
     one, other = prediction_sets(held, X), prediction_sets(held, X, proven=True)
     assert (one.p_values == other.p_values).all()
+
+
+def test_models_without_calibration_scores_are_refused():
+    X, y = make_classification(200, 6, random_state=1)
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="model must be a CalibratedClassifier, got RandomForest"):
+        prediction_sets(forest, X)

@@ -18,6 +18,7 @@ from vennforest._validation import (
     check_weights,
     encode_labels,
 )
+from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import rows_of
 from vennforest.sources import whole_scores
 
@@ -186,6 +187,11 @@ def prediction_sets(
     [array([1]), array([1]), array([1])]
     """
     error = check_inside(error, "error")
+    if not isinstance(model, CalibratedClassifier):
+        raise InputError(
+            f"model must be a CalibratedClassifier, got {type(model).__name__}: for the scores of "
+            "other models there is conformal_p_values"
+        )
     check_is_fitted(model, "classes_")
     if proven:
         _check_proven(model._state)

@@ -21,6 +21,7 @@ from vennforest._validation import (
     class_index,
     encode_labels,
 )
+from vennforest.classifier import CalibratedClassifier
 from vennforest.sources import CalibrationExamples, whole_scores
 
 Promise = Literal["precision", "recall", "false alarms", "cost"]
@@ -284,12 +285,12 @@ def _examples(
             f"{type(model).__name__} and no y"
         )
     check_is_fitted(model, "classes_")
-    fitted = getattr(model, "_fitted", None)
-    if fitted is None:
+    if not isinstance(model, CalibratedClassifier):
         raise InputError(
             "model must be a CalibratedClassifier, whose calibration scores are kept, got "
             f"{type(model).__name__}: give the scores of other examples, and their labels as y"
         )
+    fitted = model._state
     code = class_index(fitted.classes, pos_label)
     examples = CalibrationExamples.of(fitted.folds)
     way_out = "give scores of independent examples, and their labels as y"

@@ -183,7 +183,7 @@ def interval_curve(
     if y is not None:
         check_consistent_length(m.lower, y)
         encode_labels(y, m.classes)
-        outcome = (m.classes[column] == np.asarray(y)).astype(np.float64)
+        outcome = (m.classes[column] == np.asarray(y).reshape(-1)).astype(np.float64)
     if scores is None:
         order = np.lexsort((high, low, middle))
         x = np.arange(1.0, len(m) + 1)

@@ -238,6 +238,7 @@ def estimate_performance(
     0.96
     """
     level = check_inside(level, "level")
+    X = X if hasattr(X, "shape") else np.asarray(X)
     if shift is not None:
         check_option(shift, Shift, "shift")
     if (n := _num_samples(X)) < FEWEST:
