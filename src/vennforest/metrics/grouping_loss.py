@@ -84,16 +84,12 @@ def grouping_loss(
     ----------
     X : array-like of shape (n, d)
         Numbers that describe the cases, which the model was not trained on; NaN is allowed.
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    p : array-like of shape (n,) or (n, k)
-        Probability of the positive class, or of every class in sorted order; in [0, 1].
+    y, p, classes, pos_label
+        As in ``brier_decomposition``.
     level : float, default=0.95
         Level of the interval, in (0, 1).
     random_state : int or None, default=0
         Who is in which fold, and the seed of the trees.
-    classes, pos_label
-        As in ``reliability_curve``.
 
     Raises
     ------
@@ -102,14 +98,13 @@ def grouping_loss(
 
     Notes
     -----
-    After Perez-Lebel, Le Morvan & Varoquaux (ICLR 2023): trees are grown on one part of the data,
-    and what their leaves differ by within levels of p is measured on the other. Here one forest of
-    small trees for all levels, grown on X and p, learns the residuals r = y - c(p), c the isotonic
-    calibration curve of the first part; h is what it predicts of the other part. Both are centred
-    within levels of p there. By the Cauchy-Schwarz inequality E[r h]^2 / E[h^2] is at most the
-    grouping loss, whatever h is, and equal to it where h finds all differences. The root
-    E[r h] / E[h^2]^(1/2) is asymptotically normal; its variance is that of its influence function,
-    and is subtracted from its square in ``loss``.
+    After Perez-Lebel, Le Morvan & Varoquaux (ICLR 2023). A forest of small trees, grown on X and p
+    in one part of the data, learns the residuals r = y - c(p), c the isotonic calibration curve of
+    that part; h is what it predicts of the other part. Both are centred within levels of p there.
+    By the Cauchy-Schwarz inequality E[r h]^2 / E[h^2] is at most the grouping loss, whatever h is,
+    and equal to it where h finds all differences. The root E[r h] / E[h^2]^(1/2) is asymptotically
+    normal; its variance is that of its influence function, and is subtracted from its square in
+    ``loss``.
 
     Each fold is measured with what earlier folds show, so the sum of r h is a martingale. With
     all other folds two rows would each take part in the prediction of the other, and the variance
