@@ -19,7 +19,8 @@ from vennforest._validation import (
     encode_labels,
 )
 from vennforest.classifier import CalibratedClassifier
-from vennforest.classifier.fitted import rows_of
+from vennforest.classifier.fitted import in_place, rows_of
+from vennforest.decisions.thresholds import KEPT_APART
 from vennforest.sources import whole_scores
 
 AGREEING = 0.6
@@ -212,9 +213,8 @@ def prediction_sets(
         return _p_values(every)
 
     pieces = [(sub.rows, values(sub.folds, rows_of(sub, X))) for sub in model._state.sub_models(X)]
-    p = np.concatenate([values for _, values in pieces])
-    if pieces[0][0] is not None:
-        p = p[np.argsort(np.concatenate([rows for rows, _ in pieces]))]
+    rows = [rows for rows, _ in pieces if rows is not None]
+    p = in_place(rows, [p for _, p in pieces]) if rows else pieces[0][1]
     return PredictionSets(p > error, p, error, model.classes_)
 
 
@@ -259,7 +259,7 @@ def _by_label(scores: FloatArray, k: int, boundary: float) -> FloatArray:
 
 def _check_proven(fitted: Any) -> None:
     """Refuse sources by which new objects are scored by another model than examples."""
-    apart = ("holdout", "frozen") if len(fitted.folds) == 1 else ("cv", "cv-forest")
+    apart = KEPT_APART if len(fitted.folds) == 1 else ("cv", "cv-forest")
     if fitted.calibrate_on not in apart:
         raise InputError(
             "proven must be False where new objects are scored by other trees or models than "
