@@ -252,34 +252,29 @@ def _query(paths: Sequence[Path]) -> str:
     They are of one kind, and have the columns of the first. Nothing in a name is a pattern, and
     folders called ``run=7`` are no column.
     """
-    _refuse_case(paths[0])
     kinds = {"csv" if _is_text(path) else "parquet" for path in paths}
     if len(kinds) > 1:
         raise InputError("source must be files of one kind, got Parquet and CSV")
     listed = ", ".join(_literal(path) for path in paths)
     if "csv" in kinds:
+        from vennforest.tables.text import text_format
+
+        _refuse_case(text_format(paths[0]).names, paths[0])
         # Whether "no" is a label or false is not for each version of DuckDB to say.
         types = "auto_type_candidates=['BIGINT', 'DOUBLE', 'VARCHAR']"
         return f"SELECT * FROM read_csv([{listed}], {types}, hive_partitioning=false)"
-    columns = "*"
-    if len(paths) > 1:
-        names = _columns_of(paths)
-        columns = ", ".join(quoted(name, '"') for name in names)
-    # Else the types of the first file would be those of all: integers of what are fractions later.
+    names = _columns_of(paths)
+    _refuse_case(names, paths[0])
+    columns = ", ".join(quoted(name, '"') for name in names)
+    # By name: else the types of the first file would be those of all, integers of later fractions.
     return (
         f"SELECT {columns} FROM "
         f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
     )
 
 
-def _refuse_case(path: Path) -> None:
+def _refuse_case(names: list[str], path: Path) -> None:
     """Refuse columns that differ by case alone, among which DuckDB would take any."""
-    if _is_text(path):
-        from vennforest.tables.text import text_format
-
-        names = text_format(path).names
-    else:
-        names = _columns_of([path])
     lower = [name.lower() for name in names]
     alike = [name for name in names if lower.count(name.lower()) > 1]
     alike = [name for name in alike if name.lower() == alike[0].lower()]

@@ -78,7 +78,10 @@ def _read(document: dict[str, Any]) -> Calibrator:
     about = document.get("about", {})
     require(isinstance(about, dict), "about must be an object")
     columns = about.get("scores", [])
-    require(isinstance(columns, list) and all(map(_is_text, columns)), "scores must be names")
+    require(
+        isinstance(columns, list) and all(isinstance(one, str) for one in columns),
+        "scores must be names",
+    )
     require(
         type(document["version"]) is int and document["version"] == VERSION, "version must be 1"
     )
@@ -265,10 +268,6 @@ def _array(values: list[Any]) -> NDArray[Any]:
     array = np.array(values, dtype=np.int64 if kinds == {int} else np.float64)
     check_array(array, "an array", (None,) * array.ndim, "fi")
     return array
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

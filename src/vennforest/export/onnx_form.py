@@ -222,9 +222,9 @@ def _answers(
     codes = iter(written([one for terms in found.values() for one in terms], graph))
     columns = {name: [next(codes) for _ in terms] for name, terms in found.items()}
     if point is not None and "p0" in found:
-        for name, end in (("p0", graph.apply_min), ("p1", graph.apply_max)):
-            pairs = zip(columns[name], columns["p"], strict=True)
-            columns[name] = [end(one, p) for one, p in pairs]
+        pairs = zip(columns["p0"], columns["p1"], columns["p"], strict=True)
+        ends = [(graph.apply("min", low, p), graph.apply("max", high, p)) for low, high, p in pairs]
+        columns["p0"], columns["p1"] = map(list, zip(*ends, strict=True))
     low, high, _ = accepted = taken(calibrator)
     nan = graph.number(np.nan)
 
@@ -353,12 +353,6 @@ class _Graph:
         if operation == "if <=":
             return self.node("Where", self.node("LessOrEqual", *terms[:2]), *terms[2:])
         return self.node(OPERATORS[operation], *terms)
-
-    def apply_min(self, one: str, other: str) -> str:
-        return self.apply("min", one, other)
-
-    def apply_max(self, one: str, other: str) -> str:
-        return self.apply("max", one, other)
 
     def keep(self, term: str) -> str:
         """Return the same term, which has a name already."""

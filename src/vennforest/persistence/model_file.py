@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from vennforest._files import one_line, written_whole
-from vennforest._messages import warn
+from vennforest._messages import listed, warn
 from vennforest._program import __version__
 from vennforest._state import STORED
 from vennforest._validation import InputError
@@ -231,8 +231,8 @@ def _construct(archive: zipfile.ZipFile, shown: str, extra: Sequence[str] | None
     unknown = sorted(root.get_unsafe_set() - set(known))
     if unknown:
         raise InputError(
-            f"{shown} contains {_listed(unknown)}, which vennforest does not make by itself: "
-            "if you know who wrote the file, and trust these types, load it with "
+            f"{shown} contains {listed(unknown, 6, str)}, which vennforest does not make by "
+            "itself: if you know who wrote the file, and trust these types, load it with "
             f"vennforest.load(path, trusted={unknown!r}), or vennforest predict with --trust for "
             "each"
         )
@@ -405,8 +405,3 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _listed(names: Sequence[str], most: int = 6) -> str:
-    shown = ", ".join(names[:most])
-    return shown + (f" and {len(names) - most} more types" if len(names) > most else "")

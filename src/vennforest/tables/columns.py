@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from vennforest._messages import nearest
+from vennforest._messages import listed, nearest
 from vennforest._state import stored
 from vennforest._validation import InputError, is_frame, require
 from vennforest.tables.cells import LARGEST, Column, Kind, without_markers
@@ -241,12 +241,10 @@ def unknown_names(names: Iterable[str], known: list[str]) -> list[str]:
     missing = [name for name in expected if name not in given]
     extra = [name for name in given if name not in expected]
     if missing:
-        shown = ", ".join(map(repr, missing[:5]))
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         close = get_close_matches(missing[0], extra, n=1, cutoff=0.6)
         hint = f": is {close[0]!r} what {missing[0]!r} was?" if close else ""
         what = "column" if len(missing) == 1 else "columns"
-        raise InputError(f"the table lacks the {what} {shown}{more} of training{hint}")
+        raise InputError(f"the table lacks the {what} {listed(missing, 5)} of training{hint}")
     return extra
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vennforest._messages import nearest, needed
+from vennforest._messages import listed, nearest, needed
 from vennforest._validation import InputError
 
 if TYPE_CHECKING:
@@ -52,8 +52,5 @@ def find_name(names: list[str], name: str, what: str = "column", where: str = ""
     """Return a name that is among some, refused with close ones where it is not."""
     if name in names:
         return name
-    hint = nearest(name, names)
-    if not hint:
-        shown = ", ".join(map(repr, names[:8]))
-        hint = f": there are {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    hint = nearest(name, names) or f": there are {listed(names, 8)}"
     raise InputError(f"there is no {what} {name!r}{where}{hint}")

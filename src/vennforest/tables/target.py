@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vennforest._messages import not_one_of
+from vennforest._messages import listed, not_one_of
 from vennforest._validation import InputError
 from vennforest.tables import screening
 from vennforest.tables.cells import Column
@@ -192,10 +192,10 @@ def _screened(
     notes += remarks
     found = {n: why for n, why in screening.identifiers(X).items() if n not in kept}
     if found and len(found) == len(X.columns):
-        notes.append(f"All columns look like identifiers ({_shown(found)}), and are kept.")
+        notes.append(f"All columns look like identifiers ({listed(found, 8)}), and are kept.")
     elif found:
         reasons = "; ".join(
-            f"{_shown([n for n in found if found[n] == why])}: {why}"
+            f"{listed([n for n in found if found[n] == why], 8)}: {why}"
             for why in dict.fromkeys(found.values())
         )
         notes.append(
@@ -217,7 +217,7 @@ def _screened(
     if alone:
         many = len(alone) > 1
         notes.append(
-            f"Possible leakage: {_shown(alone)} alone {'predict' if many else 'predicts'} the "
+            f"Possible leakage: {listed(alone, 8)} alone {'predict' if many else 'predicts'} the "
             f"label almost without error. If {'they were' if many else 'it was'} recorded after "
             f"the outcome, leave {'them' if many else 'it'} out with --drop; "
             "if not, say so with --keep."
@@ -226,15 +226,9 @@ def _screened(
     same = screening.constants(X)
     if same:
         notes.append(
-            f"{_shown(same)} {'have' if len(same) > 1 else 'has'} one value in every row and "
+            f"{listed(same, 8)} {'have' if len(same) > 1 else 'has'} one value in every row and "
             f"{'carry' if len(same) > 1 else 'carries'} no information."
         )
     misread = screening.misread(X.drop(columns=[n for n in types if n in X.columns]))
     suspects |= {name: "text" for name, why in misread.items() if "is read as text" in why}
     return whole, [*notes, *misread.values()], suspects
-
-
-def _shown(names: Iterable[str], most: int = 8) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(map(repr, listed[:most])) + more
