@@ -19,6 +19,8 @@ from vennforest.classifier.intervals import Known, predict_known
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    pa = needed("pyarrow", "record batches")
 
 
 class Answers:
@@ -37,7 +39,6 @@ class Answers:
         name: str = "answers",
         level: float = 0.95,
     ) -> None:
-        pa = need_pyarrow()
         check_level(level)
         self._model, self.level = model, float(level)
         self._labels, kind = label_column(model.classes_)
@@ -73,14 +74,10 @@ class Answers:
 
     def label(self, p: FloatArray) -> pa.Array:
         """Return the most probable labels for probabilities (n, k)."""
-        import pyarrow as pa
-
         return pa.array(self._labels[p.argmax(axis=1)], self.fields[0].type)
 
     def arrays(self, known: Known) -> list[pa.Array]:
         """Return the columns of some rows."""
-        import pyarrow as pa
-
         parts, p = self.parts(known), known[0][1]
         every = [pa.array(part[:, j]) for j in range(p.shape[1]) for part in parts]
         return [self.label(p), *every]
@@ -129,8 +126,6 @@ def answers_for(
 
 def label_column(classes: NDArray[Any]) -> tuple[NDArray[Any], pa.DataType]:
     """Return the labels as they are written, and their Arrow type."""
-    import pyarrow as pa
-
     types = {"i": pa.int64(), "u": pa.uint64(), "b": pa.bool_(), "f": pa.float64()}
     kind = types.get(classes.dtype.kind, pa.string())
     if kind == pa.string():
@@ -158,8 +153,3 @@ def first_refused(calibrator: Calibrator, scores: FloatArray) -> int:
         else:
             low = middle + 1
     return low
-
-
-def need_pyarrow() -> Any:
-    """Return pyarrow."""
-    return needed("pyarrow", "record batches")

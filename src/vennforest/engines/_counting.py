@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._validation import FloatArray, InputError, warn_of_small_weights
@@ -19,9 +20,6 @@ from vennforest.calibrators.venn_abers import VennAbers
 from vennforest.counts import ScoreCounts, ScoreGrid, sql_number
 from vennforest.engines._workers import label_kind, labels_of, with_rows
 from vennforest.tables.refusals import bad_score, bad_weight, row_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Grid = ScoreGrid | Literal["auto"] | None
 """The grid that scores are put on; "auto": a million cells from 0 to 1; None: as they are."""
@@ -220,8 +218,6 @@ class _Groups:
 
     @classmethod
     def of(cls, table: pa.Table, counting: Counting) -> _Groups:
-        import pyarrow as pa
-
         names = [name for name in table.column_names if name not in ("label", "n")]
         kept = {name: table[name].combine_chunks() for name in [*names, "label", "n"]}
         at = matrix_of({name: kept[name] for name in names})
@@ -306,8 +302,6 @@ class Statement:
     @classmethod
     def of(cls, counting: Counting, schema: pa.Schema, quote: str, where: str) -> Statement:
         """Take the columns of a table, once they are there and contain numbers."""
-        import pyarrow as pa
-
         for name in counting.columns:
             find_column(name, schema.names, where)
             if name != counting.target:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import attrs
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
@@ -37,9 +38,6 @@ from vennforest.sources.partitions import (
     plan,
 )
 from vennforest.sources.row_hashes import HashArray
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MOST_SCORES = 1 << 20
 """Distinct scores up to which the counts that calibrate two classes are exact."""
@@ -233,8 +231,6 @@ def _tally(
 
 def _named(X: NDArray[np.float32], features: list[str]) -> Any:
     """Return rows with names, as the forest was told them."""
-    import pyarrow as pa
-
     return pa.Table.from_arrays([pa.array(column) for column in X.T], names=features)
 
 

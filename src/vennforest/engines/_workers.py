@@ -9,20 +9,17 @@ import platform
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from vennforest._answers import need_pyarrow
 from vennforest._program import __version__
 from vennforest._validation import InputError
 from vennforest.batch import BatchPredictor, check_number, find_column, matrix_of
 from vennforest.sources.row_hashes import HashArray, hash_rows
 from vennforest.tables.refusals import no_label, row_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 KEPT = 4
 """Models that a worker keeps open."""
@@ -112,7 +109,6 @@ def read_labelled(
     features: Sequence[str], target: str, batches: Iterable[pa.RecordBatch], number: int
 ) -> Labelled:
     """Return the rows of a partition."""
-    need_pyarrow()
     where = f"partition {number}"
     tables: list[NDArray[np.float32]] = []
     labels: list[NDArray[Any]] = []
@@ -149,8 +145,6 @@ def with_rows(
 
 def labels_of(column: pa.Array, name: str, where: str, first: int) -> NDArray[Any]:
     """Return a column of labels."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     values = column.to_numpy(zero_copy_only=False)

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vennforest._answers import need_pyarrow
+import pyarrow as pa
+
 from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.batch import find_column
@@ -89,7 +90,6 @@ def predict(
         `vennforest.BatchPredictor`, and name the partition.
     """
     dask = _dask()
-    pa = need_pyarrow()
     carried = [str(name) for name in frame.columns] if carried is None else list(carried)
     empty = frame._meta.iloc[:0]
     schema = pa.Schema.from_pandas(empty, preserve_index=False)
@@ -179,8 +179,6 @@ def _predict(
     shipped: Shipment, carried: list[str], part: pd.DataFrame, number: int
 ) -> pd.DataFrame:
     """Return the predictions for one partition, with its index."""
-    import pyarrow as pa
-
     predictor = open_predictor(shipped)
     found = list(predictor(_batches(part), f"partition {number}"))
     return _frame_of(pa.Table.from_batches(found, predictor.schema), carried, part)
@@ -206,8 +204,6 @@ def _call_crew(task: CrewTask, parts: list[Any], numbers: tuple[int, ...], crew:
 
 
 def _batches(part: pd.DataFrame) -> Any:
-    import pyarrow as pa
-
     return pa.Table.from_pandas(part, preserve_index=False).to_batches()
 
 
@@ -218,7 +214,6 @@ def _add(parts: list[ScoreCounts]) -> ScoreCounts:
 def _delayed_parts(frame: Any, columns: Sequence[str]) -> list[tuple[Any, int]]:
     """Return the partitions of a frame, of these columns where they can be read alone."""
     _dask()
-    need_pyarrow()
     if not hasattr(frame, "to_delayed") or not hasattr(frame, "columns"):
         raise InputError(f"frame must be a Dask DataFrame, got {type(frame).__name__}")
     for name in columns:

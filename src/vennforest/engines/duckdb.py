@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vennforest._answers import need_pyarrow
+import pyarrow as pa
+from pyarrow import parquet
+
 from vennforest._files import check_output, files_of, one_line, written_whole
 from vennforest._messages import needed
 from vennforest._remote import local_copy, sent_whole
@@ -18,9 +20,6 @@ from vennforest.batch import BatchPredictor
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.scores import HigherIs
 from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["calibrate", "predict"]
 
@@ -130,7 +129,6 @@ def predict(
         If a file or column is missing or of another kind, or the model refuses a row.
     """
     check_count(rows_at_once, "rows_at_once")
-    need_pyarrow()
     from vennforest.tables.write import output_format, table_writer
 
     done = 0
@@ -198,8 +196,6 @@ class Files:
         """Refuse another number of rows than the Parquet files say that they have."""
         if not self.paths or _is_text(self.paths[0]):
             return
-        from pyarrow import parquet
-
         rows = sum(parquet.read_metadata(path).num_rows for path in self.paths)
         if n != rows:
             raise InputError(
@@ -294,9 +290,6 @@ def _literal(path: Path) -> str:
 
 def _columns_of(paths: Sequence[Path]) -> list[str]:
     """Return the columns of the first of several Parquet files, which all others must have."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     first: list[str] = []
     for path in paths:
         try:
@@ -334,5 +327,4 @@ def _said_in_a_sentence(shown: str) -> Iterator[None]:
 
 def need_duckdb() -> Any:
     """Return duckdb."""
-    need_pyarrow()
     return needed("duckdb", "files read by DuckDB", "duckdb")

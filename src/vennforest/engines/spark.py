@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vennforest._answers import need_pyarrow
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from vennforest._messages import needed
 from vennforest._validation import InputError
 from vennforest.batch import find_column
@@ -20,9 +22,6 @@ from vennforest.classifier import CalibratedClassifier
 from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
 from vennforest.engines._forest import CrewTask, PartitionTask, fit_partitions
 from vennforest.engines._workers import open_predictor, shipped_predictor
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["calibrate", "fit", "predict"]
 
@@ -161,7 +160,6 @@ def _crews(task: Any, crews_of: dict[int, list[int]], batches: Rows) -> Rows:
 def _tagged(crews_of: dict[int, list[int]], batches: Rows) -> Rows:
     """Send every row to the crews that are grown on its partition, with its place."""
     import numpy as np
-    import pyarrow as pa
 
     number, done = partition_number(), 0
     for batch in batches:
@@ -177,9 +175,6 @@ def _tagged(crews_of: dict[int, list[int]], batches: Rows) -> Rows:
 
 
 def _crew_of_several(task: Any, table: pa.Table) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     crew = table["_crew"][0].as_py()
     table = table.sort_by([("_partition", "ascending"), ("_row", "ascending")])
     parts = []
@@ -194,8 +189,6 @@ def _collected(frame: Any) -> dict[int, Any]:
 
 
 def _answer(number: int, answer: Any) -> pa.RecordBatch:
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays(
         [pa.array([number], pa.int32()), pa.array([pickle.dumps(answer)], pa.binary())],
         names=["number", "answer"],
@@ -222,7 +215,6 @@ def received(task: Any) -> Any:
 
 def _arrow_schema(frame: Any) -> pa.Schema:
     """Return the columns of a Spark data frame as Arrow has them."""
-    need_pyarrow()
     needed("pyspark", "data frames of Spark", "spark")
     if not hasattr(frame, "mapInArrow"):
         raise InputError(f"frame must be a Spark DataFrame, got {type(frame).__name__}")
