@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vennforest._messages import needed
 from vennforest._shown import KINDS, columns_of
@@ -14,7 +13,7 @@ from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.confidence import check_level
 from vennforest.calibrators.core.interface import has_bounds, merged
-from vennforest.classifier.fitted import Prediction, predict_once
+from vennforest.classifier.fitted import predict_once
 from vennforest.classifier.intervals import Known, predict_known
 
 if TYPE_CHECKING:
@@ -41,13 +40,12 @@ class Answers:
     ) -> None:
         check_level(level)
         self._model, self.level = model, float(level)
-        self._labels, kind = label_column(model.classes_)
+        types = {"i": pa.int64(), "u": pa.uint64(), "b": pa.bool_(), "f": pa.float64()}
+        kind = types.get(model.classes_.dtype.kind, pa.string())
+        labels = model.classes_.tolist()
+        self._labels = pa.array(map(str, labels) if kind == pa.string() else labels, kind)
         self.kinds = kinds_of(model, kinds, name)
-        names = [
-            one
-            for label in model.classes_.tolist()
-            for one in columns_of(label, self.kinds, self.level)
-        ]
+        names = [one for label in labels for one in columns_of(label, self.kinds, self.level)]
         self.fields: list[Any] = [
             pa.field("label", kind),
             *(pa.field(name, pa.float64()) for name in names),
@@ -58,7 +56,11 @@ class Answers:
         wanted = "confidence" in self.kinds
         if isinstance(self._model, Calibrator):
             known = self._model.predict_confidence(rows, self.level) if wanted else None
-            return of_calibrator(self._model, rows), known
+            if not has_bounds(self._model):
+                return (None, self._model.predict_proba(rows)), known
+            bounds = self._model.predict_multiprobability(rows)
+            scores = np.ascontiguousarray(rows, np.float64)
+            return (bounds, merged(self._model, bounds, scores)), known
         if wanted:
             return predict_known(self._model, rows, self.level)
         return predict_once(self._model, rows), None
@@ -74,7 +76,7 @@ class Answers:
 
     def label(self, p: FloatArray) -> pa.Array:
         """Return the most probable labels for probabilities (n, k)."""
-        return pa.array(self._labels[p.argmax(axis=1)], self.fields[0].type)
+        return self._labels.take(pa.array(p.argmax(axis=1)))
 
     def arrays(self, known: Known) -> list[pa.Array]:
         """Return the columns of some rows."""
@@ -122,23 +124,6 @@ def answers_for(
     if kinds is None and unknown is not None:
         note(f"No columns of confidence intervals: {unknown}.")
     return Answers(model, kinds, "--columns", level)
-
-
-def label_column(classes: NDArray[Any]) -> tuple[NDArray[Any], pa.DataType]:
-    """Return the labels as they are written, and their Arrow type."""
-    types = {"i": pa.int64(), "u": pa.uint64(), "b": pa.bool_(), "f": pa.float64()}
-    kind = types.get(classes.dtype.kind, pa.string())
-    if kind == pa.string():
-        return np.array([str(label) for label in classes.tolist()], dtype=object), kind
-    return classes, kind
-
-
-def of_calibrator(calibrator: Calibrator, scores: FloatArray) -> Prediction:
-    """Return the bounds, if there are any, and the probabilities of scores (n,) or (n, k)."""
-    if not has_bounds(calibrator):
-        return None, calibrator.predict_proba(scores)
-    bounds = calibrator.predict_multiprobability(scores)
-    return bounds, merged(calibrator, bounds, np.ascontiguousarray(scores, np.float64))
 
 
 def first_refused(calibrator: Calibrator, scores: FloatArray) -> int:
