@@ -502,8 +502,8 @@ def test_coverage_of_the_intervals():
         new = 1 / (1 + np.exp(-rng.normal(size=500) - 1.5 * (rng.random(500) < 0.8)))
         model = VennAbers("smooth").fit(x, y)
         found = estimate_shares(
-            model.smooth_.predict(new),
-            model.smooth_.predict(x),
+            model.predict_smooth(new),
+            model.predict_smooth(x),
             y.astype(int),
             class_shares(y.astype(int), None, 2),
             np.arange(2),

@@ -217,18 +217,11 @@ class Multiprobability:
 
 
 def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArray]) -> FloatArray:
-    """Return one probability per class from the multiprobabilities of several folds, (n, k).
+    """Return one probability per class, (n, k), from the bounds of the same objects by folds.
 
-    Parameters
-    ----------
-    folds : list of Multiprobability
-        Of the same n objects and k classes.
-    how : {"log", "brier", "midpoint", "smooth"}
-        ``"log"``: with GM the geometric mean over folds, ``GM(p1) / (GM(1 - p0) + GM(p1))``;
-        anything else: the mean over folds of what each is merged to (Vovk, Petej & Fedorova 2015,
-        section 4, for log loss and square loss).
-    merged : list of ndarray of shape (n, k)
-        What each fold is merged to.
+    ``"log"``: with GM the geometric mean over folds, ``GM(p1) / (GM(1 - p0) + GM(p1))``; anything
+    else: the mean of what each fold is ``merged`` to, (n, k) (Vovk, Petej & Fedorova 2015, section
+    4, for log loss and square loss).
     """
     if how != "log" or len(folds) == 1:
         mean: FloatArray = np.mean(merged, axis=0)
@@ -244,12 +237,8 @@ def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArr
 def scale_into_bounds(p: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Return ``clip(c * p, lower, upper)`` with the factor c a row that makes it sum to 1.
 
-    Parameters
-    ----------
-    p : ndarray of shape (n, k)
-        Values not below zero.
-    lower, upper : ndarray of shape (n, k)
-        Bounds; where no point of theirs sums to 1 the nearer bound, normalised, is returned.
+    All have shape (n, k), p is not below zero. Where no point of the bounds sums to 1 the nearer
+    one, normalised, is returned.
     """
     out: FloatArray = np.empty(p.shape)
     scale_rows(*(np.ascontiguousarray(one) for one in (p, lower, upper)), out)

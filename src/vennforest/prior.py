@@ -27,15 +27,9 @@ SHARE_STEP = 1e-6
 
 
 def read_shares(given: Mapping[Any, float], classes: NDArray[Any], known: FloatArray) -> FloatArray:
-    """Return a share for each class from those that were named.
+    """Return a share for each of k classes from those that were named, each in (0, 1).
 
-    Parameters
-    ----------
-    given : mapping of label to share
-        Each in (0, 1). Classes that are not named share the rest in proportion to ``known``.
-    classes : ndarray of shape (k,)
-    known : ndarray of shape (k,)
-        Shares that the classes have now.
+    Classes that are not named share the rest in proportion to the shares ``known`` (k,).
     """
     if not hasattr(given, "items"):
         raise InputError(
@@ -159,18 +153,11 @@ def _odds(p: FloatArray, other: FloatArray, factor: float, of_other: float) -> F
 @stored("shifted-prior")
 @attrs.frozen(eq=False)
 class ShiftedPrior:
-    """Class frequencies that were set in the place of those calibrated on.
-
-    Attributes
-    ----------
-    shares : ndarray of shape (k,)
-        In (0, 1), with sum 1.
-    factors : ndarray of shape (k,)
-        Set frequencies divided by those that the calibrators have, the largest of them 1.
-    """
+    """Class frequencies that were set in the place of those calibrated on."""
 
     shares: FloatArray = attrs.field(validator=array(None, low=0, high=1))
     factors: FloatArray = attrs.field(validator=array(None, low=0, high=1))
+    """Set frequencies divided by those that the calibrators have, the largest of them 1."""
 
     def __attrs_post_init__(self) -> None:
         """Refuse shares that do not sum to 1, and zeros."""
@@ -187,11 +174,10 @@ class ShiftedPrior:
         before: ShiftedPrior | None,
         classes: NDArray[Any],
     ) -> Self:
-        """Return the shift to other class frequencies.
+        """Return the shift to other class frequencies: see `read_shares`.
 
-        ``shares`` and ``instead_of`` are taken by `read_shares`, the latter in the place of
-        ``known``, the present frequencies (k,); ``before`` is the shift that they come
-        from.
+        The present ones are ``known`` (k,), unless ``instead_of`` names them, and come from the
+        shift ``before``.
         """
         if instead_of is not None:
             known = read_shares(instead_of, classes, known)

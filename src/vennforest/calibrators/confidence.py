@@ -94,13 +94,6 @@ class ScoreConfidence:
     Stretches are of 4, 8, 16, ... examples, or the first number from there on at which a score
     ends, since examples of equal score have no order; hence n log n.
 
-    Parameters
-    ----------
-    x : ndarray of shape (m,)
-        Distinct calibration scores, increasing.
-    total, positive : ndarray of int of shape (m + 1,)
-        Cumulative numbers of examples, and of positive ones, from 0.
-
     Notes
     -----
     *Pointwise* intervals look at the stretches that begin with the first calibration score from s
@@ -115,19 +108,13 @@ class ScoreConfidence:
     interval reaches from one to the other.
     """
 
-    x: FloatArray
-    total: IntArray
-    positive: IntArray
+    x: FloatArray  # (m,) distinct calibration scores, increasing
+    total: IntArray  # (m + 1,) cumulative numbers of examples, from 0
+    positive: IntArray  # (m + 1,) and of positive ones
 
     @classmethod
     def from_counts(cls, x: FloatArray, total: ArrayLike, positive: ArrayLike) -> Self:
-        """Cumulate whole numbers of examples, and of positive ones, at increasing scores (m,).
-
-        Raises
-        ------
-        ValueError
-            If a number is not whole: weighted examples are not so many independent ones.
-        """
+        """Cumulate whole numbers of examples, and of positive ones, at increasing scores (m,)."""
         sums = []
         for given in (total, positive):
             counts = np.asarray(given, np.float64)
@@ -140,13 +127,7 @@ class ScoreConfidence:
         return cls(x, *sums)
 
     def pointwise(self, scores: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return for scores (n,) the ends of intervals that contain f at each with the level.
-
-        Raises
-        ------
-        InputError
-            If the level does not lie between 0 and 1.
-        """
+        """Return for scores (n,) the ends of intervals that contain f at each with the level."""
         lengths = self._lengths()
         error = check_level(level) / max(1, 2 * len(lengths))
         # A stretch that begins at number i bounds scores up to x[i], one that ends before number i
@@ -168,11 +149,6 @@ class ScoreConfidence:
         """Return for scores (n,) the ends of the band that contains f everywhere with the level.
 
         Both ends do not decrease in the score.
-
-        Raises
-        ------
-        InputError
-            If the level does not lie between 0 and 1.
         """
         lengths = self._lengths()
         error = check_level(level) / max(1, 2 * len(lengths))
@@ -372,13 +348,7 @@ def intervals_of(
     method: Method = "likelihood-ratio",
     simultaneous: bool = False,
 ) -> ConfidenceIntervals:
-    """Return the intervals at new scores (m, 1) of the second of two classes, or (m, k).
-
-    Raises
-    ------
-    InputError
-        If level, method or both do not fit.
-    """
+    """Return the intervals at new scores (m, 1) of the second of two classes, or (m, k)."""
     check_level(level)
     check_option(method, Method, "method")
     if simultaneous and method != "exact":
@@ -407,13 +377,7 @@ def tables_of(per_class: Sequence[ClassExamples], level: float) -> list[Interval
 
 
 def check_level(level: float) -> float:
-    """Return the probability of an error, 1 minus a level in (0, 1).
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Return the probability of an error, 1 minus a level in (0, 1)."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
         raise InputError(f"level must lie between 0 and 1, got {level!r}")
     return 1 - float(level)

@@ -194,15 +194,10 @@ def design_effect(
 ) -> float:
     """Return how many dependent examples count as one independent one, at least 1.
 
-    The sum over groups of squared sums of residuals, divided by the sum of squared residuals
+    The sum over groups (n,) of squared sums of residuals, divided by the sum of squared residuals
     (Rao & Scott 1981): 1 on average if labels of one group are independent given their scores, c
     for groups of c copies. Residuals are those of a smooth curve, which does not follow single
     groups.
-
-    Parameters
-    ----------
-    scores, positive, weight, groups : ndarray of shape (n,)
-        ``groups`` numbers them from 0; weights None: all 1.
     """
     weight = np.ones(len(scores)) if weight is None else weight
     x, number = np.unique(scores, return_inverse=True)
@@ -230,25 +225,14 @@ class LikelihoodRatio:
     ratio of the largest Bernoulli likelihood over all functions f that do not decrease to that over
     those of them with f(x) = theta (Banerjee & Wellner 2001, Annals of Statistics 29). It is the
     same for all x between two neighbouring scores.
-
-    Attributes
-    ----------
-    x : ndarray of shape (m,)
-        Distinct calibration scores, increasing.
-    W, Y : ndarray of shape (m + 1,)
-        Cumulative weight of the examples, and of those of the positive class, from 0.
-    below, above : Regressions
-        Of all prefixes, and of all suffixes (reversed, with labels exchanged).
-    fit : ndarray of shape (m,)
-        The isotonic regression.
     """
 
-    x: FloatArray
-    W: FloatArray
-    Y: FloatArray
-    below: Regressions
-    above: Regressions
-    fit: FloatArray
+    x: FloatArray  # (m,) distinct calibration scores, increasing
+    W: FloatArray  # (m + 1,) cumulative weight, from 0
+    Y: FloatArray  # (m + 1,) and that of the positive class
+    below: Regressions  # of all prefixes
+    above: Regressions  # of all suffixes, reversed, with labels exchanged
+    fit: FloatArray  # (m,) the isotonic regression
 
     @classmethod
     def from_counts(cls, x: FloatArray, total: ArrayLike, positive: ArrayLike) -> Self:

@@ -100,14 +100,9 @@ class Term:
         return self.max(-1.0 * self).unless_above(least, 0.0, self)
 
     def look_up(self, start: FloatArray, columns: Mapping[str, FloatArray]) -> dict[str, Term]:
-        """Return what stands in the interval of the number, for each column of a table.
+        """Return what stands in the interval of the number, for each column (m,) of a table.
 
-        Parameters
-        ----------
-        start : ndarray of shape (m - 1,)
-            Increasing; row i applies from ``start[i - 1]`` on and below ``start[i]``, row 0 below
-            all of them.
-        columns : dict of str to ndarray of shape (m,)
+        Row i applies from ``start[i - 1]`` on and below ``start[i]``, which increase, (m - 1,).
         """
         return _looked_up(self, start, columns)
 
@@ -293,17 +288,10 @@ def after(scores: FloatArray) -> FloatArray:
 def first_where(
     test: Callable[[FloatArray], NDArray[np.bool_]], low: float, high: float, n: int
 ) -> FloatArray:
-    """Return the smallest floats (n,) in [low, high] for which a rising test is true.
+    """Return the smallest floats (n,) in [low, high] for which a test of scores (n,) is true.
 
-    Halving over the floats in their order, so not the last bit is left open.
-
-    Parameters
-    ----------
-    test : callable
-        From scores (n,) to booleans (n,); true at ``high``, and never false above where it is
-        true.
-    low, high : float
-    n : int
+    It is true at ``high``, and never false above where it is true. Halving over the floats in their
+    order leaves not the last bit open.
     """
     left, right = (np.repeat(_order(np.array([end])), n) for end in (low, high))
     while (left < right).any():

@@ -170,11 +170,6 @@ class Interior:
     and not farther than 0.01: calibration scores strictly inside (0, 1) keep their log-odds, and
     zeros and ones stand a little outside of them. New scores beyond an end count as the end, so
     log-odds are not extrapolated beyond those seen.
-
-    Attributes
-    ----------
-    low, high : float
-        The ends.
     """
 
     low: float = attrs.field(validator=number(0, 1))
@@ -214,20 +209,13 @@ class Shrinkage:
 
     A forest gives exact zeros, whose logarithms are infinite; drawn they are finite, and the
     logarithms of nearly 0 and of 0 are nearly the same.
-
-    Attributes
-    ----------
-    c : float
-        Not negative; 0 leaves the scores as they are.
-    shares : ndarray of shape (k,)
-        Of the calibration labels, ``(n_j + 1) / (n + k)``.
-    interior : Interior
-        Where scores are clipped before logarithms are taken if c is 0.
     """
 
     c: float = attrs.field(validator=number(0, LARGEST_SLOPE))
     shares: FloatArray = attrs.field(validator=array(None, low=0, high=1))
+    """Of the calibration labels, ``(n_j + 1) / (n + k)``, (k,)."""
     interior: Interior = attrs.field(validator=instance_of(Interior))
+    """Where scores are clipped before logarithms are taken if c is 0."""
 
     def __attrs_post_init__(self) -> None:
         """Refuse shares that do not sum to 1, and a strength under which a logarithm is of 0."""
@@ -320,19 +308,10 @@ def more_differ(scores: FloatArray, number: int) -> bool:
 def group(
     x: FloatArray, weight: FloatArray, positive: FloatArray, cells: int = FINEST
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Add up counts over equal cells of the log-odds, or of the scores.
+    """Add up the weights (n,) of scores x (n,), and the positive ones, over equal cells.
 
     To a smooth map that spans the range, scores within one cell are as good as equal; each cell
-    is represented by its mean score. The log-odds count where all scores are within [0, 1].
-
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        Scores.
-    weight, positive : ndarray of shape (n,)
-        Their weights, and the weights of the positive class.
-    cells : int
-        How many cells.
+    is represented by its mean score. Cells are of the log-odds where all scores are in [0, 1].
     """
     z = x
     if x.min() >= 0 and x.max() <= 1:
@@ -376,26 +355,9 @@ def fit_logistic(
 
     Minimises ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` over
     ``f = coefficients @ z + b`` with Newton steps that are halved until the sum decreases enough
-    (Lin, Lin & Weng 2007, Algorithm 1).
+    (Lin, Lin & Weng 2007, Algorithm 1), from ``start`` where that is better than none. Features z
+    (d, n) have mean 0 and deviation 1. The mean of what is minimised is returned, too.
 
-    Parameters
-    ----------
-    z : ndarray of shape (d, n)
-        One row a feature, of mean 0 and deviation 1.
-    negative, positive : ndarray of shape (n,)
-        How often each example counts as one label and as the other; smoothed targets split it.
-    start : (ndarray of shape (d,), float), optional
-        Coefficients and intercept to begin with, where they are better than none.
-
-    Returns
-    -------
-    coefficients : ndarray of shape (d,)
-    intercept : float
-    loss : float
-        The mean of what is minimised.
-
-    Notes
-    -----
     Where the maximum lies at infinity (separable examples, one label only) the method stops as
     soon as the remaining gain is negligible, at finite values on the way there.
     """
@@ -471,38 +433,19 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class Prior:
-    """The quadratic penalty ``(theta - mean) @ penalty @ (theta - mean) / 2`` of d coefficients.
+    """The quadratic penalty ``(theta - mean) @ penalty @ (theta - mean) / 2`` of d coefficients."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (d,)
-        The coefficients that cost nothing; not below zero where they are bounded.
-    penalty : ndarray of shape (d, d)
-        Symmetric and positive definite.
-    bounded : ndarray of shape (d,)
-        Which coefficients must not be below zero.
-    """
-
-    mean: FloatArray
-    penalty: FloatArray
-    bounded: NDArray[np.bool_]
+    mean: FloatArray  # (d,), not below zero where it is bounded
+    penalty: FloatArray  # (d, d), symmetric and positive definite
+    bounded: NDArray[np.bool_]  # (d,) which coefficients must not be below zero
 
 
 @dataclass(frozen=True)
 class PenalisedFit:
-    """Coefficients, and what leaving out one example does to them.
+    """Coefficients, and what leaving out one example does to them."""
 
-    Attributes
-    ----------
-    theta : ndarray of shape (d,)
-        The coefficients.
-    inverse : ndarray of shape (d, d)
-        The inverse of the loss's second derivative, 0 in the rows and columns of coefficients
-        that are held at zero.
-    """
-
-    theta: FloatArray
-    inverse: FloatArray
+    theta: FloatArray  # (d,)
+    inverse: FloatArray  # (d, d) of the loss's second derivative, 0 where theta is held at zero
 
     def left_out_loss(self, features: FloatArray, counts: Counts) -> float:
         """Return the log loss of each example under the fit to all others, added up.
@@ -563,20 +506,10 @@ def fit_penalised(
 ) -> PenalisedFit:
     """Return the coefficients that minimise log loss plus penalty.
 
-    ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` with ``f = theta @ features``
-    and the prior's penalty. The sum is strictly convex: Newton steps, each the exact minimum of
-    the quadratic model within the bounds, halved until the sum decreases enough.
-
-    Parameters
-    ----------
-    features : ndarray of shape (d, m)
-        One row a coefficient.
-    counts : Counts
-        How often each label was seen at each of the m points.
-    prior : Prior
-        The penalty and the bounds.
-    start : ndarray of shape (d,), optional
-        Where to begin, within the bounds; the prior's mean otherwise.
+    ``sum negative * log(1 + exp(f)) + positive * log(1 + exp(-f))`` with ``f = theta @ features``,
+    features (d, m), and the prior's penalty. The sum is strictly convex: Newton steps, each the
+    exact minimum of the quadratic model within the bounds, halved until the sum decreases enough.
+    They begin at ``start``, within the bounds, or else at the prior's mean.
     """
     # Where next to nothing is counted, the penalty stays finite.
     mass = max(float(counts.negative.sum() + counts.positive.sum()), 1.0)

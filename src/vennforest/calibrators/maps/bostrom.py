@@ -68,6 +68,7 @@ class BostromScaling(Calibrator):
     """
 
     _learns = Sigmoid
+    _learnt: Sigmoid
     _keeps_columns = True
 
     def _fit(
@@ -93,14 +94,12 @@ class BostromScaling(Calibrator):
     @property
     def A_(self) -> int:  # noqa: N802
         """A."""
-        A: int = self._learnt.A
-        return A
+        return self._learnt.A
 
     @property
     def B_(self) -> int:  # noqa: N802
         """B."""
-        B: int = self._learnt.B
-        return B
+        return self._learnt.B
 
     @property
     def _takes_probabilities(self) -> bool:

@@ -42,17 +42,10 @@ FARTHEST = 10.0
 @stored("temperature")
 @attrs.frozen(eq=False)
 class Temperature(Learnt):
-    """What halves of logits are divided by, and the inverse temperature that they then have.
-
-    Attributes
-    ----------
-    interior : Interior or None
-        Where probabilities are clipped before logarithms are taken; None: scores are logits.
-    unit, beta : float
-        Above zero; halves of logits are divided by the one and multiplied by the other.
-    """
+    """What halves of logits are divided by, and the inverse temperature that they then have."""
 
     interior: Interior | None = attrs.field(validator=optional(instance_of(Interior)))
+    """Where probabilities are clipped before logarithms are taken; None: scores are logits."""
     unit: float = attrs.field(validator=number(SMALLEST))
     beta: float = attrs.field(validator=number(SMALLEST))
 
@@ -93,6 +86,7 @@ class TemperatureScaling(Calibrator):
     """
 
     _learns = Temperature
+    _learnt: Temperature
     _keeps_columns = True
 
     def __init__(self, on: On = "auto") -> None:
@@ -129,7 +123,7 @@ class TemperatureScaling(Calibrator):
             return float(2 * np.float64(self._learnt.unit) / self._learnt.beta)
 
     def _formula(self, scores: Terms) -> Terms:
-        found: Temperature = self._learnt
+        found = self._learnt
         if len(scores) == 1:
             (x,) = scores
             z = x if found.interior is None else found.interior.log_odds_formula(x)
@@ -198,11 +192,6 @@ class ToProbabilities:
     """Turns decision values into probabilities by temperature scaling; probabilities stay.
 
     So the maps that follow see the same whatever the scale of the decision values.
-
-    Attributes
-    ----------
-    temperature : TemperatureScaling or None
-        Fitted to the calibration scores; None where these are probabilities.
     """
 
     temperature: TemperatureScaling | None = attrs.field(
@@ -259,13 +248,7 @@ def probabilities(z: FloatArray) -> tuple[FloatArray, FloatArray]:
 @stored("multinomial")
 @attrs.frozen(eq=False)
 class Multinomial:
-    """A fitted map ``softmax(logs @ slopes + intercepts)``.
-
-    Attributes
-    ----------
-    slopes : ndarray of shape (k, k)
-    intercepts : ndarray of shape (k,)
-    """
+    """A fitted map ``softmax(logs @ slopes + intercepts)``."""
 
     slopes: FloatArray = attrs.field(
         validator=array(None, None, low=-LARGEST_SLOPE, high=LARGEST_SLOPE)
@@ -459,24 +442,9 @@ def fit_multinomial(
     ridge: float,
     start: Multinomial | None = None,
 ) -> Multinomial:
-    """Minimise the log loss plus a ridge that shrinks the map towards the identity.
+    """Minimise the log loss plus the ridge of `MatrixScaling` over logarithms (n, k) of scores.
 
-    Parameters
-    ----------
-    logs : ndarray of shape (n, k)
-        Logarithms of scores.
-    codes : ndarray of shape (n,)
-        Index of each example's class.
-    weight : ndarray of shape (n,) or None
-        How often each example is to count, above zero.
-    structure : {"shared", "diagonal", "full"}
-        One slope, one a class, or one for each pair of classes.
-    ridge : float
-        Above zero. Half of it is added to the sum of the losses, times the squared distances of
-        each class's own slope from the shared one, of the shared slope from 1 (a tenth as much),
-        of the other slopes from 0 (k times as much), and of the intercepts from 0.
-    start : Multinomial, optional
-        Where to begin with ``"full"``; the diagonal fit otherwise.
+    A full matrix is searched from ``start`` on, or else from the diagonal fit.
     """
     problem = _Problem(logs, codes, weight, ridge, structure)
     theta = problem.mean
@@ -576,6 +544,7 @@ class MatrixScaling(Calibrator):
     """
 
     _learns = MatrixMap
+    _learnt: MatrixMap
 
     def __init__(
         self,
@@ -609,23 +578,20 @@ class MatrixScaling(Calibrator):
     @property
     def on_(self) -> Literal["probabilities", "logits"]:
         """What the calibration scores were taken for."""
-        found: MatrixMap = self._learnt
-        return found.to_probabilities.on
+        return self._learnt.to_probabilities.on
 
     @property
     def coef_(self) -> FloatArray:
         """W, (k, k); row j has the slopes of class j's logit."""
-        slopes: FloatArray = self._learnt.softmax.slopes.T.copy()
-        return slopes
+        return self._learnt.softmax.slopes.T.copy()
 
     @property
     def intercept_(self) -> FloatArray:
         """B, (k,)."""
-        intercepts: FloatArray = self._learnt.softmax.intercepts.copy()
-        return intercepts
+        return self._learnt.softmax.intercepts.copy()
 
     def _formula(self, scores: Terms) -> Terms:
-        found: MatrixMap = self._learnt
+        found = self._learnt
         k = len(self.classes_)
         p = found.to_probabilities.formula(scores)
         logs = tuple(one + math.log(k) for one in found.shrinkage.log_formulas(p))
@@ -640,7 +606,7 @@ class MatrixScaling(Calibrator):
         return softmax([logit(W[:, j], b[j]) for j in range(k)])
 
     def _predict_proba(self, scores: FloatArray) -> FloatArray:
-        found: MatrixMap = self._learnt
+        found = self._learnt
         return found.softmax(found.shrinkage.logs(found.to_probabilities(scores)))
 
 
@@ -648,20 +614,10 @@ class MatrixScaling(Calibrator):
 def fit_two_classes(
     logs: FloatArray, counts: Counts, structure: Structure, ridge: float
 ) -> Multinomial:
-    """Fit two classes as a logistic regression of the second against the first.
+    """Fit two classes, counted at logarithms (m, 2), as a regression of the second on the first.
 
     The difference of the two logits has slopes d1 and d0 of the two logarithms and one intercept;
     among the matrices that give these the penalty takes the cheapest.
-
-    Parameters
-    ----------
-    logs : ndarray of shape (m, 2)
-        Logarithms of distinct scores.
-    counts : Counts
-        How often either label was seen at each.
-    structure : {"shared", "diagonal", "full"}
-    ridge : float
-        Above zero.
     """
     # b1 = -b0 costs ridge b^2 / 2 in b = b1 - b0.
     b_penalty = ridge / 2
