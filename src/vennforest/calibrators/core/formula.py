@@ -207,23 +207,18 @@ class Language(Protocol[Code]):
 
     def score(self, column: int) -> Code:
         """Return a column of scores."""
-        ...
 
     def number(self, value: float) -> Code:
         """Return a constant."""
-        ...
 
     def apply(self, operation: Operation, *terms: Code) -> Code:
         """Return what an operation makes of terms."""
-        ...
 
     def look_up(self, table: Steps, x: Code) -> Mapping[str, Code]:
         """Return what stands in the interval of x, by the names of the columns."""
-        ...
 
     def keep(self, term: Code) -> Code:
         """Return the same term, computed once for several uses."""
-        ...
 
 
 def parts_of(term: Term) -> tuple[Term | float, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module
@@ -568,11 +568,9 @@ class BinaryMap(Protocol):
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,)."""
-        ...
 
     def formula(self, x: Term) -> Term:
         """Return the probability as a formula of the score."""
-        ...
 
 
 @stored("maps")
@@ -669,24 +667,6 @@ def blocks(n: int, columns: int = 1) -> Iterator[slice]:
     rows = max(1, NUMBERS // columns)
     for start in range(0, n, rows):
         yield slice(start, min(start + rows, n))
-
-
-def in_blocks(function: Callable[[FloatArray], FloatArray], scores: FloatArray) -> FloatArray:
-    """Return what a function gives for scores (n,) or (n, k), which looks at each row by itself.
-
-    The same as all at once, several times as fast where it makes arrays on the way.
-    """
-    columns = 1 if scores.ndim == 1 else scores.shape[1]
-    if scores.size <= NUMBERS:
-        return function(scores)
-    out: FloatArray | None = None
-    for block in blocks(len(scores), columns):
-        found = function(scores[block])
-        if out is None:
-            out = np.empty((len(scores), *found.shape[1:]))
-        out[block] = found
-    assert out is not None
-    return out
 
 
 def normalised_formula(p: Terms, raw: Terms) -> Terms:

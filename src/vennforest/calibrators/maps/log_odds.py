@@ -24,13 +24,14 @@ from vennforest._validation import (
 )
 from vennforest.calibrators.core.formula import Term, Terms
 from vennforest.calibrators.core.interface import (
+    NUMBERS,
     Calibrator,
     Column,
     Learnt,
     Maps,
     OneVsRestCalibrator,
     against_rest,
-    in_blocks,
+    blocks,
 )
 from vennforest.calibrators.core.scores import (
     ANY_SCORES,
@@ -85,7 +86,9 @@ class PlattMap:
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,)."""
-        return in_blocks(self._read, scores)
+        if len(scores) <= NUMBERS:
+            return self._read(scores)
+        return np.concatenate([self._read(scores[block]) for block in blocks(len(scores))])
 
     @np.errstate(under="ignore")
     def _read(self, scores: FloatArray) -> FloatArray:

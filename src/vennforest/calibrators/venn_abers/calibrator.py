@@ -461,10 +461,6 @@ def _group(
     return mean, weight, positive
 
 
-EXACT = 53
-"""Bits that an integer may have to be a float, whatever they are."""
-
-
 @stored("venn-abers")
 @attrs.frozen(eq=False, slots=False)
 class StepTables(Learnt):
@@ -635,25 +631,13 @@ class VennAbers(BoundedCalibrator):
     ) -> ConfidenceIntervals:
         """Return confidence intervals for the share of every class among objects with new scores.
 
-        The bounds of ``predict_multiprobability`` say how far one more label would move the fit;
-        these intervals contain the share itself with the given probability, if calibration
-        examples are independent and the share does not decrease with the score.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (m, k)
-            New scores, of the kind given to ``fit``.
-        level : float, default=0.95
-            Probability, in (0, 1), with which each interval contains the share. More than two
-            classes: one against the rest, each class at the level.
-        method, simultaneous
-            See `confidence_intervals`.
+        What they mean and assume, and the arguments: see `confidence_intervals`. They are widened
+        where needed to contain what ``predict_proba`` returns.
 
         Returns
         -------
         ConfidenceIntervals
-            Ends of shape (m, k), in [0, 1], widened where needed to contain what ``predict_proba``
-            returns.
+            Ends of shape (m, k), in [0, 1].
 
         Raises
         ------
@@ -726,13 +710,7 @@ def _starts_of(table: StepTable) -> FloatArray:
 
 
 def _table_of(x: FloatArray, counts: CountArray) -> StepTable:
-    """Return the step table of counts (m, 2); large integers go in as two floats each."""
+    """Return the step table of counts (m, 2)."""
     row, column = np.nonzero(counts)
-    x, count, label = x[row], counts[row, column], column.astype(np.int8)
-    if count.dtype.kind == "f" or count.max() < 1 << EXACT:
-        return StepTable.from_counts(x, count.astype(np.float64), label)
-    whole = count.astype(np.int64)
-    high = whole >> EXACT << EXACT
-    both = np.concatenate([high, whole - high]).astype(np.float64)
-    there = both > 0
-    return StepTable.from_counts(np.tile(x, 2)[there], both[there], np.tile(label, 2)[there])
+    count = counts[row, column].astype(np.float64)
+    return StepTable.from_counts(x[row], count, column.astype(np.int8))
