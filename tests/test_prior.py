@@ -598,6 +598,9 @@ def test_a_calibrator_that_keeps_no_shares_asks_for_them():
     moved = calibrator.with_prior({1: 0.1}, instead_of={1: 0.5})
     again = moved.with_prior({1: 0.5})  # the shares are known by then
     assert again.predict_proba(s) == pytest.approx(calibrator.predict_proba(s), abs=1e-12)
+    three = IsotonicCalibration().fit(np.eye(3)[[0, 1, 2, 1]], [0, 1, 2, 2])
+    with pytest.raises(InputError, match="instead_of must be given for 2 classes or all"):
+        three.with_prior({1: 0.1}, instead_of={0: 0.3})  # how the rest was shared is not known
 
 
 def test_intervals_of_a_calibrator_with_prior_are_shifted():

@@ -76,10 +76,7 @@ def class_shares(codes: IntArray, weight: FloatArray | None, k: int) -> FloatArr
 def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
     """Return probabilities (n, k) under other shares of the classes, rows summing to 1.
 
-    Factors (k,) are the new share of each class divided by the old one, up to a common factor.
-
-    Notes
-    -----
+    Factors (k,) are the new share of each class divided by the old one, up to a common factor:
     ``p'_j = f_j p_j / sum_i f_i p_i`` (Elkan 2001, Theorem 2; Saerens, Latinne & Decaestecker
     2002, eq. 2.4).
     """
@@ -94,10 +91,6 @@ def shift_probabilities(p: FloatArray, factors: FloatArray) -> FloatArray:
 def shift_bounds(bounds: Multiprobability, factors: FloatArray) -> Multiprobability:
     """Return bounds of one predictor under other shares of the classes (see above for factors).
 
-    Means of bounds are shifted before they are averaged.
-
-    Notes
-    -----
     *Two classes*: the odds of both bounds are multiplied by ``f_1 / f_0``.
 
     *Bounds of k distributions* (``bounds.distributions``): each is shifted as a whole, and the
@@ -185,7 +178,7 @@ class ShiftedPrior:
             raise InputError(
                 f"shares must be of classes with calibration examples, got none of "
                 f"{classes[known == 0].tolist()}: name the shares they were drawn with "
-                "(instead_of), or contain more examples out"
+                "(instead_of), or set more examples aside"
             )
         wanted = read_shares(shares, classes, known)
         factors = wanted / known
@@ -241,15 +234,9 @@ def estimate_shares(
     """Estimate the shares of the classes among new objects from their probabilities.
 
     Probabilities of the new objects (m, k) and of the calibration examples (n, k) are calibrated
-    where the classes have shares ``prior`` (k,), above zero.
+    where the classes have shares ``prior`` (k,), above zero. A warning says so if the scores do not
+    tell all classes apart.
 
-    Warns
-    -----
-    UserWarning
-        If the scores do not tell all classes apart.
-
-    Notes
-    -----
     The estimate maximises the likelihood of Saerens, Latinne & Decaestecker (2002),
     ``L(q) = sum_i log sum_j q_j p_ij / prior_j`` over shares q. It is concave; their
     expectation-maximisation climbs it, and Newton's method with a barrier, used here, reaches the
@@ -370,8 +357,6 @@ def mixture_shares(
     Ratios (m, k) are not negative, no row is of zeros. The search begins at ``start``, above zero,
     which is returned where all shares do as well; or at ``near``, which is nearly right.
 
-    Notes
-    -----
     ``mean log(ratio q) - sum q + b sum start log q`` is maximised over q > 0 by Newton's method,
     for b falling to 1e-10: without the barrier its maximum lies on the simplex by itself, and
     with it the mean log likelihood is within b of its largest value.

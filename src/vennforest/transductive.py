@@ -178,8 +178,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     for each class j the isotonic fit of the indicator of j to score column j, with x labelled
     ``v == j``, read at x. The largest of the k values is the upper bound of j against the
     rest (as a rule that with v = j), the smallest is the lower one; the one under the true label
-    is calibrated for j. `normalised_bounds` makes bounds of them that also contain after
-    normalisation.
+    is calibrated for j. `normalised_bounds` widens them to be right after normalisation, too.
 
     *Venn.* P^v(j) is the share of label j in the category of x, x counted with label v; bounds are
     the smallest and the largest over v. Weights are repeated observations, and x weighs 1.

@@ -314,10 +314,11 @@ def confidence_intervals(
         codes, weight = codes[kept], weight[kept]
         score = score[kept]
         groups = None if groups is None else groups[kept]
-    if method == "exact" and groups is not None:
+    weighted = weight is not None and bool((weight != 1).any())
+    if method == "exact" and (weighted or groups is not None):
         raise InputError(
-            "groups must be None with method='exact', which counts independent examples: "
-            "use method='likelihood-ratio'"
+            "sample_weight and groups must be None with method='exact', which counts independent "
+            "examples: use method='likelihood-ratio'"
         )
     per_class = [
         one_against_rest(score[:, j], codes == (j if k > 2 else 1), weight, groups)

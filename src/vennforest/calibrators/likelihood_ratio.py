@@ -276,11 +276,8 @@ class LikelihoodRatio:
 
         Where f is flat, at the ends of the scores and for few examples 2 log lambda is larger than
         in its limit. So labels are drawn from a smooth curve near the isotonic regression, and the
-        quantile is that of their 2 log lambda at each place, but not less than the limit's.
-
-        Notes
-        -----
-        The draws have a seed of their own: the same examples give the same intervals.
+        quantile is that of their 2 log lambda at each place, but not less than the limit's. The
+        draws have a seed of their own: the same examples give the same intervals.
         """
         weight = np.diff(self.W)
         ranks = (self.W[:-1] + weight / 2) / self.W[-1]

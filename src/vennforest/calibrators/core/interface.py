@@ -388,13 +388,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "classes_")
         fitted = self._fitted
         known = self._class_shares() if fitted.shift is None else fitted.shift.shares
-        if known is None and instead_of is None:
-            raise InputError(
-                f"instead_of must be given with a {type(self).__name__}, which has not kept the "
-                "shares of the classes that it was calibrated on"
-            )
         if known is None:
-            known = np.full(len(fitted.classes), 1 / len(fitted.classes))
+            k = len(fitted.classes)
+            if instead_of is None or len(instead_of) < k - 1:
+                raise InputError(
+                    f"instead_of must be given for {k - 1} classes or all with a "
+                    f"{type(self).__name__}, which has not kept the shares of the classes that it "
+                    f"was calibrated on, got {instead_of}"
+                )
+            known = np.full(k, 1 / k)  # of no account where one class at most is left
         shift = ShiftedPrior.of(shares, instead_of, known, fitted.shift, fitted.classes)
         made = copy.copy(self)
         made._fitted = attrs.evolve(fitted, shift=shift)
@@ -701,7 +703,7 @@ def normalise(p: FloatArray, raw: FloatArray) -> FloatArray:
 
 
 def normalised_bounds(p0: FloatArray, p1: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of each class's probability that contain before and after normalisation.
+    """Return bounds of each class's probability that are right before and after normalisation.
 
     From lower and upper probabilities (n, k) of each class against the rest, in [0, 1]. Every row
     of ``lower`` sums to at most 1 and every row of ``upper`` to at least 1, so probabilities lie

@@ -144,8 +144,7 @@ class TemperatureScaling(Calibrator):
 def _half_logits(scores: FloatArray, interior: Interior | None) -> FloatArray:
     """Return half of each logit's distance from the largest of its row, (k, n), at most 0.
 
-    Halves, because the distance itself may overflow; one row per class, because sums over few
-    classes are then fast.
+    Halves, because the distance itself may overflow; a row per class makes sums over few fast.
     """
     if interior is not None:
         p = check_probabilities(scores, MUST_BE_PROBABILITIES)
