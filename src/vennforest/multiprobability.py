@@ -125,8 +125,7 @@ class Multiprobability:
     def hold(self, p: FloatArray) -> FloatArray:
         """Return p (n, k) with what rounding alone put outside the bounds put back inside."""
         within = np.clip(p, self.lower, self.upper)
-        kept: FloatArray = np.where(np.abs(p - within) < 1e-12, within, p)
-        return kept
+        return np.where(np.abs(p - within) < 1e-12, within, p)
 
     @property
     def width(self) -> FloatArray:

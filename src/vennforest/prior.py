@@ -139,8 +139,7 @@ def shift_intervals(
 def _odds(p: FloatArray, other: FloatArray, factor: float, of_other: float) -> FloatArray:
     """Return the probability whose odds are those of p to other, times the factors' ratio."""
     own = factor * p
-    shifted: FloatArray = own / (own + of_other * other)
-    return shifted
+    return own / (own + of_other * other)
 
 
 @stored("shifted-prior")

@@ -98,13 +98,12 @@ TransductiveMerge = Literal["auto", "log", "brier", "midpoint"]
 @stored("fitted-transductive")
 @attrs.frozen(eq=False)
 class FittedTransductive:
-    """The training set, kept for the trainings to come, and how they go.
-
-    The template is not fitted, its seeds drawn; the estimator is trained on the training set alone.
-    """
+    """The training set, kept for the trainings to come, and how they go."""
 
     template: Any
+    """Not fitted, its seeds drawn."""
     estimator: Any
+    """Trained on the training set alone."""
     X: Any
     codes: IntArray
     classes: NDArray[Any] = attrs.field(validator=labels)
@@ -376,10 +375,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return Multiprobability(lower, upper, fitted.classes)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return probabilities of every class, shape (m, k), rows summing to 1: merged bounds.
-
-        Parameters and errors are those of ``predict_multiprobability``.
-        """
+        """Return probabilities of every class, shape (m, k), rows summing to 1: merged bounds."""
         return self._predict(X)[1]
 
     def _predict(self, X: Any) -> tuple[Multiprobability, FloatArray]:
@@ -388,10 +384,7 @@ class TransductiveClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return bounds, bounds.merge(self._state.merge)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable label of each object, shape (m,), the first of equals.
-
-        Parameters and errors are those of ``predict_multiprobability``.
-        """
+        """Return the most probable label of each object, shape (m,), the first of equals."""
         best = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
@@ -456,11 +449,7 @@ def _values_of_object(
 
 @cache
 def _thread_pools() -> ThreadpoolController:
-    """Return what limits the threads of BLAS and OpenMP.
-
-    Trainings are small and many, and run side by side with ``n_jobs``; threads of their own would
-    wait for each other, and the last bit of a sum would depend on their number.
-    """
+    """Return what limits the threads of BLAS and OpenMP, on whose number last bits depend."""
     return ThreadpoolController()
 
 
@@ -489,5 +478,4 @@ def _score(model: Any, X: Any, classes: NDArray[Any], as_shares: bool = False) -
     scores = check_scores(model_scores(model, X, classes), "scores of the estimator")
     if not as_shares or hasattr(model, "predict_proba"):
         return scores
-    shares: FloatArray = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
-    return shares
+    return expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)

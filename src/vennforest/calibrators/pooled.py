@@ -154,8 +154,7 @@ LONGEST = 1 << 20
 
 def _deal(units: int, n_folds: int) -> IntArray:
     """Return the fold of each unit, (units,): equally many each, in shuffled order."""
-    deal: IntArray = np.random.RandomState(0).permutation(np.arange(units) % n_folds)
-    return deal
+    return np.random.RandomState(0).permutation(np.arange(units) % n_folds)
 
 
 def _length_within(x: FloatArray, mine: NDArray[np.bool_]) -> FloatArray:

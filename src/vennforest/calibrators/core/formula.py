@@ -276,8 +276,7 @@ def written(terms: Sequence[Term], language: Language[Code]) -> list[Code]:
 
 def after(scores: FloatArray) -> FloatArray:
     """Return the smallest float above each score."""
-    above: FloatArray = np.nextafter(scores, np.inf)
-    return above
+    return np.nextafter(scores, np.inf)
 
 
 def first_where(

@@ -433,11 +433,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Whether other programs are to find the ends of the confidence intervals of level .95
             too, ``low95`` and ``high95``.
 
-        Returns
-        -------
-        str
-            A document of the schema in ``docs/calibrator-json.md``. Single calibration examples
-            are not in it, as after ``fit_counts``.
+        The schema is in ``docs/calibrator-json.md``. Single calibration examples are not written,
+        as after ``fit_counts``.
 
         Raises
         ------
@@ -458,8 +455,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         InputError
-            A ``ValueError``: the document is none that ``to_json`` could have written, or of a
-            calibrator of another class.
+            If ``to_json`` could not have written it, or it is of another class.
         """
         calibrator = exports().from_json(text)
         if not isinstance(calibrator, cls):
@@ -1048,10 +1044,8 @@ def register_calibrator(
 
     Raises
     ------
-    InputError
-        A ``ValueError``: another calibrator has the name.
-    TypeError
-        If the class is no calibrator.
+    InputError, TypeError
+        If another calibrator has the name, or the class is none.
     """
     if not (isinstance(calibrator, type) and issubclass(calibrator, Calibrator)):
         raise TypeError(f"calibrator must be a subclass of Calibrator, got {calibrator!r}")

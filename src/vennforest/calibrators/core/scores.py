@@ -76,8 +76,7 @@ def probability(f: FloatArray) -> FloatArray:
     """Return p = 1 / (1 + exp(-f)), (n,): the first that `logistic` returns, to the last bit."""
     e = np.exp(-np.abs(f))
     large = 1 / (1 + e)
-    p: FloatArray = np.where(f >= 0, large, e * large)
-    return p
+    return np.where(f >= 0, large, e * large)
 
 
 @np.errstate(under="ignore")
@@ -187,8 +186,7 @@ class Interior:
 
     def clip(self, scores: FloatArray) -> FloatArray:
         """Return scores (n,) clipped into the interval."""
-        clipped: FloatArray = np.clip(scores, self.low, self.high)
-        return clipped
+        return np.clip(scores, self.low, self.high)
 
     def log_odds_formula(self, x: Term) -> Term:
         """Return the formula of ``log_odds``."""
@@ -198,8 +196,7 @@ class Interior:
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Return ``log(s / (1 - s))``, (n,), of the clipped scores."""
         s = self.clip(scores)
-        odds: FloatArray = np.log(s) - np.log1p(-s)
-        return odds
+        return np.log(s) - np.log1p(-s)
 
 
 @stored("shrinkage")

@@ -32,8 +32,7 @@ class StepMap:
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return probabilities (n,) for scores (n,)."""
-        p: FloatArray = self.values[np.searchsorted(self.ends, scores, side="left")]
-        return p
+        return self.values[np.searchsorted(self.ends, scores, side="left")]
 
     def formula(self, x: Term) -> Term:
         """Return the probability as a formula of the score."""

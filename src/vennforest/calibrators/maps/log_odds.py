@@ -443,8 +443,7 @@ def integrals(z: FloatArray, knots: FloatArray, slopes: FloatArray) -> FloatArra
         return area
 
     zero = from_first(np.zeros(1))
-    area: FloatArray = from_first(z) - zero
-    return area
+    return from_first(z) - zero
 
 
 def basis(z: FloatArray, knots: FloatArray) -> FloatArray:
@@ -556,10 +555,8 @@ class QuadraticScaling(LogOddsCalibrator):
 
     Parameters
     ----------
-    ridge : float, default=0.3
+    ridge, shrinkage, on
         As of `SplineCalibration`, with a knot at either end of the calibration scores.
-    shrinkage, on
-        As of `MatrixScaling`.
 
     Examples
     --------

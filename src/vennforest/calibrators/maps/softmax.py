@@ -428,8 +428,7 @@ class _Problem:
 def _solve_positive(hessian: FloatArray, right: FloatArray) -> FloatArray:
     unit = 1 / np.sqrt(np.diag(hessian))
     scaled = hessian * unit * unit[:, None] + 1e-15 * np.eye(len(unit))
-    solved: FloatArray = cho_solve(cho_factor(scaled), right * unit) * unit
-    return solved
+    return cho_solve(cho_factor(scaled), right * unit) * unit
 
 
 @np.errstate(under="ignore")

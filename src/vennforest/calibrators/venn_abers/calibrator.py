@@ -539,8 +539,7 @@ class VennAbers(BoundedCalibrator):
     lies between the two and has no guarantee of its own.
 
     *Weights* count as so many observations, the new object as one. They may be of any size beside
-    each other as long as they sum to at most 1e18; beyond that the new object is lost in rounding,
-    which is refused.
+    each other; a sum above 1e18, in which the new object is lost, is refused.
 
     *The smooth estimate* is fitted to counts at distinct scores; from 16,384 of them on to groups
     of near-equal ones, which moves it by less than 1e-5.
