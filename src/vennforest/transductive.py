@@ -457,20 +457,19 @@ def _train(model: Any, X: Any, y: NDArray[Any], weight: FloatArray | None) -> An
     """Train the model; every step of a pipeline that takes weights receives them."""
     if weight is None:
         return model.fit(X, y)
-    if get_config()["enable_metadata_routing"] or not isinstance(model, Pipeline):
-        if not has_fit_parameter(model, "sample_weight") and not isinstance(model, Pipeline):
-            raise ValueError(
-                "sample_weight must be None where the estimator takes no weights, "
-                f"got weights for {type(model).__name__}"
-            )
-        return model.fit(X, y, sample_weight=weight)
-    takers = [name for name, step in model.steps if has_fit_parameter(step, "sample_weight")]
-    if model.steps[-1][0] not in takers:
+    steps = {"sample_weight": model}
+    if isinstance(model, Pipeline):
+        if get_config()["enable_metadata_routing"]:
+            return model.fit(X, y, sample_weight=weight)
+        steps = {f"{name}__sample_weight": step for name, step in model.steps}
+    last = list(steps.values())[-1]
+    if not has_fit_parameter(last, "sample_weight"):
         raise ValueError(
             "sample_weight must be None where the estimator takes no weights, "
-            f"got weights for {type(model.steps[-1][1]).__name__}"
+            f"got weights for {type(last).__name__}"
         )
-    return model.fit(X, y, **{f"{name}__sample_weight": weight for name in takers})
+    takers = [name for name, step in steps.items() if has_fit_parameter(step, "sample_weight")]
+    return model.fit(X, y, **dict.fromkeys(takers, weight))
 
 
 def _score(model: Any, X: Any, classes: NDArray[Any], as_shares: bool = False) -> FloatArray:
