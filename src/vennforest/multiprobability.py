@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vennforest._bounds_kernels import scale_rows
-from vennforest._messages import not_one_of
 from vennforest._shown import bounds_frame, bounds_html
-from vennforest._validation import FloatArray
+from vennforest._validation import FloatArray, check_option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,21 +197,22 @@ class Multiprobability:
             # Every formula gives 1 - p for the first class; one subtraction makes sums exact.
             low, up = low[:, 1], up[:, 1]
             smooth = None if smooth is None else smooth[:, 1]
-        if how == "log":
-            p = up / (1 - low + up)
-        elif how == "brier":
-            p = up + (low**2 - up**2) / 2
-        elif how == "midpoint":
-            p = (low + up) / 2
-        elif how == "smooth":
-            if smooth is None:
-                raise ValueError('smooth must be given for merge="smooth", got None')
-            p = np.clip(smooth, low, up)
-        else:
-            raise not_one_of("merge", get_args(Merge), how)
+        check_option(how, Merge, "merge")
+        if how == "smooth" and smooth is None:
+            raise ValueError('smooth must be given for merge="smooth", got None')
+        p = merge_formula(how, low, up, smooth)
         if two:
             return np.column_stack([1 - p, p])
         return scale_into_bounds(p, low, up)
+
+
+def merge_formula(how: Merge, low: Any, up: Any, smooth: Any) -> Any:
+    """Return what `Multiprobability.merge` makes of bounds, arrays or formulas, class by class."""
+    if how == "log":
+        return up / (1.0 - low + up)
+    if how == "brier":
+        return up + (low * low - up * up) / 2.0
+    return (low + up) / 2.0 if how == "midpoint" else smooth.clip(low, up)
 
 
 def merge_folds(folds: list[Multiprobability], how: Merge, merged: list[FloatArray]) -> FloatArray:

@@ -235,7 +235,6 @@ class PooledCalibration(Calibrator):
     Examples
     --------
     >>> import numpy as np
-    >>> from vennforest.calibrators.pooled import PooledCalibration
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.random(500)
     >>> model = PooledCalibration().fit(scores, rng.random(500) < scores**2)

@@ -6,9 +6,8 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
-from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import attrs
@@ -40,12 +39,11 @@ from vennforest.calibrators.core.formula import LOWEST, Computed, Term, Terms, s
 from vennforest.calibrators.core.scores import (
     SMALLEST,
     HigherIs,
-    direction_of,
     reversed_at,
     reversed_counts,
 )
 from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.multiprobability import Merge, Multiprobability, scale_into_bounds
+from vennforest.multiprobability import Merge, Multiprobability, merge_formula, scale_into_bounds
 from vennforest.prior import ShiftedPrior, shift_bounds, shift_probabilities
 
 Dialect = Literal["duckdb", "spark", "postgres"]
@@ -222,8 +220,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             weight = check_weights(weight, len(weight))
         at = None
         if higher_is != "likelier":
-            at = direction_of(scores, codes, weight, len(labels), higher_is)
-        scores = scores if at is None else at - scores
+            seen = ScoreCounts.from_scores(
+                scores, codes, sample_weight=weight, classes=np.arange(len(labels))
+            )
+            at = reversed_at(seen, higher_is)
+            scores = scores if at is None else at - scores
         learnt = self._fit(scores, codes, weight, len(labels))
         self._fitted = Fitted(labels, learnt, n_given, row_of, reversed_at=at)
         return self
@@ -887,7 +888,7 @@ class BoundedCalibrator(Calibrator):
             if "p" not in found:
                 low, up = found["p0"], found["p1"]
                 smooth = self._smooth_formulas(scores) if self.merge == "smooth" else low
-                p = tuple(map(self._merged_formula, low, up, smooth))
+                p = tuple(map(partial(merge_formula, self.merge), low, up, smooth))
                 found["p"] = scaled_formulas(p, low, up)
             return found
         start = self._starts()
@@ -907,14 +908,6 @@ class BoundedCalibrator(Calibrator):
     def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
         """Return ``p0`` and ``p1`` of each of several classes, and ``p`` if that is looked up."""
         raise _no_formula(self)
-
-    def _merged_formula(self, low: Term, up: Term, smooth: Term) -> Term:
-        """Return the formula of `Multiprobability.merge` for one class."""
-        if self.merge == "log":
-            return up / (1.0 - low + up)
-        if self.merge == "brier":
-            return up + (low * low - up * up) / 2.0
-        return (low + up) / 2.0 if self.merge == "midpoint" else smooth.clip(low, up)
 
     def _starts(self) -> FloatArray | None:
         """Return where bounds for two classes may change, increasing; None if not known."""
@@ -965,7 +958,10 @@ def _from_one(x: Term, here: Term, below: Term) -> Term:
 
 
 def has_bounds(calibrator: Any) -> bool:
-    """Tell whether a calibrator, or a class of calibrators, gives lower and upper probabilities."""
+    """Tell whether a calibrator, a class of calibrators, or a model gives bounds."""
+    kind = calibrator if isinstance(calibrator, type) else type(calibrator)
+    if issubclass(kind, Calibrator):
+        return issubclass(kind, BoundedCalibrator)
     return callable(getattr(calibrator, "predict_multiprobability", None))
 
 
@@ -974,16 +970,6 @@ def no_bounds(calibrator: Any) -> str:
     name = calibrator if isinstance(calibrator, str) else type(calibrator).__name__
     instead = "venn-abers" if isinstance(calibrator, str) else "VennAbers"
     return f"{name} gives no bounds: use {instead}"
-
-
-def leaves_out(calibrator: Any) -> bool:
-    """Tell whether a calibrator with bounds can leave an example out for a new score."""
-    return "left_out" in signature(calibrator.predict_multiprobability).parameters
-
-
-def leaves_out_groups(calibrator: Any) -> bool:
-    """Tell whether a calibrator with bounds can leave out the whole group of an example."""
-    return "groups" in signature(calibrator.predict_multiprobability).parameters
 
 
 def merged(calibrator: Any, bounds: Multiprobability, scores: FloatArray) -> FloatArray:

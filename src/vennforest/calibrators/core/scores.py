@@ -152,10 +152,7 @@ def choose_on(on: On, scores: FloatArray) -> Literal["probabilities", "logits"]:
     check_option(on, On, "on")
     if on == "logits" or (on == "auto" and not are_probabilities(scores)):
         return "logits"
-    if scores.ndim == 1:
-        check_unit_interval(scores, MUST_BE_PROBABILITIES)
-    else:
-        check_probabilities(scores, MUST_BE_PROBABILITIES)
+    check_probabilities(scores, MUST_BE_PROBABILITIES)
     return "probabilities"
 
 
@@ -645,12 +642,3 @@ def reversed_counts(counts: ScoreCounts, at: float) -> ScoreCounts:
         classes=counts.classes,
     )
     return ScoreCounts(counts.classes, made.tables, None, counts.displaced)
-
-
-def direction_of(
-    scores: FloatArray, codes: IntArray, weight: NDArray[Any] | None, k: int, higher_is: HigherIs
-) -> float | None:
-    """Return the same as `reversed_at` for scores (n,) or (n, k), codes and weights (n,)."""
-    check_option(higher_is, HigherIs, "higher_is")
-    counts = ScoreCounts.from_scores(scores, codes, sample_weight=weight, classes=np.arange(k))
-    return reversed_at(counts, higher_is)

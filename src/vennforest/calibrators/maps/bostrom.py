@@ -60,7 +60,6 @@ class BostromScaling(Calibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.bostrom import BostromScaling
     >>> model = BostromScaling().fit([0.1, 0.3, 0.6, 0.8], ["no", "no", "yes", "yes"])
     >>> model.predict_proba([0.3, 0.7]).round(3)
     array([[1., 0.],

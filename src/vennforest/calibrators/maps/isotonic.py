@@ -135,7 +135,6 @@ class IsotonicCalibration(OneVsRestCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.isotonic import IsotonicCalibration
     >>> model = IsotonicCalibration().fit([0.1, 0.3, 0.5, 0.7], [0, 1, 0, 1])
     >>> model.predict_proba([0.1, 0.2, 0.6])[:, 1]
     array([0. , 0.5, 1. ])

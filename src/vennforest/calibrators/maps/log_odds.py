@@ -219,7 +219,6 @@ class PlattScaling(OneVsRestCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.log_odds import PlattScaling
     >>> model = PlattScaling().fit([0.1, 0.3, 0.4, 0.8], ["no", "no", "yes", "yes"])
     >>> model.predict_proba([0.2, 0.9]).round(2)
     array([[0.66, 0.34],
@@ -338,7 +337,6 @@ class BetaCalibration(OneVsRestCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.log_odds import BetaCalibration
     >>> model = BetaCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
     array([0.28, 0.79])
@@ -560,7 +558,6 @@ class QuadraticScaling(LogOddsCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.log_odds import QuadraticScaling
     >>> model = QuadraticScaling().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
     array([0.14, 0.92])
@@ -617,7 +614,6 @@ class SplineCalibration(LogOddsCalibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.log_odds import SplineCalibration
     >>> model = SplineCalibration().fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1])
     >>> model.predict_proba([0.2, 0.9])[:, 1].round(2)
     array([0.14, 0.92])

@@ -24,7 +24,6 @@ from vennforest.calibrators.core.scores import (
     On,
     Prior,
     Shrinkage,
-    are_probabilities,
     check_not_negative,
     check_probabilities,
     check_unit_interval,
@@ -79,7 +78,6 @@ class TemperatureScaling(Calibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.softmax import TemperatureScaling
     >>> model = TemperatureScaling().fit([0.01, 0.99, 0.9, 0.98], [1, 2, 1, 2])
     >>> model.predict_proba([0.99]).round(2)
     array([[0.11, 0.89]])
@@ -95,9 +93,8 @@ class TemperatureScaling(Calibrator):
     def _fit(
         self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int
     ) -> Temperature:
-        check_option(self.on, On, "on")
         interior = None
-        if self.on == "probabilities" or (self.on == "auto" and are_probabilities(scores)):
+        if choose_on(self.on, scores) == "probabilities":
             p = check_probabilities(scores, MUST_BE_PROBABILITIES)
             # Two classes are clipped by the second's share, so one column and two agree.
             interior = Interior.of(p[:, 1] if p.shape[1] == 2 else p.ravel())
@@ -534,7 +531,6 @@ class MatrixScaling(Calibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.softmax import MatrixScaling
     >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]]
     >>> model = MatrixScaling("full").fit(scores, ["a", "b", "c", "b"])
     >>> model.predict_proba([[0.4, 0.4, 0.2]]).round(2)
