@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from itertools import pairwise
 from typing import Any, Literal, Self
 
 import attrs
@@ -47,6 +46,7 @@ from vennforest.calibrators.venn.calibrator import Venn
 from vennforest.calibrators.venn.taxonomies import Taxonomy, resolve
 from vennforest.multiprobability import Merge, Multiprobability
 from vennforest.sources.base import model_scores, with_seed
+from vennforest.sources.row_hashes import hash_rows
 
 
 def check_table(X: Any) -> Any:
@@ -74,21 +74,8 @@ def stack(above: Any, below: Any) -> Any:
 
 def first_of_equal_rows(X: Any) -> IntArray:
     """Return for each row the number of the first row with the same values, shape (n,)."""
-    if issparse(X):
-        matrix: Any = X
-        X = matrix.copy()
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        bounds = X.indptr
-        keys: Any = [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in pairwise(bounds)]
-    else:
-        table = np.asarray(X)
-        if table.dtype.kind in "fiub":
-            keys = [row.tobytes() for row in table + table.dtype.type(0)]  # -0.0 becomes 0.0
-        else:
-            keys = [repr(row) for row in table.tolist()]
-    seen: dict[Any, int] = {}
-    return np.array([seen.setdefault(key, i) for i, key in enumerate(keys)], np.intp)
+    _, first, number = np.unique(hash_rows(X), return_index=True, return_inverse=True)
+    return first[number]
 
 
 TransductiveMerge = Literal["auto", "log", "brier", "midpoint"]
