@@ -105,27 +105,21 @@ class Sums(NamedTuple):
     def check(self, m: int) -> Self:
         """Return the sums as arrays of the kind kernels are compiled for."""
         W, Y = (np.require(column, np.float64, ["C", "W", "E"]) for column in (self.W, self.Y))
-        if W.shape != (m + 1,) or Y.shape != (m + 1,):
-            raise ValueError(f"W and Y must have shape (m + 1,), got {W.shape} and {Y.shape}")
-        if not (np.isfinite(W).all() and np.isfinite(Y).all()):
-            raise ValueError("W and Y must be finite")
+        for name, column in (("W", W), ("Y", Y)):
+            check_array(column, name, (m + 1,), low=0, high=2 * MOST_WEIGHT)
+        require(W[0] == 0 and Y[0] == 0 < W[-1], "W and Y must begin at 0, and W must rise")
         weight, positive = np.diff(W), np.diff(Y)
-        if W[0] != 0 or Y[0] != 0 or not 0 < W[-1] <= 2 * MOST_WEIGHT:
-            raise ValueError(
-                f"W and Y must begin at 0, and W must rise, to {MOST_WEIGHT:g} at most"
-            )
-        if (weight < 0).any() or (positive < 0).any():
-            raise ValueError("W and Y must not decrease")
-        if (positive > weight + ROUNDING * W[-1]).any():
-            raise ValueError("Y must not rise more than W")
+        require(weight.min() >= 0 and positive.min() >= 0, "W and Y must not decrease")
+        exact = self.W_low is None or self.Y_low is None
+        slack = 0 if exact else ROUNDING * W[-1]
+        require((positive <= weight + slack).all(), "Y must not rise more than W")
         if self.W_low is None or self.Y_low is None:
-            if (weight <= 0).any() or (positive > weight).any():
-                raise ValueError("W must rise at every score, and Y not more than W")
+            require(weight.min() > 0, "W must rise at every score")
             return type(self)(W, Y)
         low = [np.require(column, np.float64, ["C", "W"]) for column in (self.W_low, self.Y_low)]
         for high, rest in zip((W, Y), low, strict=True):
-            if rest.shape != (m + 1,) or not (np.abs(rest) <= np.spacing(high)).all():
-                raise ValueError("W_low and Y_low must be what rounding left of W and Y")
+            sound = rest.shape == (m + 1,) and (np.abs(rest) <= np.spacing(high)).all()
+            require(sound, "W_low and Y_low must be what rounding left of W and Y")
         return type(self)(W, Y, *low)
 
 
