@@ -83,20 +83,10 @@ class Multiprobability:
         )
 
     def to_frame(self, p: ArrayLike | None = None, index: Any = None) -> pd.DataFrame:
-        """Return the bounds as a pandas data frame, a row per object.
+        """Return the bounds as a pandas data frame, with the columns of ``vennforest predict``.
 
-        Parameters
-        ----------
-        p : array-like of shape (n, k), optional
-            The probabilities that go with the bounds, such as ``predict_proba`` returns.
-        index : array-like of shape (n,), optional
-            The names of the rows, such as ``X.index``.
-
-        Returns
-        -------
-        DataFrame
-            ``lower(c)`` and ``upper(c)`` for each class c, after ``p(c)`` where ``p`` was given:
-            the columns of ``vennforest predict``.
+        These are ``lower(c)`` and ``upper(c)`` for each class c, after ``p(c)`` where the
+        probabilities p (n, k) are given. ``index`` (n,) names the rows.
 
         Raises
         ------

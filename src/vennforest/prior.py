@@ -188,29 +188,20 @@ class ShiftedPrior:
 
 @dataclass(frozen=True, eq=False)
 class PriorEstimate:
-    """Shares of the classes among unlabelled objects.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (k,)
-        The labels.
-    estimate : ndarray of shape (k,)
-        The share of each, in [0, 1]; they sum to 1.
-    lower, upper : ndarray of shape (k,)
-        Ends of a confidence interval for each share, in [0, 1].
-    level : float
-        Its level, in (0, 1).
-    identified : bool
-        Whether the scores tell all classes apart; where they do not, other shares explain them as
-        well, and the intervals say which.
-    """
+    """Shares of the classes among unlabelled objects."""
 
     classes: NDArray[Any]
+    """The labels, of shape (k,)."""
     estimate: FloatArray
+    """The share of each, in [0, 1], of shape (k,); they sum to 1."""
     lower: FloatArray
+    """Lower ends of confidence intervals for the shares, in [0, 1], of shape (k,)."""
     upper: FloatArray
+    """Upper ends."""
     level: float
+    """The level of each interval, in (0, 1)."""
     identified: bool
+    """Whether the scores tell all classes apart; if not, the intervals say which shares may be."""
 
     @property
     def shares(self) -> dict[Any, float]:

@@ -39,25 +39,18 @@ ROUNDING = 0.02
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceIntervals:
-    """Confidence intervals for the share of every class among objects with the given scores.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n, k)
-        Ends of the intervals, in [0, 1].
-    classes : ndarray of shape (k,)
-        The label of each column.
-    level : float
-        The probability, in (0, 1), with which each interval contains the share.
-    widened : ndarray of bool of shape (n,) or None
-        Rows in which an interval was widened to contain the probability; None: not looked at.
-    """
+    """Confidence intervals for the share of every class among objects with the given scores."""
 
     lower: FloatArray
+    """Lower ends of shape (n, k), in [0, 1]."""
     upper: FloatArray
+    """Upper ends of shape (n, k), in [0, 1]."""
     classes: NDArray[Any]
+    """The label of each column, of shape (k,)."""
     level: float
+    """The probability, in (0, 1), with which each interval contains the share."""
     widened: NDArray[np.bool_] | None = None
+    """Whether each of n rows was widened to contain the probability; None: not looked at."""
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -290,9 +283,6 @@ def confidence_intervals(
     >>> intervals = confidence_intervals(scores, y, [0.1, 0.9])
     >>> intervals.lower[:, 1].round(2), intervals.upper[:, 1].round(2)
     (array([0.  , 0.86]), array([0.14, 1.  ]))
-    >>> exact = confidence_intervals(scores, y, [0.1, 0.9], method="exact")
-    >>> exact.lower[:, 1].round(2), exact.upper[:, 1].round(2)
-    (array([0.  , 0.71]), array([0.29, 1.  ]))
     """
     score, new = check_scores(scores), check_scores(new_scores, "new_scores")
     check_consistent_length(score, y)

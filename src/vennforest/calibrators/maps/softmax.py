@@ -511,10 +511,7 @@ class MatrixScaling(Calibrator):
         with 0 they are put halfway to the smallest calibration score instead (within 2.2e-16 and
         0.01).
     on : {"auto", "probabilities", "logits"}, default="auto"
-        What the scores are. ``"probabilities"``: in [0, 1], rows of columns summing to 1.
-        ``"logits"``: decision values, which temperature scaling makes probabilities first.
-        ``"auto"``: probabilities where the calibration scores can be such, else logits; new scores
-        are then taken for the same.
+        As of `TemperatureScaling`, which makes probabilities of decision values first.
 
     Notes
     -----
