@@ -428,14 +428,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def to_json(self, *, confidence: bool = False) -> str:
         """Return the fitted calibrator as JSON, which any program can read.
 
+        The schema is in ``docs/calibrator-json.md``. Single calibration examples are not written,
+        as after ``fit_counts``.
+
         Parameters
         ----------
         confidence : bool, default=False
             Whether other programs are to find the ends of the confidence intervals of level .95
             too, ``low95`` and ``high95``.
-
-        The schema is in ``docs/calibrator-json.md``. Single calibration examples are not written,
-        as after ``fit_counts``.
 
         Raises
         ------
@@ -497,13 +497,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         str
             A SELECT of all columns and ``p0``, ``p1`` (with bounds), ``p``, and if asked for
             ``low95`` and ``high95``, which are NULL where the score is NULL, NaN, infinite, or
-            refused by ``predict_proba``; of more than two classes ``p_`` and the label, for each.
+            refused by ``predict_proba``; of more than two classes each with ``_`` and a label.
 
         Raises
         ------
         ValueError
-            If the dialect is none of these, bounds are of more than two classes, or the
-            calibrator contains a function of the user's.
+            If the dialect is none of these, or the calibrator contains a function of the user's.
 
         Notes
         -----
