@@ -303,14 +303,6 @@ class LikelihoodRatio:
         )
         return IntervalTable(self.x[places], lower, upper)
 
-    def ratio(self, places: IntArray, theta: FloatArray) -> FloatArray:
-        """Return 2 log lambda(theta) at places (n,) for values theta (n,)."""
-        out = np.empty(len(places))
-        kernels.ratios(
-            places, theta, self.W, self.Y, self.below, self.above, self.below.best[-1], out
-        )
-        return out
-
 
 def _mirrored(W: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the cumulative sums of reversed scores with labels exchanged."""
