@@ -208,15 +208,20 @@ class ClassExamples(NamedTuple):
 
     @classmethod
     def of(
-        cls, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None = None
+        cls,
+        scores: FloatArray,
+        positive: NDArray[np.bool_],
+        weight: FloatArray | None = None,
+        groups: IntArray | None = None,
     ) -> Self:
-        """Count examples with scores (n,) and weights (n,)."""
+        """Count examples (n,), as so many fewer as those of one group depend on each other."""
         x, number = np.unique(scores, return_inverse=True)
-        weight = np.ones(len(scores)) if weight is None else weight
-        m = len(x)
+        w, m = np.ones(len(scores)) if weight is None else weight, len(x)
+        effect = 1.0 if groups is None else design_effect(scores, positive, weight, groups)
         # Of no examples at all bincount returns integers.
-        total = np.bincount(number, weight, m).astype(np.float64)
-        return cls(x, total, np.bincount(number, weight * positive, m).astype(np.float64))
+        total = np.bincount(number, w, m).astype(np.float64)
+        share = np.bincount(number, w * positive, m).astype(np.float64)
+        return cls(x, total / effect, share / effect)
 
 
 def confidence_intervals(
@@ -311,24 +316,10 @@ def confidence_intervals(
             "examples: use method='likelihood-ratio'"
         )
     per_class = [
-        one_against_rest(score[:, j], codes == (j if k > 2 else 1), weight, groups)
+        ClassExamples.of(score[:, j], codes == (j if k > 2 else 1), weight, groups)
         for j in range(score.shape[1])
     ]
     return intervals_of(per_class, new, labels, level, method, simultaneous)
-
-
-def one_against_rest(
-    scores: FloatArray,
-    positive: NDArray[np.bool_],
-    weight: FloatArray | None = None,
-    groups: IntArray | None = None,
-) -> ClassExamples:
-    """Count examples (n,), as so many fewer as those of one group (n,) depend on each other."""
-    counted = ClassExamples.of(np.ascontiguousarray(scores), positive, weight)
-    if groups is None:
-        return counted
-    effect = design_effect(scores, positive, weight, groups)
-    return ClassExamples(counted.x, counted.total / effect, counted.positive / effect)
 
 
 def intervals_of(
