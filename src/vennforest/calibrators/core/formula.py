@@ -186,6 +186,11 @@ def on_grid(score: Score, grid: ScoreGrid) -> OnGrid:
     return OnGrid(score, grid, middle.logistic() if grid.on == "logit" else middle)
 
 
+def no_formula(kind: str, value: object) -> ValueError:
+    """Return the error of something that has no formula."""
+    return ValueError(f"a formula must be of a {kind} that has one, got {value}")
+
+
 def summed(terms: Iterable[Term]) -> Term:
     """Return the sum."""
     return reduce(Term.__add__, terms)

@@ -35,7 +35,7 @@ from vennforest._validation import (
     number,
     require,
 )
-from vennforest.calibrators.core.formula import LOWEST, Computed, Term, Terms, summed
+from vennforest.calibrators.core.formula import LOWEST, Computed, Term, Terms, no_formula, summed
 from vennforest.calibrators.core.scores import (
     SMALLEST,
     HigherIs,
@@ -303,7 +303,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
         Both are of the second of two classes, or there is one a class.
         """
-        raise _no_formula(self)
+        raise no_formula("calibrator", self)
 
     def _formulas(self, scores: Terms) -> dict[str, Terms]:
         """Return the formulas of ``p``, and of ``p0`` and ``p1`` where there are bounds."""
@@ -891,8 +891,6 @@ class BoundedCalibrator(Calibrator):
                 found["p"] = scaled_formulas(p, low, up)
             return found
         start = self._starts()
-        if start is None:
-            raise _no_formula(self)
         rows = np.append(LOWEST, start)
         bounds = self._multiprobability(rows)
         columns = {"p0": bounds.p0, "p1": bounds.p1}
@@ -906,19 +904,15 @@ class BoundedCalibrator(Calibrator):
 
     def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
         """Return ``p0`` and ``p1`` of each of several classes, and ``p`` if that is looked up."""
-        raise _no_formula(self)
+        raise no_formula("calibrator", self)
 
-    def _starts(self) -> FloatArray | None:
-        """Return where bounds for two classes may change, increasing; None if not known."""
-        return None
+    def _starts(self) -> FloatArray:
+        """Return where bounds for two classes may change, increasing."""
+        raise no_formula("calibrator", self)
 
     def _smooth_formulas(self, scores: Terms) -> Terms:
         """Return the smooth estimates, of the second of two classes or of each of more."""
-        raise _no_formula(self)
-
-
-def _no_formula(calibrator: Calibrator) -> ValueError:
-    return ValueError(f"a formula must be of a calibrator that has one, got {calibrator}")
+        raise no_formula("calibrator", self)
 
 
 def scaled_formulas(p: Terms, lower: Terms, upper: Terms) -> Terms:

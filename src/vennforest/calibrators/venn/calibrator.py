@@ -229,13 +229,11 @@ class Venn(BoundedCalibrator):
             raise ValueError(f'merge must be "smooth" for smooth estimates, got {self.merge!r}')
         return smoother._smooth(scores)
 
-    def _starts(self) -> FloatArray | None:
+    def _starts(self) -> FloatArray:
         return self.taxonomy_.starts()
 
     def _formulas_of_many(self, scores: Terms) -> dict[str, Terms]:
         category, k = self.taxonomy_.formula(scores), len(scores)
-        if category is None:
-            return super()._formulas_of_many(scores)
         lower, upper = (one[:-1] for one in self._learnt.bounds)
         columns = {"p0": lower, "p1": upper}
         if self.merge != "smooth":

@@ -36,7 +36,7 @@ from vennforest._validation import (
     check_number,
     require,
 )
-from vennforest.calibrators.core.formula import LOWEST, Term, Terms, after, first_where
+from vennforest.calibrators.core.formula import LOWEST, Term, Terms, after, first_where, no_formula
 
 
 class Taxonomy(BaseEstimator, ABC):
@@ -82,19 +82,13 @@ class Taxonomy(BaseEstimator, ABC):
     def __call__(self, scores: FloatArray) -> IntArray:
         """Return the category of each score, shape (n,); -1 is a category never met in ``fit``."""
 
-    def starts(self) -> FloatArray | None:
-        """Return the scores of two classes at which the category may change, increasing.
+    def starts(self) -> FloatArray:
+        """Return the scores of two classes at which the category may change, increasing."""
+        raise no_formula("taxonomy", self)
 
-        None where that is not known, as of a user's own taxonomy.
-        """
-        return None
-
-    def formula(self, scores: Terms) -> Term | None:
-        """Return the category as a formula of the scores of several classes.
-
-        None where there is none, as of a user's own taxonomy.
-        """
-        return None
+    def formula(self, scores: Terms) -> Term:
+        """Return the category as a formula of the scores of several classes."""
+        raise no_formula("taxonomy", self)
 
 
 def predicted_class(scores: FloatArray, boundary: float = 0.5) -> IntArray:
