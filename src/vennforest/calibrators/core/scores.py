@@ -163,9 +163,8 @@ class Interior:
 
     A forest gives exact zeros and ones, whose log-odds are infinite. Each end lies halfway
     between 0 (or 1) and the calibration score nearest to it, but not nearer to it than 2.2e-16
-    and not farther than 0.01: calibration scores strictly inside (0, 1) keep their log-odds, and
-    zeros and ones stand a little outside of them. New scores beyond an end count as the end, so
-    log-odds are not extrapolated beyond those seen.
+    and not farther than 0.01. New scores beyond an end count as the end: log-odds are not
+    extrapolated beyond those seen.
     """
 
     low: float = attrs.field(validator=number(0, 1))
@@ -272,20 +271,17 @@ MOST_LOG_ODDS = 40.0
 """Log-odds beyond which scores are put together."""
 
 
-def count_labels(
-    scores: FloatArray, positive: FloatArray, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return distinct scores, ascending, with their weights and positive weights, each (m,).
-
-    Scores are put together as in `group` where many of them differ.
-    """
+def count_labels(scores: FloatArray, positive: FloatArray, weight: FloatArray | None) -> Counts:
+    """Count labels at distinct scores, put together as in `group` where many of them differ."""
     w = np.ones(len(scores)) if weight is None else weight
     if more_differ(scores, FINEST):
-        return group(scores, w, w * positive)
-    x, point = np.unique(scores, return_inverse=True)
-    total: FloatArray = np.bincount(point, w, len(x)).astype(np.float64)
-    share: FloatArray = np.bincount(point, w * positive, len(x)).astype(np.float64)
-    return x, total, share
+        x, total, ones = group(scores, w, w * positive)
+    else:
+        x, point = np.unique(scores, return_inverse=True)
+        total, ones = (
+            np.bincount(point, part, len(x)).astype(np.float64) for part in (w, w * positive)
+        )
+    return Counts(x, total - ones, ones)
 
 
 def more_differ(scores: FloatArray, number: int) -> bool:
@@ -418,7 +414,7 @@ STALLED = 1e-9
 
 
 class Counts(NamedTuple):
-    """Scores and how often either label was seen at each, three arrays of shape (m,)."""
+    """Ascending scores, and how often either label was seen at each: three arrays (m,)."""
 
     x: FloatArray
     negative: FloatArray

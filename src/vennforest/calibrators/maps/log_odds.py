@@ -530,11 +530,10 @@ class LogOddsCalibrator(OneVsRestCalibrator):
     def _fit_map(
         self, scores: FloatArray, positive: FloatArray, weight: FloatArray | None
     ) -> SlopeMap:
-        x, total, ones = count_labels(scores, positive, weight)
-        counts = Counts(x, total - ones, ones)
+        counts = count_labels(scores, positive, weight)
         labels = np.array([counts.negative.sum(), counts.positive.sum()])
         shrinkage = Shrinkage.of(float(self.shrinkage), scores, labels)
-        return self._fit_slopes(shrinkage, shrinkage.log_odds(x), counts)
+        return self._fit_slopes(shrinkage, shrinkage.log_odds(counts.x), counts)
 
     @abstractmethod
     def _fit_slopes(self, shrinkage: Shrinkage, z: FloatArray, counts: Counts) -> SlopeMap:

@@ -559,9 +559,8 @@ class MatrixScaling(Calibrator):
         p = to_probabilities(scores)
         shrinkage = Shrinkage.of(c, p, np.bincount(codes, weight, k).astype(np.float64))
         if p.ndim == 1:
-            x, total, positive = count_labels(p, codes.astype(np.float64), weight)
-            counts = Counts(x, total - positive, positive)
-            fitted = fit_two_classes(shrinkage.logs(x), counts, self.structure, ridge)
+            counts = count_labels(p, codes.astype(np.float64), weight)
+            fitted = fit_two_classes(shrinkage.logs(counts.x), counts, self.structure, ridge)
         else:
             fitted = fit_multinomial(shrinkage.logs(p), codes, weight, self.structure, ridge)
         return MatrixMap(to_probabilities, shrinkage, fitted)
