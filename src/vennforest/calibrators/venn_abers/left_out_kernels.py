@@ -32,17 +32,6 @@ def count_below(values, x):
 
 
 @kernel
-def count_up_to(values, x):
-    """Return how many of the sorted values are less than or equal to x."""
-    low, length = 0, len(values)
-    while length > 1:
-        half = length >> 1
-        low += half if values[low + half - 1] <= x else 0
-        length -= half
-    return low + (1 if length == 1 and values[low] <= x else 0)
-
-
-@kernel
 def hull_tree(points):
     """Build the lower hulls of the blocks of 32, 64, 128, ... points: three int32 arrays.
 
@@ -325,7 +314,9 @@ def read_left_out(scores, left_out, groups, examples, x, points, hulls, v, steps
     moves = np.zeros((longest + 1, 4), np.float64)
     for i in range(len(scores)):
         # The fit with all examples: its step, and the line from P_a to P_b + (1, v).
-        step = count_below(ends, scores[i]) if v == 1 else count_up_to(ends, scores[i])
+        # p1 depends on the values below the score, p0 on those up to it (``kernels``).
+        s = scores[i] if v == 1 else np.nextafter(scores[i], np.inf)
+        step = count_below(ends, s)
         rise = between(Y, Y_low, a[step], b[step]) + v
         run = between(W, W_low, a[step], b[step]) + 1
         r = left_out[i]
@@ -359,6 +350,6 @@ def read_left_out(scores, left_out, groups, examples, x, points, hulls, v, steps
             fit = rise / run
         else:
             # Else the touching line is searched for again, from the old one on.
-            k = count_below(x, scores[i]) if v == 1 else count_up_to(x, scores[i])
+            k = count_below(x, s)
             fit = fit_without(points, hulls, k, v, places, moves, gone, rise, run)
         out[i] = min(max(fit, 0.0), 1.0)
