@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -266,7 +266,7 @@ def estimate_shares(
     lower, upper = np.zeros(k), np.ones(k)
     for j in range(k):
         room = allowed * inflation[j]
-        fall = _fall(ratio, prior, q, j, largest)
+        fall = _Fall(ratio, prior, q, j, largest)
         width = np.sqrt(2 * room * spread[j])  # were the log likelihood a parabola
         lower[j] = _end(fall, q[j], 0.0, q[j] - width, room)
         upper[j] = _end(fall, q[j], 1.0, q[j] + width, room)
@@ -293,32 +293,32 @@ def _inflation(
     return factor
 
 
-def _fall(
-    ratio: FloatArray, prior: FloatArray, q: FloatArray, j: int, largest: float
-) -> Callable[[float], float]:
-    """Return how far below its top the largest log likelihood is, at a share of class j.
+class _Fall:
+    """How far below its top the largest log likelihood is, as a function of the share of class j.
 
     Each call begins at the shares of the other classes that the one before found.
     """
-    own, rest = ratio[:, [j]], np.delete(ratio, j, axis=1)
-    others, near = np.delete(prior, j), np.delete(q, j)
-    others, near = others / others.sum(), near / near.sum()
 
-    def fall(t: float) -> float:
-        nonlocal near
-        mixed = t * own + (1 - t) * rest
+    def __init__(
+        self, ratio: FloatArray, prior: FloatArray, q: FloatArray, j: int, largest: float
+    ) -> None:
+        self._own, self._rest = ratio[:, [j]], np.delete(ratio, j, axis=1)
+        others = np.delete(prior, j)
+        self._others, self._largest = others / others.sum(), largest
+        near = np.delete(q, j)
+        self._near = near / near.sum()
+
+    def __call__(self, t: float) -> float:
+        """Return the fall at the share t, not below 0."""
+        mixed = t * self._own + (1 - t) * self._rest
         if t in (0, 1) and not mixed.any(axis=1).all():  # an object that could not be there
             return np.inf
         if mixed.shape[1] > 1:
-            near = mixture_shares(mixed, others, near)
-        return max(largest - _log_likelihood(mixed @ near), 0.0)
-
-    return fall
+            self._near = mixture_shares(mixed, self._others, self._near)
+        return max(self._largest - _log_likelihood(mixed @ self._near), 0.0)
 
 
-def _end(
-    fall: Callable[[float], float], top: float, bound: float, guess: float, room: float
-) -> float:
+def _end(fall: _Fall, top: float, bound: float, guess: float, room: float) -> float:
     """Return the share between the top and a bound at which the fall is ``room``, else the bound.
 
     The square root of the fall is nearly a straight line, so secants find it soon.
