@@ -168,9 +168,8 @@ class Venn(BoundedCalibrator):
         return self._learnt.counts
 
     @property
-    def cell_of_examples(self) -> IntArray:
-        """Category times k plus class number of each example that reached ``_fit``, (n,)."""
-        assert self._learnt.cell is not None  # who asks has left examples out
+    def cell_of_examples(self) -> Any:
+        """Category times k plus class number of each example, (n,); None where none are known."""
         return self._learnt.cell
 
     @property
