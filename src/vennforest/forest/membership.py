@@ -64,15 +64,7 @@ class Membership:
 
     @classmethod
     def from_forest(cls, ensemble: Any, n: int) -> Self:
-        """Read the bootstrap samples of a fitted forest or bagging ensemble.
-
-        Parameters
-        ----------
-        ensemble : RandomForestClassifier, ExtraTreesClassifier or BaggingClassifier
-            Fitted; its public ``estimators_samples_`` is read.
-        n : int
-            Number of examples it was fitted to.
-        """
+        """Read ``estimators_samples_`` of a forest or bagging ensemble fitted to n examples."""
         check_is_fitted(ensemble)
         return cls.from_samples(samples_of(ensemble, n), n, len(ensemble.estimators_))
 
@@ -180,13 +172,7 @@ TOLERANCE = 1e-6
 
 
 class BagsError(InputError):
-    """Scores of an ensemble's examples out of bag cannot calibrate it.
-
-    Attributes
-    ----------
-    reason : str
-        Why, in a clause.
-    """
+    """Scores of an ensemble's examples out of bag cannot calibrate it: ``reason``, in a clause."""
 
     def __init__(
         self,
@@ -199,12 +185,11 @@ class BagsError(InputError):
 
 @dataclass(frozen=True)
 class Bag:
-    """A member that is a tree, and the examples that it claims to be trained on.
+    """A member that is a tree, fitted, and the examples that it claims to be trained on.
 
     Attributes
     ----------
     tree : DecisionTreeClassifier
-        Fitted.
     drawn : ndarray of shape (n_drawn,)
         Indices of examples, as often as each was drawn.
     columns : ndarray or None
@@ -223,7 +208,7 @@ class Bag:
 
 
 def verify_bag(bag: Bag, rows: Any, codes: CodeArray, weight: FloatArray | None) -> None:
-    """Fill the leaves of a tree from its claimed bag and compare.
+    """Fill the leaves of a tree from its claimed bag, and refuse it where they are others.
 
     The rows (n, d), float32, class numbers (n,) and weights (n,) are what the ensemble was
     trained on.
@@ -278,14 +263,11 @@ def _weights(
         if isinstance(class_weight, dict):
             code = {label: number for number, label in enumerate(bag.classes.tolist())}
             by_code = {code[key]: value for key, value in class_weight.items() if key in code}
-        yield counts * compute_sample_weight(by_code, codes)[some]
-        yield (
-            counts
-            * compute_sample_weight(by_code, codes[bag.drawn])[
-                np.unique(bag.drawn, return_index=True)[1]
-            ]
-        )
-        counts = counts * compute_sample_weight(by_code, codes)[some]
+        first = np.unique(bag.drawn, return_index=True)[1]
+        of_drawn = compute_sample_weight(by_code, codes[bag.drawn])[first]
+        of_all = counts * compute_sample_weight(by_code, codes)[some]
+        yield from (of_all, counts * of_drawn)
+        counts = of_all
     if weight is not None:
         yield counts * weight[some]
 

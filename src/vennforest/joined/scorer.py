@@ -17,9 +17,10 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from vennforest._state import stored
 from vennforest._validation import CodeArray, FloatArray, IntArray, array, number, require
-from vennforest.forest import BagsError, LeafIndex, Members, Membership, kind_of
+from vennforest.forest import BagsError, Members, Membership, kind_of
+from vennforest.forest.kinds import ForestAnswers
+from vennforest.forest.leaves import LeafIndex
 from vennforest.forest.membership import samples_of
-from vennforest.forest.packed import ForestAnswers
 from vennforest.joined import join_kernels
 from vennforest.sources.base import SampledScores, TrainingData, last_step
 from vennforest.sources.out_of_bag import OWN_SCORERS, EnsembleScorer, OwnScorer, typical
@@ -321,7 +322,7 @@ class JoinedScorer(EnsembleScorer):
         examples = self.index.examples
         free = np.zeros((self.answers.n_trees, self.n_calibration), np.bool_)
         nodes = np.searchsorted(self.index.begins, np.arange(len(examples)), "right") - 1
-        sizes = [tree.tree_.node_count for tree in self.answers.forest.estimators_]
+        sizes = [tree.tree_.node_count for tree in self.answers.ensemble.estimators_]
         free[np.searchsorted(np.cumsum(sizes), nodes, "right"), examples] = True
         return Membership.from_dense(free[:, typical(self.n_calibration)])
 
@@ -410,7 +411,7 @@ def joined_scorer(
 ) -> JoinedScorer:
     """Return the scorer of a forest fitted to data, whose calibration examples are ``kept``."""
     answers = cast("ForestAnswers", members.answers)
-    bags = Bags.read(answers.forest, data)
+    bags = Bags.read(answers.ensemble, data)
     numbers = np.full(len(data), -1, np.intp)
     numbers[kept] = np.arange(len(kept))
     try:

@@ -552,7 +552,7 @@ def is_bagged(estimator: Any) -> bool:
     """Tell whether examples will be out of bag for some members of the estimator's ensemble."""
     ensemble = last_step(estimator)
     kind = kind_of(ensemble)
-    return kind is not None and kind.bagged(ensemble)
+    return kind is not None and bool(kind.bagged(ensemble))
 
 
 def feature_importances(estimator: Any) -> FloatArray:

@@ -45,9 +45,9 @@ from vennforest._validation import (
     number,
     require,
 )
-from vennforest.forest import BagsError, Members, Membership
+from vennforest.forest import Answers, BagsError, Members, Membership
 from vennforest.forest.kinds import read_bags
-from vennforest.forest.packed import Answers, Votes
+from vennforest.forest.packed import Votes
 from vennforest.sources.base import (
     ROWS_CHECKED,
     Drawn,
