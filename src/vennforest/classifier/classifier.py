@@ -351,7 +351,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         splits = np.random.RandomState(0) if self.random_state is None else random_state
         if several:
             _refuse_for_labels(sample_weight=sample_weight, groups=groups, **fit_params)
-            self._fitted = fit_labels(self, estimator, X, y, random_state, splits)
+            self._fitted = fit_labels(settings, self.by, estimator, X, y, random_state, splits)
             return self
         known = None
         if isinstance(estimator, FrozenEstimator):

@@ -314,8 +314,7 @@ class JoinedScorer(EnsembleScorer):
         )
         return sums, counts
 
-    partial = True
-    """Its draws are scores by some of the trees."""
+    subforest = "joined"
 
     @cached_property
     def _typical(self) -> Membership:

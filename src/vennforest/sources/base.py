@@ -325,10 +325,13 @@ class TrainingData:
 
     def rows(self, index: IntArray) -> TrainingData:
         """Return the chosen rows."""
-        params = {
-            name: _safe_indexing(value, index) if _has_rows(value, len(self)) else value
-            for name, value in self.fit_params.items()
-        }
+
+        def chosen(params: Mapping[str, Any]) -> dict[str, Any]:
+            return {
+                name: _safe_indexing(value, index) if _has_rows(value, len(self)) else value
+                for name, value in params.items()
+            }
+
         weight = None if self.weight is None else self.weight[index]
         if weight is not None and (weight == 1).all():
             weight = None
@@ -338,12 +341,9 @@ class TrainingData:
             self.codes[index],
             self.classes,
             weight,
-            params,
+            chosen(self.fit_params),
             self.weight_param,
-            {
-                name: _safe_indexing(value, index) if _has_rows(value, len(self)) else value
-                for name, value in self.split_params.items()
-            },
+            chosen(self.split_params),
             # The very array where it can be: a scorer may keep it too.
             index if self.chosen is None else self.chosen[index],
             None if self.by is None else self.by[index],
@@ -541,11 +541,21 @@ CLOSE = 1e-6
 """Relative difference of features that is rounding."""
 
 
-def last_step(estimator: Any) -> Any:
-    """Return the classifier at the end of a pipeline, however deep, or the estimator itself."""
+def _steps_of(estimator: Any) -> tuple[list[tuple[str, Any]], Any]:
+    """Return the named steps before the last, however deep the pipelines at the end, and the last.
+
+    That is the estimator itself where it is no pipeline.
+    """
+    steps: list[tuple[str, Any]] = []
     while isinstance(estimator, Pipeline) and estimator.steps:
+        steps += estimator.steps[:-1]
         estimator = estimator.steps[-1][1]
-    return estimator
+    return steps, estimator
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the classifier at the end of a pipeline, or the estimator itself."""
+    return _steps_of(estimator)[1]
 
 
 def is_bagged(estimator: Any) -> bool:
@@ -560,11 +570,6 @@ def feature_importances(estimator: Any) -> FloatArray:
 
     Where a step before the last tells which column each of its outputs comes from (``sources_``,
     as `vennforest.tables.TableEncoder` does) those of the outputs are summed.
-
-    Raises
-    ------
-    AttributeError
-        If it has none, or none of the columns that it is given.
     """
     last = last_step(estimator)
     found = getattr(last, "feature_importances_", None)
@@ -593,21 +598,14 @@ def feature_importances(estimator: Any) -> FloatArray:
 
 def taken_apart(model: Any) -> tuple[Pipeline | None, Any]:
     """Return a fitted model's transformers as one pipeline, None without any, and its last step."""
-    steps: list[Any] = []
-    while isinstance(model, Pipeline):
-        steps += model.steps[:-1]
-        model = model.steps[-1][1]
+    steps, last = _steps_of(model)
     named = [(f"{i}-{name}", step) for i, (name, step) in enumerate(steps)]
-    return Pipeline(named) if named else None, model
+    return Pipeline(named) if named else None, last
 
 
 def transformers_of(estimator: Any) -> list[Any]:
     """Return the steps before the last, those of nested pipelines at the end included."""
-    steps: list[Any] = []
-    while isinstance(estimator, Pipeline) and estimator.steps:
-        steps += [step for _, step in estimator.steps[:-1]]
-        estimator = estimator.steps[-1][1]
-    return [step for step in steps if step not in (None, "passthrough")]
+    return [step for _, step in _steps_of(estimator)[0] if step not in (None, "passthrough")]
 
 
 def obstacle(estimator: Any) -> str | None:
@@ -653,40 +651,19 @@ def _nested(steps: Any) -> Iterator[Any]:
                     yield value
 
 
-def sees_labels(
-    transformers: Any, X: Any, codes: CodeArray, y: Any, params: Mapping[str, Any]
-) -> str | None:
+def sees_labels(transformers: Any, data: TrainingData) -> str | None:
     """Return how labels reach the features that transformers make, None where they do not.
 
     The transformers are fitted to at most 5,000 rows twice, once with the labels and once without
-    them: features that are the same reveal no label. The price is two fits of the
-    transformers to that many rows. What a transformer was told of the labels before ``fit``, it
-    cannot find.
-
-    Parameters
-    ----------
-    transformers : Pipeline
-        Not fitted; its seeds are set.
-    X, y
-        As given to ``fit``.
-    codes : ndarray of shape (n,)
-        Class numbers.
-    params : mapping
-        What else the transformers' ``fit`` is given.
+    them: features that are the same reveal no label. The price is two fits of the transformers to
+    that many rows. What one was told of the labels before ``fit`` is not found.
     """
-    n = len(codes)
-    with_rows = {
-        name: value for name, value in params.items() if getattr(value, "shape", ())[:1] == (n,)
-    }
-    if n > ROWS_CHECKED:
-        rows = np.sort(np.random.default_rng(0).permutation(n)[:ROWS_CHECKED])
-        X, y = _safe_indexing(X, rows), _safe_indexing(y, rows)
-        params = {
-            name: value[rows] if name in with_rows else value for name, value in params.items()
-        }
+    if len(data) > ROWS_CHECKED:
+        data = data.rows(np.sort(np.random.default_rng(0).permutation(len(data))[:ROWS_CHECKED]))
+    X, y, params = data.X, data.y, data.fit_params
     first = clone(transformers)
     made = first.fit_transform(X, y, **params)
-    if _rows(made) != _rows(X):
+    if _num_samples(made) != _num_samples(X):
         return "the steps before the ensemble change which rows there are"
     second = clone(transformers)
     try:
@@ -698,11 +675,6 @@ def sees_labels(
     return None
 
 
-def _rows(table: Any) -> int:
-    shape = getattr(table, "shape", None)
-    return int(shape[0]) if shape else len(table)
-
-
 def _alike(a: Any, b: Any) -> bool:
     """Tell whether two tables of any kind contain the same."""
     if type(a) is not type(b) or getattr(a, "shape", None) != getattr(b, "shape", None):
@@ -710,9 +682,7 @@ def _alike(a: Any, b: Any) -> bool:
     if issparse(a):
         left: Any = csr_array(a)  # type: ignore[call-overload]
         right: Any = csr_array(b)
-        difference = abs(left - right)
-        largest = float(abs(left).max()) if left.nnz else 0.0
-        return not difference.nnz or float(difference.max()) <= CLOSE * largest
+        return bool(abs(left - right).max() <= CLOSE * abs(left).max()) if all(left.shape) else True
     if hasattr(a, "columns") and list(a.columns) != list(b.columns):
         return False
     one, two = np.asarray(a), np.asarray(b)
