@@ -46,7 +46,7 @@ from vennforest.groups import (
     correction,
     of_rows,
 )
-from vennforest.joined import Joined, predict_joined, takes_joined
+from vennforest.joined.bounds import predict_joined, takes_joined
 from vennforest.multiprobability import Merge, Multiprobability, merge_folds
 from vennforest.prior import ShiftedPrior, class_shares, shift_bounds, shift_probabilities
 from vennforest.sources import CalibrationExamples, Fold, whole_scores
@@ -366,7 +366,7 @@ def _bounds(
     calibrator: Any,
     scores: FloatArray,
     left_out: IntArray | None,
-    joined: Joined | None,
+    joined: Any,
     groups: IntArray | None,
     classes: NDArray[Any],
 ) -> Multiprobability:
@@ -378,7 +378,7 @@ def _bounds(
             given["groups"] = groups
         bounds: Multiprobability = calibrator.predict_multiprobability(scores, **given)
         return bounds
-    blocks = joined.map(lambda block: predict_joined(calibrator, *block))
+    blocks = joined(lambda block: predict_joined(calibrator, block))
     lower = np.concatenate([block.lower for block in blocks])
     upper = np.concatenate([block.upper for block in blocks])
     return Multiprobability(lower, upper, classes)

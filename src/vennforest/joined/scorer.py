@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import attrs
 import joblib
@@ -22,34 +22,12 @@ from vennforest.forest.kinds import ForestAnswers
 from vennforest.forest.leaves import LeafIndex
 from vennforest.forest.membership import samples_of
 from vennforest.joined import join_kernels
+from vennforest.joined.bounds import JoinedBlock
 from vennforest.sources.base import SampledScores, TrainingData, last_step
 from vennforest.sources.out_of_bag import OWN_SCORERS, EnsembleScorer, OwnScorer, typical
 from vennforest.sources.row_hashes import HashArray, hash_rows
 
 Result = TypeVar("Result")
-
-
-class JoinedBlock(NamedTuple):
-    """Some new objects in the bags, with each tentative label.
-
-    ``scores`` has shape (m, k) for two classes, (m, k, k) for more: the score (a column per class)
-    of each object with each label. The calibration examples that this changes, of object i and
-    label y, are ``rows[offsets[i * k + y] : offsets[i * k + y + 1]]``; ``changed``, (n_changed,)
-    or (n_changed, k), contains their new scores.
-    """
-
-    scores: FloatArray
-    offsets: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    changed: FloatArray
-
-
-class Joined(Protocol):
-    """New objects in the bags, block by block: all that they change would not fit into memory."""
-
-    def map(self, function: Callable[[JoinedBlock], Result]) -> list[Result]:
-        """Return what a function says of each block of new objects, in their order."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -337,7 +315,7 @@ class JoinedScorer(EnsembleScorer):
         hashes = hash_rows(self.answers.table(rows))
         for draw in range(self.n_draws):
             joined = JoinedDraw(self, rows, hashes, draw)
-            yield SampledScores(joined.scores(), None, 1, joined)
+            yield SampledScores(joined.scores(), None, 1, joined.map)
 
     def blocks(
         self, rows: Any, hashes: HashArray, draw: int, alone: bool = False
