@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import FrameType, MethodType
 from typing import Any, Literal, Self, TypeVar, cast
 
@@ -65,7 +65,7 @@ from vennforest.forest.packed import Votes
 from vennforest.groups import Grouping, Groups
 from vennforest.multiprobability import Multiprobability
 from vennforest.prior import PriorEstimate, ShiftedPrior, estimate_shares
-from vennforest.sources import Fold, Source, Subforest, TrainingData
+from vennforest.sources import Source, Subforest, TrainingData
 from vennforest.sources.base import feature_importances
 from vennforest.sources.hazards import check_order
 from vennforest.sources.row_hashes import KnownRows
@@ -250,8 +250,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Before ``fit`` all that needs a fit raises ``NotFittedError``.
-
     A row's prediction depends on that row and ``random_state`` alone: the calibration example
     whose trees score it is drawn from a hash of the row and the seed (Johansson et al. 2018,
     section 3.2, draws it again each time).
@@ -407,12 +405,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return a fitted classifier with the same models and another calibrator.
 
         Nothing is trained again: the calibration scores of this one are used, so methods can
-        be compared at the price of one forest.
-
-        Parameters
-        ----------
-        method, merge
-            As for the constructor.
+        be compared at the price of one forest. Parameters are as for the constructor.
 
         Raises
         ------
@@ -433,33 +426,17 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             known_rows=fitted.known_rows,
         )
 
-    def _calibrate(
-        self,
-        classes: NDArray[Any],
-        folds: Sequence[Fold],
-        calibrate_on: str,
-        reason: str,
-        **known: Any,
-    ) -> Self:
+    def _calibrate(self, *fitted: Any, **known: Any) -> Self:
         """Fit calibrators to models with calibration sets: see `FittedClassifier.calibrate`."""
-        self._fitted = FittedClassifier.calibrate(
-            Settings.of(self), classes, folds, calibrate_on, reason, **known
-        )
+        self._fitted = FittedClassifier.calibrate(Settings.of(self), *fitted, **known)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return calibrated probabilities.
+        """Return calibrated probabilities (n, k), a column per class in the order of ``classes_``.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, d)
-            Rows as the estimator takes them.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            In [0, 1], a column per class in the order of ``classes_``; rows sum to 1. Of several
-            labels (n, q): the probability that the row has each, which need not sum to 1.
+        X is an array-like, sparse matrix or data frame of shape (n, d), here and below: rows as the
+        estimator takes them. Probabilities are in [0, 1], and those of a row sum to 1. Of several
+        labels (n, q): the probability that the row has each, which need not sum to 1.
         """
         return self._answers(X, bounds=False)[1]
 
@@ -477,20 +454,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @_if_bounds
     def predict_multiprobability(self, X: Any) -> Multiprobability:
-        """Return lower and upper probabilities; for ``"venn-abers"`` and ``"venn"``.
+        """Return lower and upper probabilities (n, k); for ``"venn-abers"`` and ``"venn"``.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, d)
-            Rows as the estimator takes them.
-
-        Returns
-        -------
-        Multiprobability
-            Bounds of shape (n, k). Where several draws or folds are merged they are the means of
-            theirs. With ``merge="pooled"``, and over folds, they are widened where needed to
-            contain what ``predict_proba`` returns; ``widened`` says in which rows. Of several
-            labels a `LabelBounds`: ``lower`` and ``upper`` of shape (n, q).
+        Where several draws or folds are merged they are the means of theirs. With
+        ``merge="pooled"``, and over folds, they are widened where needed to contain what
+        ``predict_proba`` returns; ``widened`` says in which rows. Of several labels ``lower`` and
+        ``upper`` have shape (n, q).
         """
         bounds: Multiprobability = self._answers(X)[0]
         return bounds
@@ -514,7 +483,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, d)
-            Rows as the estimator takes them.
         level : float, default=0.95
             Probability, in (0, 1), with which an interval contains the frequency.
         method : {"likelihood-ratio", "exact"}, default="likelihood-ratio"
@@ -545,18 +513,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return predict_confidence(self._state, X, asked)
 
     def seed_deviation(self, X: Any = None) -> FloatArray:
-        """Return how far another seed of the forest would move each probability.
+        """Return how far another seed of the forest would move each probability, (n, k).
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, d), optional
-            None: the calibration examples, at the scores by the trees that did not see them.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            Standard deviations between seeds, estimated from how much the trees at hand differ;
-            four times as many trees make them half as large. Out of bag only.
+        Standard deviations between seeds, estimated from how much the trees at hand differ; four
+        times as many trees make them half as large. Out of bag only. X None: of the calibration
+        examples, at the scores by the trees that did not see them.
         """
         return seed_deviation(self._state, X)
 
@@ -609,22 +570,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def estimate_prior(self, X: Any, level: float = 0.95) -> PriorEstimate:
         """Estimate the shares of the classes among objects without labels, with intervals.
 
-        For objects from a population where classes have other shares, while objects of each class
-        are as those calibrated on: ``model.with_prior(model.estimate_prior(X).shares)``. Where
-        objects of a class themselves have changed, the estimate is of no use, and nothing in the
-        scores tells.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (m, d)
-            Rows as the estimator takes them: a random sample of that population.
-        level : float, default=0.95
-            Of the interval of each share, in (0, 1).
-
-        Returns
-        -------
-        PriorEstimate
-            ``estimate``, ``lower`` and ``upper`` of shape (k,), and ``shares`` by label.
+        For objects from a population where classes have other shares, of which X is a random
+        sample, while objects of each class are as those calibrated on:
+        ``model.with_prior(model.estimate_prior(X).shares)``. Where objects of a class themselves
+        have changed, the estimate is of no use, and nothing in the scores tells.
 
         Raises
         ------
@@ -680,12 +629,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _state(self) -> FittedClassifier:
         """What ``fit`` has made of one column of labels."""
         fitted = self._made
-        if isinstance(fitted, FittedLabels):
-            raise SeveralLabelsError(
-                f"y must have one column for this, got a model of {len(fitted.labels)} labels: use "
-                f"one of its label_classifiers_, or {ONE_EACH}"
-            )
-        return fitted
+        if isinstance(fitted, FittedClassifier):
+            return fitted
+        raise SeveralLabelsError(
+            f"y must have one column for this, got a model of {len(fitted.labels)} labels: use "
+            f"one of its label_classifiers_, or {ONE_EACH}"
+        )
 
     @property
     def _first(self) -> FittedClassifier:
@@ -695,13 +644,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def _made(self) -> FittedClassifier | FittedLabels:
-        try:
-            fitted: FittedClassifier | FittedLabels = self.__dict__["_fitted"]
-        except KeyError:
-            raise NotFittedError(
-                f"this {type(self).__name__} is not fitted yet: call fit first"
-            ) from None
-        return fitted
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self._fitted
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether ``fit`` has been called."""
@@ -718,13 +663,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def from_state(
         cls, *, parameters: dict[str, Any], fitted: FittedClassifier | FittedLabels | None
     ) -> Self:
-        """Return the classifier of a state.
-
-        Raises
-        ------
-        ValueError
-            If a parameter of a fitted classifier has no such value.
-        """
+        """Return the classifier of a state, refused where a parameter has no such value."""
         model = cls(**parameters)
         if fitted is not None:
             own = isinstance(fitted, FittedClassifier | FittedLabels)
@@ -771,18 +710,16 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         They share their training; what the library does with two classes it does with each of them.
         """
-        fitted = self._made
-        if not isinstance(fitted, FittedLabels):
-            raise AttributeError(
-                "a CalibratedClassifier has label_classifiers_ where y has several columns"
-            )
-        return [self._with(one) for one in fitted.labels]
+        if isinstance(self._made, FittedLabels):
+            return [self._with(one) for one in self._made.labels]
+        raise AttributeError(
+            "a CalibratedClassifier has label_classifiers_ where y has several columns"
+        )
 
     @property
     def n_features_in_(self) -> int:
         """How many features the estimator was given."""
-        n: int = self._first.folds[0].estimator.n_features_in_
-        return n
+        return int(self._first.folds[0].estimator.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
@@ -807,8 +744,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         With ``merge="pooled"`` it has the bounds before they are widened to contain the
         probability, which is not its own.
         """
-        calibrator: Calibrator = _only("calibrator", self.calibrators_)
-        return calibrator
+        return cast("Calibrator", _only("calibrator", self.calibrators_))
 
     @property
     def calibrators_(self) -> list[Calibrator]:
