@@ -239,13 +239,7 @@ class ForestKind:
         return {"parameters": ensemble.get_params(deep=False), "fitted": fitted or None}
 
     def from_state(self, parameters: dict[str, Any], fitted: dict[str, Any] | None) -> Any:
-        """Return the ensemble that has this state, checked.
-
-        Raises
-        ------
-        ValueError
-            If ``fit`` could not have left it.
-        """
+        """Return the ensemble that has this state, refused where ``fit`` could not have left it."""
         assert self.ensemble_type is not None
         ensemble = self.ensemble_type(**parameters)
         if fitted is not None:
@@ -405,10 +399,9 @@ def read_bags(
 
 
 def _checked(ensemble: Any, n_members: int) -> set[int]:
-    """Return the members whose bags are verified: all, or a draw from the ensemble's own seed.
+    """Return the members whose bags are verified: all, or a draw by the first member's seed.
 
-    The seed is the first member's, which the ensemble drew from its ``random_state``: one
-    ``random_state`` gives one decision, and no draw of anything else moves.
+    So one ``random_state`` gives one decision, and no draw of anything else moves.
     """
     if n_members <= MEMBERS_CHECKED:
         return set(range(n_members))

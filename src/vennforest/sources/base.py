@@ -615,8 +615,7 @@ def obstacle(estimator: Any) -> str | None:
     This sees what steps declare; `sees_labels` finds out what they do.
     """
     if isinstance(estimator, Pipeline):
-        steps = transformers_of(estimator)
-        for step in _nested(steps):
+        for step in parts_of(transformers_of(estimator)):
             name = type(step).__name__
             if hasattr(step, "fit_resample"):
                 return f"{name} changes which rows there are"
@@ -642,14 +641,22 @@ def _requires_labels(step: Any) -> bool:
         return False
 
 
-def _nested(steps: Any) -> Iterator[Any]:
-    """Yield estimators and those among their parameters."""
-    for step in steps:
-        yield step
-        if hasattr(step, "get_params"):
-            for value in step.get_params(deep=True).values():
-                if hasattr(value, "fit") and not isinstance(value, type):
-                    yield value
+def parts_of(estimator: Any) -> Iterator[Any]:
+    """Yield an estimator and every estimator among its parameters, at any depth."""
+    seen: set[int] = set()
+    todo = [estimator]
+    while todo:
+        part = todo.pop()
+        if id(part) in seen or isinstance(part, type):
+            continue
+        seen.add(id(part))
+        if isinstance(part, list | tuple):
+            todo.extend(part)
+        elif isinstance(part, Mapping):
+            todo.extend(part.values())
+        elif hasattr(part, "get_params"):
+            yield part
+            todo.extend(part.get_params(deep=False).values())
 
 
 def sees_labels(transformers: Any, data: TrainingData) -> str | None:

@@ -31,7 +31,7 @@ from vennforest._validation import (
     IntArray,
     warn_of_small_weights,
 )
-from vennforest.sources.base import TrainingData, sees_labels
+from vennforest.sources.base import TrainingData, parts_of, sees_labels
 from vennforest.sources.memory import remembers
 from vennforest.sources.row_hashes import hash_rows
 
@@ -298,7 +298,7 @@ def check_frozen(estimator: FrozenEstimator, data: TrainingData) -> None:
 
 def _check_labels(estimator: Any, classes: NDArray[Any]) -> None:
     """Refuse or report labels that are not what they seem."""
-    parts = list(_parts_of(estimator))
+    parts = list(parts_of(estimator))
     if -1 in classes.tolist() and any(isinstance(part, UNLABELLED) for part in parts):
         raise InputError(
             "y must have a label in every row, got -1, which semi-supervised estimators take for "
@@ -436,7 +436,7 @@ def _check_weights(codes: CodeArray, classes: NDArray[Any], weight: FloatArray |
 
 def _check_frozen_parts(estimator: Any) -> None:
     """Refuse a supervised part that cannot be trained again, and one that changes X in place."""
-    for part in _parts_of(estimator):
+    for part in parts_of(estimator):
         if isinstance(part, TransformerMixin) and getattr(part, "copy", True) is False:
             raise InputError(
                 "estimator must leave X as it is, because X is read more than once, got "
@@ -444,7 +444,7 @@ def _check_frozen_parts(estimator: Any) -> None:
             )
     if isinstance(estimator, FrozenEstimator):
         return
-    for part in _parts_of(estimator):
+    for part in parts_of(estimator):
         inner = part.estimator if isinstance(part, FrozenEstimator) else None
         if inner is not None and _supervised(inner):
             found = f"a frozen {type(inner).__name__} in {type(estimator).__name__}"
@@ -530,7 +530,7 @@ def _filled(cell: Any) -> bool:
 
 def _check_thresholds(estimator: Any) -> None:
     """Warn of a decision threshold inside, which calibrated probabilities do not keep."""
-    for part in _parts_of(estimator):
+    for part in parts_of(estimator):
         if isinstance(part, THRESHOLDS):
             name = type(part).__name__
             warn(
@@ -565,21 +565,3 @@ def check_folds(pairs: Sequence[tuple[IntArray, IntArray]], ensemble: bool) -> N
             f"calibrator learns the classes from them, got {scored} in {len(pairs)} folds: "
             "use ensemble=False or fewer folds"
         )
-
-
-def _parts_of(estimator: Any) -> Iterator[Any]:
-    """Yield an estimator and every estimator among its parameters, at any depth."""
-    seen: set[int] = set()
-    todo = [estimator]
-    while todo:
-        part = todo.pop()
-        if id(part) in seen or isinstance(part, type):
-            continue
-        seen.add(id(part))
-        if isinstance(part, list | tuple):
-            todo.extend(part)
-        elif isinstance(part, Mapping):
-            todo.extend(part.values())
-        elif hasattr(part, "get_params"):
-            yield part
-            todo.extend(part.get_params(deep=False).values())
