@@ -151,7 +151,7 @@ def explain(
 def _of_scores(
     shap: Any, fitted: FittedClassifier, X: Any
 ) -> tuple[FloatArray, FloatArray, Any, list[str] | None]:
-    """Return the attributions of scores (n, d, 1 or k), the base score (1 or k,), rows and names."""
+    """Return attributions of scores (n, d, 1 or k), the base score (1 or k,), rows and names."""
     every, bases, rows, names = [], [], None, None
     k = len(fitted.classes)
     for fold in fitted.folds:
