@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import attrs
 import numpy as np
 from attrs.validators import deep_iterable, instance_of, optional
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
@@ -347,8 +347,6 @@ def assign(by: IntArray, weight: FloatArray | None, n_groups: int, smallest: int
     Groups (n,) and weights (n,) are of the calibration examples. A list of the numbers of each
     cell's examples, and the cell of each group (n_groups + 1,), -1: none.
 
-    Notes
-    -----
     Whether a group is small is told from all n + 1 examples: its own count goes up by one where
     the new object is of it. So the partition is the same whichever of them is the new one, which
     the guarantee needs, and a group one example short has a cell of its own while its examples
@@ -434,24 +432,14 @@ class Vacuous:
     """Calibrates a group without examples: bounds 0 and 1, and the overall map's probability."""
 
     def __init__(self, base: Any) -> None:
-        self.base = base
+        self.classes = base.classes_
+        self.predict_proba = base.predict_proba
         self.merge = getattr(base, "merge", "midpoint")
 
-    def predict_proba(self, scores: ArrayLike) -> FloatArray:
-        """Return the overall map's probabilities."""
-        p: FloatArray = self.base.predict_proba(scores)
-        return p
-
-    def predict_multiprobability(
-        self,
-        scores: ArrayLike,
-        left_out: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-    ) -> Multiprobability:
+    def predict_multiprobability(self, scores: FloatArray, **left_out: Any) -> Multiprobability:
         """Return bounds 0 and 1."""
-        shape = (len(np.asarray(scores)), len(self.base.classes_))
-        return Multiprobability(np.zeros(shape), np.ones(shape), self.base.classes_)
+        shape = (len(scores), len(self.classes))
+        return Multiprobability(np.zeros(shape), np.ones(shape), self.classes)
 
 
 def of_rows(fold: Fold, rows: IntArray) -> Fold:

@@ -206,23 +206,20 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         al. 2018); or as many trees picked at random. ``"all"`` draws nothing, so bounds are
         the same for every seed; with fewer than 100 trees they are too cautious, by .09 with 10
         trees and .02 with 100 (``docs/measured.md``). ``"joined"``, for forests with Venn or
-        Venn–Abers: bags are drawn for the object as for any example; once for each label it might
-        have it joins the leaves of the trees whose bags contain it, which changes scores of
-        calibration examples, and the other trees score it (``docs/joined.md``).
+        Venn–Abers: bags are drawn for the object as for any example; it joins the leaves of the
+        trees whose bags contain it, and the other trees score it (``docs/joined.md``).
     votes : {"soft", "hard"}, default="soft"
         With ``"oob"``: the mean of the trees' class distributions, or the share of their votes.
     holdout_size : float or int, default=1/3
-        With ``"holdout"``: share or number of the examples held out, drawn at random (for a
-        stratified part, which gives up exactness: ``calibrate_on=Holdout(size, stratify=True)``
-        from ``vennforest.sources``).
+        With ``"holdout"``: share or number of the examples held out, drawn at random; see also
+        `vennforest.sources.Holdout`.
     cv : int, splitter or iterable, default=5
         With ``"cv"``: so many folds drawn at random, or as everywhere in scikit-learn
         (``StratifiedKFold`` gives up exactness).
     ensemble : bool, default=True
         With ``"cv"``. True: one model and one calibrator per fold, whose bounds are averaged (cross
-        Venn–Abers); one pool of maps serves the probabilities of all, whose geometric mean is
-        taken. False: the pooled scores of all folds calibrate one model that is trained on all the
-        data.
+        Venn–Abers); probabilities are the geometric mean of one pool of maps. False: the pooled
+        scores of all folds calibrate one model that is trained on all the data.
     merge : {"auto", "pooled", "log", "brier", "midpoint", "smooth"}, default="auto"
         Where the probability comes from. ``"pooled"``: a weighted pool of smooth maps of the score
         of all trees (`PooledCalibration`), which no draw moves; the bounds are widened where
@@ -233,9 +230,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     n_draws : int or "all", default=1
         With ``subforest="exchangeable"``: over how many left-out examples bounds are averaged;
         ``"all"``: over every one, without randomness; with ``"joined"``: over how many draws of the
-        object's bags (``"all"`` counts as 1). A mean of several draws is unbiased on
-        average as each draw is, steadier, and more cautious than the single draw that the theorem
-        speaks of.
+        object's bags (``"all"`` counts as 1). A mean of several draws is unbiased on average as
+        each draw is, and steadier; the theorem speaks of a single draw.
     by : str, int, callable or Groups, default=None
         Calibrate within groups of objects, so the bounds are valid in each: a column by name or
         position, or a function of the rows that returns a label for each; missing labels are a
@@ -529,14 +525,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         For a model whose calibration examples were resampled or weighted, or that moves to where
         classes are more or less frequent, while objects of each class stay as they are: the odds
         of every probability and bound are multiplied by what that makes of the odds of the classes
-        (see `vennforest.prior.shift_bounds`). Nothing is trained again, and this model stays as it
-        is.
+        (see `vennforest.prior.shift_bounds`). Nothing is trained again.
 
         Parameters
         ----------
         shares : mapping of label to float
             The share of each class there, in (0, 1), with sum 1; classes that are not named share
-            the rest in their present proportions.
+            the rest in their present proportions. ``docs/guarantee.md`` says what bounds then
+            promise.
         instead_of : mapping of label to float, optional
             The shares of the population that calibration examples were drawn from, where they are
             known; by default ``prior_``, the shares counted among the calibration examples.
@@ -545,11 +541,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If a label is unknown, shares do not fit, or a class has no calibration examples.
-
-        Notes
-        -----
-        ``docs/guarantee.md`` says what the bounds then promise: for two classes, and for
-        ``method="venn"``, all that they promised before, where the old shares are known.
 
         Examples
         --------
@@ -802,14 +793,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def oob_probability_(self) -> FloatArray:
-        """Probabilities of the rows given to ``fit``, each without its own label, (n, k).
+        """Probabilities of the rows given to ``fit``, each without its own label, (n, k) or (n, q).
 
-        Each row is scored by models that did not see it: by the members of the ensemble that left
-        it out of bag, the model of the fold that it was left out of, or the model that it was held
-        out from or that is frozen. The calibrator answers without the row's label, and without
-        its group (Venn and Venn–Abers leave it out exactly, others are fitted again five times).
-        NaN for rows that no such model scored, such as those that a held-out part left for
-        training. Computed at each access. Of several labels (n, q).
+        Each row is scored by models that did not see it, NaN where there are none. The calibrator
+        answers without the row's label, and without its group (Venn and Venn–Abers leave it out
+        exactly, others are fitted again five times). Computed at each access.
         """
         return self._training_rows()[1]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, Self
@@ -283,7 +282,16 @@ class PackedForest:
                     leaves[part],
                 )
 
-        _run_in_blocks(work, rows.shape[0], n_jobs, max(1, WALKS_A_THREAD // len(roots)))
+        n = rows.shape[0]
+        most = max(1, n * len(roots) // WALKS_A_THREAD)
+        parts = min(joblib.effective_n_jobs(n_jobs), most) if n_jobs != 1 else 1
+        edges = [n * part // parts for part in range(parts + 1)]
+        if parts == 1:
+            work(0, n)
+            return
+        joblib.Parallel(n_jobs=parts, require="sharedmem")(
+            joblib.delayed(work)(start, stop) for start, stop in pairwise(edges)
+        )
 
     def _table(self, votes: Votes) -> FloatArray:
         """Return what each distribution answers, shape (n_distinct, 1) or (n_distinct, k)."""
@@ -388,22 +396,3 @@ def _takes_missing(tree: Any) -> bool:
     """
     late = parse_version(sklearn.__version__) >= parse_version("1.9")
     return bool(get_tags(tree).input_tags.allow_nan and (late or tree.monotonic_cst is None))
-
-
-def _run_in_blocks(
-    work: Callable[[int, int], None], n: int, n_jobs: int | None, smallest: int = 1
-) -> None:
-    """Call ``work(start, stop)`` on equal parts of ``range(n)``, one thread per part.
-
-    ``n_jobs`` is scikit-learn's: ``None`` follows ``joblib.parallel_config`` and is 1 otherwise,
-    and inside joblib workers no more threads are started than they allow. Each part has at least
-    ``smallest`` items. Parts must write to places of their own.
-    """
-    parts = min(joblib.effective_n_jobs(n_jobs), max(1, n // smallest)) if n_jobs != 1 else 1
-    if parts == 1:
-        work(0, n)
-        return
-    edges = [n * part // parts for part in range(parts + 1)]
-    joblib.Parallel(n_jobs=parts, require="sharedmem")(
-        joblib.delayed(work)(start, stop) for start, stop in pairwise(edges)
-    )

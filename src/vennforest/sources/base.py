@@ -123,13 +123,7 @@ class Fold:
             check_number(self.member_noise, "member_noise", 0)
 
     def check_classes(self, k: int) -> None:
-        """Refuse scores or codes of other than k classes, or of no example.
-
-        Raises
-        ------
-        ValueError
-            If they are.
-        """
+        """Refuse scores or codes of other than k classes, or of no example."""
         require(len(self.codes), "codes must be of one example or more")
         check_array(self.codes, "codes", self.codes.shape, "iu", 0, k - 1)
         columns = 1 if self.scores.ndim == 1 else self.scores.shape[1]
@@ -146,15 +140,7 @@ def whole_scores(part: Fold, X: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class CalibrationExamples:
-    """The calibration examples of several folds, one after another.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n,) or (n, k)
-    codes : ndarray of shape (n,)
-    weight : ndarray of shape (n,) or None
-        None where all are 1.
-    """
+    """The calibration examples of several folds, one after another; no weight where all are 1."""
 
     scores: FloatArray
     codes: IntArray
@@ -228,11 +214,6 @@ class Source(Protocol):
             Of what is drawn now, such as a split.
         n_jobs : int or None
             Threads, or models fitted at once.
-
-        Returns
-        -------
-        sequence of Fold
-            With several, predictions are merged over them as over folds.
         """
         ...
 
@@ -299,13 +280,7 @@ class TrainingData:
 
     @property
     def groups(self) -> IntArray | None:
-        """Each row's group, numbered from 0; None where no groups were given.
-
-        Raises
-        ------
-        ValueError
-            If there is not one group for each row.
-        """
+        """Each row's group, numbered from 0; None where no groups were given."""
         given = self.split_params.get("groups")
         if given is None:
             return None
@@ -459,28 +434,18 @@ class ModelScorer:
 
 
 def model_scores(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
-    """Return a fitted classifier's scores of the rows of X.
+    """Return a fitted classifier's probabilities or decision values of the rows of X (n, d).
 
-    Parameters
-    ----------
-    model : classifier
-        With ``predict_proba`` or ``decision_function``.
-    X : array-like of shape (n, d)
-    classes : ndarray of shape (k,)
-        All labels, sorted; the model may know fewer.
-
-    Returns
-    -------
-    ndarray of shape (n,) or (n, k)
-        Of the second class, or a column per class. A class the model does not know has probability
-        0, or a decision value equal to the smallest of its row.
+    Of two ``classes`` (k,), all labels, sorted, those of the second, (n,), else a column per class,
+    (n, k). A class that the model does not know has probability 0, or a decision value equal to the
+    smallest of its row.
 
     Raises
     ------
     TypeError
-        If the model has neither method.
+        If the model has neither ``predict_proba`` nor ``decision_function``.
     ValueError
-        If its decision values are of pairs of classes.
+        If its scores are not one per class, or of other labels.
     """
     known = np.asarray(model.classes_) if hasattr(model, "classes_") else classes
     if hasattr(model, "predict_proba"):

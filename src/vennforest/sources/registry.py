@@ -85,7 +85,6 @@ class NamedSource:
         Whether it trains models, which rules a ``FrozenEstimator`` out.
     several : bool
         Whether it trains several models, which can be fitted at once.
-
     offered : bool
         Whether ``calibrate_on`` may name it; False for what only ``"auto"`` chooses.
     """
@@ -95,7 +94,6 @@ class NamedSource:
     description: str
     trains: bool = True
     several: bool = False
-
     offered: bool = True
 
 
@@ -107,15 +105,8 @@ def register_source(
 ) -> NamedSource:
     """Give a source a name, under which the classifier and the command line know it.
 
-    Parameters
-    ----------
-    name, make, trains, description, several, offered
-        See `NamedSource`; only ``description`` must be given besides the first two.
-
-    Raises
-    ------
-    ValueError
-        If another source has the name.
+    ``more`` are further fields of `NamedSource`, of which ``description`` must be given. A name
+    that another source has raises a ValueError.
     """
     require(name not in _SOURCES and name != AUTO, f"name must be new, got {name!r}")
     _SOURCES[name] = NamedSource(name, make, **more)
