@@ -66,10 +66,6 @@ def explain(
 
     Raises
     ------
-    ImportError
-        Without shap.
-    NotFittedError
-        Before ``fit``.
     ValueError
         If the estimator is not such a forest, or ``votes`` is ``"hard"``.
 

@@ -76,19 +76,10 @@ class Membership:
         n_trees: int | None = None,
         groups: IntArray | None = None,
     ) -> Self:
-        """Take each tree's training examples from an array of their indices.
+        """Take each tree's training examples from an array (n_drawn,) of their indices in [0, n).
 
-        Parameters
-        ----------
-        samples : iterable of array-like of shape (n_drawn,)
-            For each tree the indices in [0, n) of the examples it saw, in any order, repeated or
-            not.
-        n : int
-            Number of examples.
-        n_trees : int, optional
-            Number of arrays in ``samples``, where it has no length.
-        groups : ndarray of shape (n,), int, optional
-            Each example's group, numbered from 0: a tree that saw one example of a group saw all.
+        Indices may be repeated; ``n_trees`` is the number of arrays, where ``samples`` has no
+        length. With ``groups`` (n,), numbered from 0, a tree that saw one of a group saw all.
         """
         if n_trees is None:
             samples = list(samples)
@@ -187,17 +178,9 @@ class BagsError(InputError):
 class Bag:
     """A member that is a tree, fitted, and the examples that it claims to be trained on.
 
-    Attributes
-    ----------
-    tree : DecisionTreeClassifier
-    drawn : ndarray of shape (n_drawn,)
-        Indices of examples, as often as each was drawn.
-    columns : ndarray or None
-        The features that the tree sees; None: all.
-    owner : estimator
-        Whose ``class_weight`` and ``monotonic_cst`` the tree was grown with.
-    classes : ndarray of shape (k,)
-        The labels that the keys of a ``class_weight`` stand for.
+    ``drawn`` (n_drawn,) are indices of examples, as often as each was drawn; ``columns`` the
+    features that the tree sees, None: all. It was grown with the ``class_weight`` and
+    ``monotonic_cst`` of ``owner``, whose keys stand for ``classes`` (k,).
     """
 
     tree: Any

@@ -110,17 +110,12 @@ class PackedForest:
 
     @classmethod
     def from_forest(cls, forest: Any) -> Self:
-        """Pack a fitted forest.
-
-        Parameters
-        ----------
-        forest : RandomForestClassifier or ExtraTreesClassifier
-            Fitted to one column of labels, two classes or more.
+        """Pack a fitted random forest, or extra trees, of one output and less than 2**30 nodes.
 
         Raises
         ------
         ValueError
-            If it is another estimator, or has several outputs, or 2**30 nodes.
+            For anything else.
         """
         if not isinstance(forest, FORESTS):
             raise ValueError(
@@ -186,6 +181,10 @@ class PackedForest:
     ) -> FloatArray:
         """Return the mean answer of the trees, of all of them or of those an example allows.
 
+        For two classes the second's score, (m,), else a column per class, (m, k); in [0, 1]. Rows
+        that no tree may score are NaN. With all trees and soft votes it is the forest's
+        ``predict_proba``, to the last bit.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (m, n_features)
@@ -196,18 +195,10 @@ class PackedForest:
             In [-1, n): row i is scored by the trees that may score example ``examples[i]``; -1
             means all trees.
         votes : {"soft", "hard"}
-            ``"soft"``: mean of the leaves' class distributions (probability estimation trees);
-            ``"hard"``: share of the trees whose leaf's most frequent class it is, the first of
-            equals (classification trees). Boström (2008), section 2.1.
+            The mean of the leaves' class distributions, or the share of the trees whose leaf's most
+            frequent class it is, the first of equals. Boström (2008), section 2.1.
         n_jobs : int, optional
             Threads; the result does not depend on it.
-
-        Returns
-        -------
-        ndarray of shape (m,) or (m, k)
-            The second class's score for two classes, else a column per class; in [0, 1]. Rows that
-            no tree may score are NaN. With all trees and soft votes it is the forest's
-            ``predict_proba``, to the last bit.
         """
         table = self._table(votes)
         rows = self.check_rows(X).table

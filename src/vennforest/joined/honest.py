@@ -71,14 +71,7 @@ class HonestForest:
             raise ValueError(f"grow_size must lie between 0 and 1, got {self.grow_size!r}")
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
-        """Return one fold, whose calibration examples are those that fill the leaves.
-
-        Raises
-        ------
-        ValueError
-            If the estimator is not a forest, a parameter has no such value, or a part of the data
-            lacks examples or the first one a class.
-        """
+        """Return one fold, whose calibration examples are those that fill the leaves."""
         check_joins(estimator, data)
         random_state, n_jobs = given["random_state"], given["n_jobs"]
         data = data.present()

@@ -200,7 +200,7 @@ class Source(Protocol):
     """
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> Sequence[Fold]:
-        """Fit models and score calibration examples.
+        """Fit models and score calibration examples; a ValueError says what cannot calibrate.
 
         Parameters
         ----------

@@ -54,13 +54,7 @@ class Holdout:
     stratify: bool = attrs.field(default=False, validator=BOOLEAN)
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
-        """Return one fold.
-
-        Raises
-        ------
-        ValueError
-            If one side of the split would be empty.
-        """
+        """Return one fold."""
         data = data.present()
         groups = data.groups
         n = len(data) if groups is None else int(groups.max()) + 1
@@ -157,13 +151,7 @@ class Folds:
     share_trees: bool = attrs.field(default=False, validator=BOOLEAN)
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
-        """Return one per split, or with ``ensemble=False`` one.
-
-        Raises
-        ------
-        ValueError
-            If the folds leave no example out, without ``ensemble`` one twice, or split a group.
-        """
+        """Return one per split, or with ``ensemble=False`` one."""
         splitter = self._splitter(data, given["random_state"])
         splits = list(splitter.split(data.X, data.codes, **data.split_params))
         _check_groups(splits, data)

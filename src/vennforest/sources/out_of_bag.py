@@ -231,13 +231,7 @@ class OutOfBag:
             check_count(self.n_draws, "n_draws")
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
-        """Return one fold; ``seed`` is that of the hash that draws examples.
-
-        Raises
-        ------
-        ValueError
-            If the ensemble is not bagged, or no example is out of bag.
-        """
+        """Return one fold."""
         frozen = isinstance(estimator, FrozenEstimator)
         inner = estimator.estimator if frozen else estimator
         _refuse(inner)

@@ -88,13 +88,7 @@ class Partitions:
         check_option(self.votes, Votes, "votes")
 
     def folds(self, estimator: Any, data: TrainingData, **given: Unpack[Drawn]) -> list[Fold]:
-        """Return one fold.
-
-        Raises
-        ------
-        ValueError
-            If the estimator is not a forest, there are too few partitions, or one parts a group.
-        """
+        """Return one fold."""
         check_forest(estimator)
         every, data = data, data.present()
         home = self._home(data, given["random_state"], every)
