@@ -100,8 +100,9 @@ class OneLabel:
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the model's probabilities (n, 2) that a row lacks and that it has the label."""
-        p = label_scores(self.model, X, self.n_labels)[:, self.label]
-        return np.column_stack([1 - p, p])
+        own = slice(self.label, self.label + 1)
+        p = label_scores(self.model, X, self.n_labels, own)
+        return np.hstack([1 - p, p])
 
 
 @stored("fitted-labels")
@@ -163,18 +164,19 @@ def check_label_table(y: Any) -> IntArray:
     return made
 
 
-def label_scores(model: Any, X: Any, q: int) -> FloatArray:
-    """Return a fitted model's probabilities (n, q) that rows have each of q labels."""
+def label_scores(model: Any, X: Any, q: int, some: slice = slice(None)) -> FloatArray:
+    """Return a fitted model's probabilities (n, q) that rows have each of q labels, or some."""
     found = model.predict_proba(X)
     if not isinstance(found, list):
         p = np.asarray(found, dtype=np.float64)
         if p.ndim == 2 and p.shape[1] == q:
-            return p
+            return p[:, some]
         got = f"an array of shape {p.shape}"
     elif len(found) == q:
-        classes = model.classes_
-        columns = [_of_one(p, known) for p, known in zip(found, classes, strict=True)]
-        return np.column_stack(columns)
+        known = model.classes_
+        return np.column_stack(
+            [_of_one(p, one) for p, one in zip(found[some], known[some], strict=True)]
+        )
     else:
         got = f"a list of {len(found)}"
     raise InputError(
