@@ -261,7 +261,7 @@ def report(
         typer.Option(
             metavar="FILE|JSON",
             help="What decisions cost: "
-            '\'{"observed class": {"decision": cost, …}, …}\', or a file of it, or of CSV.',
+            '\'{"observed class": {"decision": cost, …}, …}\', or a file of it.',
         ),
     ] = None,
     calibrator: Annotated[
