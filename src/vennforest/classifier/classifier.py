@@ -344,7 +344,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         splits = np.random.RandomState(0) if self.random_state is None else random_state
         if several:
-            _refuse_for_labels(sample_weight=sample_weight, groups=groups, **fit_params)
+            given = {"sample_weight": sample_weight, "groups": groups, **fit_params}
+            if names := [name for name, value in given.items() if value is not None]:
+                raise SeveralLabelsError(
+                    f"{names[0]} must be left out for a y of several columns, got one: {ONE_EACH}"
+                )
             self._fitted = fit_labels(settings, self.by, estimator, X, y, random_state, splits)
             return self
         known = None
@@ -817,15 +821,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return mean
 
 
-def _refuse_for_labels(**given: Any) -> None:
-    """Refuse what ``fit`` takes besides X and y for several labels."""
-    for name, value in given.items():
-        if value is not None:
-            raise SeveralLabelsError(
-                f"{name} must be left out for a y of several columns, got one: {ONE_EACH}"
-            )
-
-
 def _only(name: str, things: list[Any]) -> Any:
     if len(things) != 1:
         raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
@@ -835,7 +830,7 @@ def _only(name: str, things: list[Any]) -> Any:
 def _has_several_columns(y: Any) -> bool:
     """Return whether y is a table of two columns or more."""
     try:
-        shape = np.asarray(y).shape if getattr(y, "shape", None) is None else y.shape
+        shape = np.shape(y)
     except ValueError:  # rows of different lengths
         return False
     return len(shape) == 2 and shape[1] > 1

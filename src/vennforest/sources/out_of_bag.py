@@ -245,7 +245,8 @@ class OutOfBag:
             seen = data.X if transformer is None else transformer.transform(data.X)
         else:
             data = data.present()
-            model, transformer, ensemble, seen = _fit_ensemble(estimator, data)
+            model, seen = _fit_ensemble(estimator, data)
+            transformer, ensemble = taken_apart(model)
         members = Members(ensemble, self.votes, given["n_jobs"])
         answers = members.answers
         rows = answers.check(seen)
@@ -398,15 +399,14 @@ def _calibrating(membership: Membership, data: TrainingData) -> IntArray:
     return kept
 
 
-def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, Any]:
-    """Return the fitted model, its transformers (or None), its ensemble, and what that saw.
+def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
+    """Return the fitted model, and what its ensemble saw.
 
     A pipeline's transformers are fitted first, by ``fit_transform`` as in ``Pipeline.fit``: what
     they make of the training rows may differ from ``transform`` (as with a target encoder).
     """
     if not isinstance(estimator, Pipeline):
-        model = data.fit(estimator)
-        return model, None, model, data.X
+        return data.fit(estimator), data.X
     pipeline = clone(estimator)
     name, last = pipeline.steps[-1]
     params = data.all_fit_params()
@@ -435,10 +435,9 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, An
         seen = transformers.fit_transform(data.X, data.y, **others)
         steps = transformers.steps
     rest = attrs.evolve(data, X=seen, fit_params=own, weight_param=None)
-    model, within, ensemble, seen = _fit_ensemble(last, rest)
+    model, seen = _fit_ensemble(last, rest)
     pipeline.steps = [*steps, (name, model)]
-    steps = [*steps, (name, within)] if within is not None else steps
-    return pipeline, Pipeline(steps) if steps else None, ensemble, seen
+    return pipeline, seen
 
 
 SMALL = 25
