@@ -687,11 +687,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Take what the estimator takes."""
         tags = super().__sklearn_tags__()
-        own = get_tags(resolve_estimator(self.estimator, self.n_jobs))
-        tags.input_tags.sparse = own.input_tags.sparse
-        tags.input_tags.allow_nan = own.input_tags.allow_nan
-        tags.input_tags.categorical = own.input_tags.categorical
-        tags.input_tags.string = own.input_tags.string
+        own = get_tags(resolve_estimator(self.estimator, self.n_jobs)).input_tags
+        for name in ("sparse", "allow_nan", "categorical", "string"):
+            setattr(tags.input_tags, name, getattr(own, name))
         return tags
 
     @property
@@ -749,8 +747,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def point_calibrator_(self) -> PooledCalibration:
         """With ``merge="pooled"``, what makes the probability of the score, for all folds."""
-        point = self._state.point_calibrator
-        if point is None:
+        if (point := self._state.point_calibrator) is None:
             raise AttributeError(
                 'a CalibratedClassifier has a point calibrator with merge="pooled"'
             )

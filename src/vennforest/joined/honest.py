@@ -38,11 +38,8 @@ class HonestForest:
     ----------
     grow_size : float, default=0.5
         Share of the examples that the trees are grown on, above 0 and below 1.
-    votes : {"soft", "hard"}, default="soft"
-        The mean of the trees' class frequencies, or the share of their votes.
-    n_draws : int, default=1
-        Over how many draws of a new object's bags an answer is averaged; the theorem speaks of
-        one.
+    votes, n_draws
+        As of `CalibratedClassifier`; ``n_draws`` is a number. The theorem speaks of one draw.
 
     Notes
     -----

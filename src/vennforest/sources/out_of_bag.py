@@ -203,16 +203,9 @@ class OutOfBag:
 
     Parameters
     ----------
-    subforest : {"exchangeable", "random", "all", "joined"}
-        ``"exchangeable"``: a new object is scored by the out-of-bag trees of a random calibration
-        example, which leaves the calibration set for it (Johansson et al. 2018, eqs. 10, 11);
-        ``"random"``: by as many trees, picked at random; ``"all"``: by every tree (Boström 2008);
-        ``"joined"``: by the trees whose bags do not contain it, after it joined the others
-        (forests).
-    votes : {"soft", "hard"}
-        The mean of the trees' class distributions, or the share of their votes.
-    n_draws : int or "all"
-        How many left-out examples an exchangeable answer is averaged over.
+    subforest, votes, n_draws
+        As of `CalibratedClassifier`: ``"exchangeable"`` are eqs. 10 and 11 of Johansson et al.
+        (2018), ``"all"`` is Boström's (2008).
     verify : bool
         Whether the leaves of a few trees are filled again from their bags. Without it scores may
         have seen their own labels, and nothing notices: for studies of such forests alone, such as
