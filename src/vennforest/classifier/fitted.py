@@ -452,7 +452,8 @@ def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
             for number, cell in enumerate(grouped.cells):
                 rows = np.flatnonzero(mine == number)
                 if len(rows):
-                    p[rows] = cell.map.predict_proba(fold.scores[rows])
+                    own = cell.point or cell.calibrator
+                    p[rows] = own.predict_proba(fold.scores[rows])
     return np.concatenate(every)
 
 

@@ -34,7 +34,6 @@ from vennforest._state import stored
 from vennforest._validation import (
     CodeArray,
     FloatArray,
-    InputError,
     IntArray,
     check_array,
     check_count,
@@ -163,15 +162,13 @@ Subforest = Literal["exchangeable", "random", "all", "joined"]
 """Which trees score a new object."""
 
 
-class StepsError(InputError):
-    """What stands before an ensemble treats examples out of bag otherwise than new objects."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            "estimator must treat new rows as it treats those given to fit for "
-            f'calibrate_on="oob", got one in which {reason}: use calibrate_on="cv"'
-        )
-        self.reason = reason
+def _refused_steps(reason: str) -> BagsError:
+    """Return the error of steps that treat examples out of bag otherwise than new objects."""
+    return BagsError(
+        "estimator must treat new rows as it treats those given to fit for "
+        f'calibrate_on="oob", got one in which {reason}: use calibrate_on="cv"',
+        reason,
+    )
 
 
 MOST_DRAWS = 10_000
@@ -297,7 +294,7 @@ def _refuse(estimator: Any) -> None:
         )
     why = obstacle(estimator)
     if why is not None:
-        raise StepsError(why)
+        raise _refused_steps(why)
 
 
 _FEWER_DRAWS = 'leave class_weight and sample_weight out, or use calibrate_on="cv"'
@@ -424,7 +421,7 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
         why = sees_labels(transformers, given)
         why = why or tells_seen_rows(transformers, last_step(last), given)
         if why is not None:
-            raise StepsError(why)
+            raise _refused_steps(why)
         seen = transformers.fit_transform(data.X, data.y, **others)
         steps = transformers.steps
     rest = attrs.evolve(data, X=seen, fit_params=own, weight_param=None)
