@@ -127,12 +127,8 @@ class ForestAnswers(Answers):
 
     @cached_property
     def packed(self) -> PackedForest:
-        """The forest in flat arrays; packed again after pickling."""
+        """The forest in flat arrays."""
         return PackedForest.from_forest(self.ensemble)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be made again."""
-        return {name: value for name, value in self.__dict__.items() if name != "packed"}
 
     def check(self, X: Any) -> Any:
         """Return rows as float32, refused as the forest would refuse them."""

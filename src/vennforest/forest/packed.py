@@ -166,10 +166,6 @@ class PackedForest:
         """Return the number of trees."""
         return len(self.roots)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is derived from the rest."""
-        return {**self.__dict__, "_tables": {}}
-
     def scores(
         self,
         X: Any,
