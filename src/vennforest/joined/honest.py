@@ -14,9 +14,8 @@ from scipy import stats
 from vennforest._state import stored
 from vennforest._validation import FloatArray, check_count, check_option
 from vennforest.forest import Members, Membership
-from vennforest.forest.kinds import ForestAnswers
 from vennforest.forest.leaves import LeafIndex, class_weights
-from vennforest.forest.packed import Votes
+from vennforest.forest.packed import ForestAnswers, Votes
 from vennforest.joined.scorer import JoinedScorer, check_joins, thresholds_of
 from vennforest.sources.base import Drawn, Fold, TrainingData, taken_apart
 
