@@ -11,6 +11,7 @@ import vennforest
 from vennforest.cli import main
 from vennforest.commands.calibrator_file import CalibratorFile
 from vennforest.commands.fit import fit_file
+from vennforest.commands.signatures import Fit
 from vennforest.monitoring import Monitor, ProtectedClassifier
 
 ARGUMENTS = ("-t", "sold", "--time", "day")
@@ -30,7 +31,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("watch")
     rng = np.random.default_rng(0)
     table(rng, 700).to_csv(folder / "train.csv", index=False)
-    fit_file(folder / "train.csv", "sold", folder / "model.skops", trees=12, jobs=1)
+    fit_file(Fit(folder / "train.csv", "sold", folder / "model.skops", trees=12, jobs=1))
     later = pd.concat([table(rng, 300), table(rng, 400, 2.0)], ignore_index=True)
     days = pd.date_range("2024-01-01", periods=700, freq="D").strftime("%Y-%m-%d")
     later = later.assign(day=days)

@@ -14,7 +14,8 @@ from vennforest import load
 from vennforest._messages import harmless
 from vennforest._validation import InputError
 from vennforest.cli import main
-from vennforest.commands.report_table import Columns, Judged, read_report_table
+from vennforest.commands.report_table import read_report_table
+from vennforest.commands.signatures import Report
 from vennforest.engines import duckdb as engine
 from vennforest.metrics._inputs import check_probabilities
 from vennforest.tables import TableColumns
@@ -75,8 +76,8 @@ def test_marks_of_missing_cells_in_a_report(tmp_path):
     lab().replace({"lab": {"n.d.": "", "-": ""}}).to_csv(tmp_path / "blank.csv", index=False)
 
     def read(name, *missing):
-        columns = Columns(missing=missing)
-        return read_report_table(tmp_path / name, "y", None, None, columns, Judged()).labelled.X
+        options = Report(tmp_path / name, "y", missing=",".join(missing))
+        return read_report_table(options).labelled.X
 
     assert read("t.csv", "n.d.", "-").equals(read("blank.csv"))
     assert read("t.csv")["lab"].dtype.kind == "O" and read("blank.csv")["lab"].dtype.kind == "f"

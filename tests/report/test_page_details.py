@@ -1,6 +1,5 @@
 """What was found wrong on pages of real-looking tables, looked at as pictures and in print."""
 
-import inspect
 import json
 import re
 import shutil
@@ -17,8 +16,6 @@ for extra in ("skrub", "matplotlib", "jinja2"):
 
 from vennforest import Multiprobability  # noqa: E402
 from vennforest.cli import main  # noqa: E402
-from vennforest.commands.report_table import DEFAULTS  # noqa: E402
-from vennforest.commands.signatures import report as report_command  # noqa: E402
 from vennforest.report import answers, evaluate, page, report  # noqa: E402
 from vennforest.report.event import event_of, levels  # noqa: E402
 from vennforest.report.page import render  # noqa: E402
@@ -196,12 +193,6 @@ def test_options_are_refused_where_nothing_heeds_them(tmp_path, capsys, options,
     options = [str(option).format(table=table) for option in options]
     assert run("report", table, "-t", "y", "-o", tmp_path / "p.html", *options) == 2
     assert said in capsys.readouterr().err
-
-
-def test_options_that_may_be_refused_have_the_defaults_of_the_command():
-    of_command = inspect.signature(report_command).parameters
-    names = {name: name[2:].replace("-", "_") for name in DEFAULTS}
-    assert {name: of_command[as_python].default for name, as_python in names.items()} == DEFAULTS
 
 
 def test_costs_of_a_table_have_as_many_decimals_and_no_exponents(tmp_path):

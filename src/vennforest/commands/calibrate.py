@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -18,6 +18,7 @@ from vennforest.calibrators import Venn, VennAbers
 from vennforest.calibrators.core.interface import Calibrator, OneVsRestCalibrator, check_method
 from vennforest.calibrators.core.scores import HigherIs, ranking
 from vennforest.commands.calibrator_file import kept_examples, kept_rows
+from vennforest.commands.signatures import Calibrate
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes, shares_of
 from vennforest.counts import ScoreCounts, ScoreGrid
@@ -28,86 +29,63 @@ from vennforest.tables.stream import TableFile
 if TYPE_CHECKING:
     from vennforest.report import Evaluation
 
-ROWS_AT_ONCE = 200_000
-"""Rows that are read together; the calibrator does not depend on it."""
-
 MANY = 2_000_000
 """Rows up to which some of more than two classes are read once more, to be kept."""
 
 GridOf = Literal["auto", "none", "score", "logit"]
 """On what grid scores are put."""
 
-Progress = Callable[[int, int | None], None]
 
-
-@dataclass(frozen=True)
-class Calibrated:
-    """What ``calibrate_file`` did.
-
-    Rows with a label; rows, or the weight, of each class; of two classes the one whose score it is;
-    scores that were told apart, and on what grid; the largest share of the rows that compression
-    moved past any score.
-    """
-
-    n_rows: int
-    classes: dict[str, float]
-    positive: str | None
-    distinct: int
-    grid: str | None
-    error: float
-    seconds: float
-
-
-def run(data: Path, output: Path, *, as_json: bool, **options: Any) -> None:
+def run(options: Calibrate) -> None:
     """Calibrate as `calibrate_file`, and print a summary."""
     notes: list[str] = []
-    with progress_bar("Rows") as progress, local_copy(data) as file, sent_whole(output) as out:
-        done = calibrate_file(file, out, note=notes.append, progress=progress, **options)
+    output = shown_path(options.output)
+    with (
+        progress_bar("Rows") as progress,
+        local_copy(options.data) as file,
+        sent_whole(options.output) as out,
+    ):
+        done = calibrate_file(replace(options, data=file, output=out), notes.append, progress)
     say_notes(notes)
-    if as_json:
-        print_json({**asdict(done), "calibrator": shown_path(output), "notes": notes})
+    if options.as_json:
+        print_json({**done, "calibrator": output, "notes": notes})
         return
-    of = "" if done.positive is None else f"; the score is that of {done.positive!r}"
-    say(f"Calibrated on {done.n_rows:,} rows, {done.distinct:,} distinct scores{of}.")
-    say(f"Classes: {shares_of(done.classes, 2)}.")
-    say(f"Wrote {shown_path(output)} ({done.seconds:.0f} s)")
+    of = "" if done["positive"] is None else f"; the score is that of {done['positive']!r}"
+    say(f"Calibrated on {done['n_rows']:,} rows, {done['distinct']:,} distinct scores{of}.")
+    say(f"Classes: {shares_of(done['classes'], 2)}.")
+    say(f"Wrote {output} ({done['seconds']:.0f} s)")
 
 
 def calibrate_file(
-    data: Path,
-    output: Path,
-    *,
-    scores: Sequence[str],
-    target: str,
-    weight: str | None = None,
-    method: str = "venn-abers",
-    merge: str | None = None,
-    grid: str = "auto",
-    higher_is: str | None = None,
-    sheet: str | None = None,
-    rows_at_once: int = ROWS_AT_ONCE,
-    most_scores: int = MOST_SCORES,
+    options: Calibrate,
     note: Callable[[str], None] = lambda _: None,
-    progress: Progress | None = None,
-) -> Calibrated:
+    progress: Callable[[int, int | None], None] | None = None,
+    most_scores: int = MOST_SCORES,
+) -> dict[str, Any]:
     """Fit a calibrator to scores of any system, and write it as JSON, whole or not at all.
 
-    Parameters are options of ``vennforest calibrate``. With more than ``most_scores`` distinct
-    scores ``grid="auto"`` puts probabilities on a grid of log-odds. ``note`` takes sentences for
-    the user, and ``progress`` the rows done and, where known, all of them.
+    With more than ``most_scores`` distinct scores ``--grid auto`` puts probabilities on a grid of
+    log-odds. ``note`` takes sentences for the user, and ``progress`` the rows done and, where
+    known, all of them. Returned are numbers of rows with a label, the rows or the weight of each
+    class, of two classes the one whose score it is, how many scores were told apart and on what
+    grid, and the largest share of the rows that compression moved past any score.
     """
     start = time.perf_counter()
+    data, target, grid = options.data, options.target, options.grid
+    higher_is, weight = options.higher_is, options.weight
     check_option(grid, GridOf, "grid")
     if higher_is is not None:
         check_option(higher_is, HigherIs, "--higher-is")
-    calibrator = _calibrator(method, merge)
-    check_output(output, {"table of scores": data})
-    check_suffix(output, ".json", "calibrator")
-    table = TableFile(data, sheet)
-    check_names(table, [*scores, target, *([weight] if weight else [])])
+    calibrator = _calibrator(options.method, options.merge)
+    check_output(options.output, {"table of scores": data})
+    check_suffix(options.output, ".json", "calibrator")
+    table = TableFile(data, options.sheet)
+    check_names(table, [*options.scores, target, *([weight] if weight else [])])
     with refused_as(f"{data} cannot be calibrated on"):  # what the scores are not
-        columns = ScoreColumns(table, scores, target, weight, rows_at_once, progress)
-        found = _count(columns, calibrator, method, grid, most_scores)
+        columns = ScoreColumns(
+            table, options.scores, target, weight, options.rows_at_once, progress
+        )
+        found = _count(columns, calibrator, options.method, grid, most_scores)
         _check_direction(found, higher_is)
         warn_of_small_weights(float(found.counts.total), len(found.counts))
         calibrator.fit_counts(found.counts, higher_is=cast("Any", higher_is or "likelier"))
@@ -117,10 +95,9 @@ def calibrate_file(
     _note_bounds(counts, grid, note)
     if calibrator._fitted.reversed_at is not None:
         note(f"High scores mean that {str(classes[1])!r} is less likely: they are reversed.")
-    positive = str(classes[1]) if len(classes) == 2 else None
     some: dict[str, Any] = {}
     if len(classes) > 2 and weight is None and found.n_rows <= MANY:
-        rows = ScoreColumns(table, found.scores, target, None, rows_at_once)
+        rows = ScoreColumns(table, found.scores, target, None, options.rows_at_once)
         some = kept_rows(rows, found.n_rows)
     about = {
         "scores": found.scores,
@@ -132,30 +109,29 @@ def calibrate_file(
     # A million scores are written once, and not read and written again.
     document = calibrator.to_json().removesuffix("}")
     document += f', "about": {json.dumps(about, ensure_ascii=False)}}}'
-    write_text(output, document)
-    names = map(str, classes)
-    return Calibrated(
-        found.n_rows,
-        dict(zip(names, counts.class_totals, strict=True)),
-        positive,
-        max(len(table.scores) for table in counts.tables),
-        None if counts.grid is None else counts.grid.on,
-        counts.error,
-        time.perf_counter() - start,
-    )
+    write_text(options.output, document)
+    return {
+        "n_rows": found.n_rows,
+        "classes": dict(zip(map(str, classes), counts.class_totals, strict=True)),
+        "positive": str(classes[1]) if len(classes) == 2 else None,
+        "distinct": max(len(table.scores) for table in counts.tables),
+        "grid": None if counts.grid is None else counts.grid.on,
+        "error": counts.error,
+        "seconds": time.perf_counter() - start,
+    }
 
 
 def write_calibrator(path: Path, evaluation: Evaluation) -> None:
     """Calibrate the column that a report was of, as the command that it prints would."""
     files, typed = evaluation.settings["files"], evaluation.settings["score_options"][""]
-    calibrate_file(
+    options = Calibrate(
         Path(files["data"]),
+        [name for option, name in pairwise(typed) if option == "-s"],
+        files["target"],
         path,
-        scores=[name for option, name in pairwise(typed) if option == "-s"],
-        target=files["target"],
         higher_is="safer" if "--higher-is" in typed else "likelier",
-        note=lambda sentence: say(f"Note: {sentence}"),
     )
+    calibrate_file(options, lambda sentence: say(f"Note: {sentence}"))
     command = shlex.join(["vennforest", "apply", str(path)])
     say(f"Wrote the calibrator {path}. For new scores: {command} NEW.csv")
 

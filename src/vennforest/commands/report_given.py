@@ -16,19 +16,15 @@ from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import has_bounds
 from vennforest.calibrators.core.scores import ranking
 from vennforest.commands.calibrator_file import (
+    CalibratorFile,
     is_calibrator_file,
     read_calibrator,
     score_options,
     written_label,
 )
 from vennforest.commands.model_rows import read_model, rows_of
-from vennforest.commands.report_table import (
-    Columns,
-    Judged,
-    ReportTable,
-    changed,
-    common_options,
-)
+from vennforest.commands.report_table import ReportTable, changed, common_options
+from vennforest.commands.signatures import Report
 from vennforest.commands.terminal import names_in
 from vennforest.counts import ScoreCounts
 from vennforest.multiprobability import Multiprobability
@@ -43,20 +39,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def report_on_columns(
-    table: ReportTable,
-    data: Path | None,
-    columns: Columns,
-    judged: Judged,
-    costs: CostMatrix | None,
-    options: dict[str, Any],
-) -> Evaluation:
+def report_on_columns(table: ReportTable, costs: CostMatrix | None, options: Report) -> Evaluation:
     """Evaluate columns of probabilities, or of scores."""
     X, y = table.labelled.X, table.labelled.y
-    names = [find_column(X, name) for name in judged.probability]
+    names = [find_column(X, name) for name in options.probability or ()]
     read = {name: _numbers(X[name], name) for name in names}
     there = np.all([np.isfinite(values) for values in read.values()], axis=0)
-    common = common_options(table, columns, costs, options)
+    common = common_options(table, costs, options)
     notes = list(common.pop("notes"))
     if not there.all():
         notes.append(f"{int((~there).sum()):,} rows without a probability are left out.")
@@ -68,7 +57,7 @@ def report_on_columns(
     X, y = X[there], y[there]
     read = {name: values[there] for name, values in read.items()}
     labels = np.unique(y)
-    shared = {"positive": options["positive"], "random_state": options["seed"], "X": table.named(X)}
+    common["X"] = table.named(X)
     outside = [name for name, v in read.items() if v.min() < -1e-9 or v.max() > 1 + 1e-9]
     of_classes = _by_class(names, labels)
     falling = set() if of_classes else _falling(read, y, labels, options, notes, bool(outside))
@@ -79,17 +68,15 @@ def report_on_columns(
                 f"the column {outside[0]!r} contains numbers outside [0, 1]: give one column of "
                 "scores at a time, or a column per class"
             )
-        methods = options["methods"]
         scores = _matrix(read, of_classes) if of_classes else _of_second(read, labels, options)
         scores = -scores if falling else scores
         notes.append(_no_probabilities(outside[0], read[outside[0]]))
         found = report_scores(
             y,
             scores,
-            methods=None if methods is None else names_in(methods),
-            n_folds=options["folds"],
+            methods=None if options.methods is None else names_in(options.methods),
+            n_folds=options.folds,
             notes=notes,
-            **shared,
             **common,
         )
         found.settings["score_options"] = typed
@@ -121,15 +108,21 @@ def report_on_columns(
                 predictions[name] = (p, bounds)
             notes.append(
                 f"{name!r} is taken for the probability of {str(labels[at])!r}"
-                + ("." if options["positive"] is not None else "; --positive names another.")
+                + ("." if options.positive is not None else "; --positive names another.")
             )
-            gain = calibration_gain(y, p, common["groups"], options["seed"])
+            gain = calibration_gain(y, p, common["groups"], options.seed)
             if gain is not None:
-                command = ["vennforest", "calibrate", str(data), "-t", table.labelled.target]
+                command = [
+                    "vennforest",
+                    "calibrate",
+                    str(options.data),
+                    "-t",
+                    table.labelled.target,
+                ]
                 command += typed[name]
                 written = "" if gain.startswith("Calibrating") else f" {shlex.join(command)}"
                 notes.append(gain + written)
-    found = report(y, predictions, notes=notes, **shared, **common)
+    found = report(y, predictions, notes=notes, **common)
     found.settings["score_options"] = typed
     return found
 
@@ -138,7 +131,7 @@ def _falling(
     read: dict[str, FloatArray],
     y: Any,
     labels: Any,
-    options: dict[str, Any],
+    options: Report,
     notes: list[str],
     scores: bool,
 ) -> set[str]:
@@ -165,7 +158,7 @@ def _score_options(
     names: Sequence[str],
     of_classes: dict[int, str] | None,
     labels: Any,
-    options: dict[str, Any],
+    options: Report,
     falling: set[str],
 ) -> dict[str, list[str]]:
     """Return how ``calibrate`` is given each lone column, or under "" of all columns."""
@@ -206,19 +199,19 @@ def _matrix(read: dict[str, FloatArray], of_classes: dict[int, str]) -> FloatArr
     return np.column_stack([read[of_classes[j]] for j in range(len(of_classes))])
 
 
-def _column_of(name: str, labels: Any, options: dict[str, Any]) -> int:
+def _column_of(name: str, labels: Any, options: Report) -> int:
     """Return which class a lone column is of: as named, by its name, else the second."""
-    positive = options["positive"]
+    positive = options.positive
     if positive is not None and str(positive) in labels.astype(str):
         return int(np.flatnonzero(labels.astype(str) == str(positive))[0])
     found = class_of_name(name, labels)
     return 1 if found is None else found
 
 
-def _of_second(read: dict[str, FloatArray], labels: Any, options: dict[str, Any]) -> FloatArray:
+def _of_second(read: dict[str, FloatArray], labels: Any, options: Report) -> FloatArray:
     """Return one column of scores as those of the class that the report takes it for."""
     (name, values), *_ = read.items()
-    if options["positive"] is not None:
+    if options.positive is not None:
         return values
     return values if _column_of(name, labels, options) == 1 else -values
 
@@ -248,50 +241,38 @@ def _bounds(X: pd.DataFrame, of_classes: dict[int, str], labels: Any) -> Multipr
     return Multiprobability(low.clip(0, 1), high.clip(0, 1), labels)
 
 
-def report_on_model(
-    table: ReportTable,
-    data: Path | None,
-    columns: Columns,
-    judged: Judged,
-    costs: CostMatrix | None,
-    options: dict[str, Any],
-) -> Evaluation:
+def report_on_model(table: ReportTable, costs: CostMatrix | None, options: Report) -> Evaluation:
     """Evaluate a model in a file."""
-    assert judged.model is not None and data is not None
-    if is_calibrator_file(judged.model):
-        return _report_on_calibrator(table, columns, judged, costs, options)
-    if judged.scores:
+    path, data = options.model, options.data
+    assert path is not None and data is not None
+    common = common_options(table, costs, options)
+    if is_calibrator_file(path):
+        read = read_calibrator(path, options.scores or ())
+        return _report_on_calibrator(read, table, common)
+    if options.scores:
         raise InputError("--score is for a calibrator: a model reads its own columns")
-    model = read_model(judged.model, judged.trusted)
+    model = read_model(path, options.trusted or ())
     if isinstance(model, Calibrator):
         raise InputError(
-            f"{judged.model} contains a {type(model).__name__}, which takes scores and no table: "
+            f"{path} contains a {type(model).__name__}, which takes scores and no table: "
             "give the probabilities it makes with --probability"
         )
-    header = persistence.read_header(judged.model)
-    X = _as_trained(model, table, data, columns.sheet)
+    header = persistence.read_header(path)
+    X = _as_trained(model, table, data, options.sheet)
     with refused_as("the model refuses the table"):
         return report_model(
             model,
             table.named(X),
             table.labelled.y,
             n_trained=header.get("n_rows"),
-            positive=options["positive"],
-            random_state=options["seed"],
-            **common_options(table, columns, costs, options),
+            **common,
         )
 
 
 def _report_on_calibrator(
-    table: ReportTable,
-    columns: Columns,
-    judged: Judged,
-    costs: CostMatrix | None,
-    options: dict[str, Any],
+    read: CalibratorFile, table: ReportTable, common: dict[str, Any]
 ) -> Evaluation:
     """Evaluate what a calibrator makes of columns of scores."""
-    assert judged.model is not None
-    read = read_calibrator(judged.model, judged.scores)
     calibrator, X = read.calibrator, table.labelled.X
     names = [find_column(X, name) for name in read.scores]
     scores = np.column_stack([_numbers(X[name], name) for name in names])
@@ -317,10 +298,8 @@ def _report_on_calibrator(
         np.array([known[label] for label in given], dtype=classes.dtype),
         {"Calibrated": p if bounds is None else (p, bounds.widen(p))},
         classes=classes,
-        positive=options["positive"],
-        random_state=options["seed"],
         X=table.named(X),
-        **common_options(table, columns, costs, options),
+        **common,
     )
     found.settings["score_options"] = {"": score_options(names, higher_is_safer=read.reversed)}
     return found

@@ -15,16 +15,18 @@ from vennforest._program import __version__
 from vennforest.calibrators import VennAbers
 from vennforest.calibrators.core.interface import METHODS, has_bounds
 from vennforest.commands.calibrator_file import CalibratorFile, is_calibrator_file, read_document
+from vennforest.commands.signatures import Show
 from vennforest.commands.terminal import measures_sentence, print_json
 
 COLUMNS = 40
 """Columns that are listed by name."""
 
 
-def run(model: Path, *, as_json: bool) -> None:
+def run(options: Show) -> None:
     """Print what a model file says, or what a calibrator is; as JSON the header as it stands."""
     from vennforest.persistence.archive import read_header
 
+    model = options.model
     if model.is_dir():
         raise InputError(f"{model} is a folder: name a model file in it")
     if not model.exists():
@@ -39,7 +41,7 @@ def run(model: Path, *, as_json: bool) -> None:
             described = lines(header, str(model), size)
     except OSError as error:
         raise InputError(f"{model} cannot be read: {error.strerror or error}") from error
-    if as_json:
+    if options.as_json:
         print_json(header)
         return
     rows = [(name, line) for name, line in described if line]
