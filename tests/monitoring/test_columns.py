@@ -63,8 +63,8 @@ def test_few_rows_and_odd_columns():
 
 def test_evidence_is_drawn():
     evidence = np.exp(np.cumsum(np.random.default_rng(3).normal(size=MOST_POINTS * 3)) / 10)
-    display = EvidenceDisplay.from_evidence(evidence, threshold=20, began=100)
+    display = EvidenceDisplay(evidence, threshold=20, began=100).plot()
     line = display.lines_[0]
     assert len(line.get_xdata()) == MOST_POINTS
     assert max(line.get_ydata()) == pytest.approx(np.log10(evidence.max()))
-    assert len(EvidenceDisplay.from_evidence({"a": [1, 2], "b": [2, 1]}).lines_) == 2
+    assert len(EvidenceDisplay({"a": [1, 2], "b": [2, 1]}).plot().lines_) == 2

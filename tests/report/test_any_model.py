@@ -56,11 +56,11 @@ def test_the_baseline_is_the_best_constant():
     assert m.log_loss_skill == pytest.approx(1 - m.log_loss / entropy)
     outcome = (y == "yes") * 1.0
     gap = -outcome * np.log(share / p) - (1 - outcome) * np.log((1 - share) / (1 - p))
-    assert found.gain_in == "log loss"
+    assert found.gain.loss == "log loss"
     assert found.gain.mean == pytest.approx(gap.mean())
     assert found.gain.margin == pytest.approx(1.9679 * gap.std(ddof=1) / np.sqrt(300), rel=1e-3)
     sure = report(y, np.where(np.arange(300) == 7, y != "yes", p))  # once quite sure, and wrong
-    assert sure.gain_in == "Brier score" and sure.measures["Predictions"].impossible == 1
+    assert sure.gain.loss == "Brier score" and sure.measures["Predictions"].impossible == 1
     for constant in np.linspace(0.01, 0.99, 50):
         assert ((constant - outcome) ** 2).mean() >= found.baseline.brier - 1e-12
 

@@ -16,7 +16,8 @@ for extra in ("skrub", "matplotlib", "jinja2"):
 
 from vennforest import Multiprobability  # noqa: E402
 from vennforest.cli import main  # noqa: E402
-from vennforest.report import answers, evaluate, page, report  # noqa: E402
+from vennforest.metrics import decision_curve, ranking_curves  # noqa: E402
+from vennforest.report import answers, evaluate, figures, page, report  # noqa: E402
 from vennforest.report.event import event_of, levels  # noqa: E402
 from vennforest.report.page import render  # noqa: E402
 from vennforest.report.subsets import uncertain_rows  # noqa: E402
@@ -240,3 +241,32 @@ def test_given_models_are_shown_together():
     best, second, _ = (f"“{name}”" for name in answers.shown_first(found))
     assert f"that of {second}" in answers.recommendation(found)
     assert best in found.advice().sentence or found.advice().action != "use"
+
+
+def test_pictures_of_ranking_and_decisions_are_what_was_computed(monkeypatch):
+    from matplotlib.figure import Figure
+
+    y, (p, bounds) = with_bounds()
+    found = report(y, {"a": (p, bounds)}, positive="b")
+    painted = {}
+
+    def draw(name, size, paint, alt):
+        painted[name] = ax = Figure(layout="constrained").subplots()
+        paint(ax)
+
+    monkeypatch.setattr("vennforest.report.figures.draw", draw)
+    figures.ranking(found)
+    curves = ranking_curves(y, p[:, 1], pos_label="b")
+    for kind, x, height in (
+        ("roc", curves.false_positive_rate, curves.true_positive_rate),
+        ("precision-recall", curves.recall, curves.precision),
+        ("gain", curves.depth, curves.gain),
+    ):
+        line = painted[f"ranking-{kind}"].lines[1]
+        np.testing.assert_array_equal(line.get_xdata(), x)
+        np.testing.assert_array_equal(line.get_ydata(), height)
+    figures.net_benefit(found, "a")
+    line = painted["net-benefit"].lines[2]
+    wanted = decision_curve(y, p[:, 1], line.get_xdata(), pos_label="b")
+    np.testing.assert_array_equal(line.get_ydata(), wanted.net_benefit)
+    assert not painted["net-benefit"].collections  # given probabilities have no intervals

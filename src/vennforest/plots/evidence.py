@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vennforest.plots._style import GREY, Display, plain, short, style
+from vennforest.plots._style import GREY, Display, named, plain, short, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,8 +22,8 @@ class EvidenceDisplay(Display):
 
     Parameters
     ----------
-    evidence : dict of str to ndarray of shape (n,)
-        After each row, above zero, by name.
+    evidence : array-like of shape (n,), or dict of str to such
+        After each row, above zero: what ``Monitor.update`` returned, of several by name.
     threshold : float, optional
         Where there is an alarm.
     times : array-like of shape (n,), optional
@@ -43,25 +43,16 @@ class EvidenceDisplay(Display):
 
     def __init__(
         self,
-        evidence: dict[str, Any],
+        evidence: Any,
         *,
         threshold: float | None = None,
         times: ArrayLike | None = None,
         began: int | None = None,
     ) -> None:
-        self.evidence = evidence
+        self.evidence: dict[str, Any] = named(evidence, None, "Evidence")
         self.threshold = threshold
         self.times = times
         self.began = began
-
-    @classmethod
-    def from_evidence(cls, evidence: Any, *, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw what ``Monitor.update`` returned, (n,), or a dictionary of several by name.
-
-        By default on a new figure; ``options`` are those of the constructor.
-        """
-        named = evidence if isinstance(evidence, dict) else {"Evidence": np.asarray(evidence)}
-        return cls(named, **options).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw into the given axes, or those of a new figure."""

@@ -339,7 +339,7 @@ def discrimination(evaluation: Evaluation) -> str:
     ]
     if not auc.above_chance and min(_counts(evaluation)) < 30:
         sentences.append("With so few rows in a class, only strong relations would show.")
-    gained = m.log_loss_skill if evaluation.gain_in == "log loss" else m.brier_skill
+    gained = m.log_loss_skill if gain.loss == "log loss" else m.brier_skill
     skill = f"that of {shares(evaluation)}"
     if gained < -1:
         skill = f"{1 - gained:.1f} times {skill}"
@@ -349,7 +349,7 @@ def discrimination(evaluation: Evaluation) -> str:
     if reference and np.isfinite(gain.margin):
         low, high = (gain.mean - gain.margin) / reference, (gain.mean + gain.margin) / reference
         skill += f" (95% interval of the gain: {signed(low)} to {signed(high)})"
-    sentences.append(f"Its {evaluation.gain_in} is {skill}.")
+    sentences.append(f"Its {gain.loss} is {skill}.")
     if gained >= 0.9:
         sentences.append("So good a result is rare: check that no column reveals the outcome.")
     labels = evaluation.folds.estimates[evaluation.verdict.method].p.argmax(axis=1)
@@ -371,7 +371,7 @@ def discrimination(evaluation: Evaluation) -> str:
 def _reference(evaluation: Evaluation) -> float:
     """Return the loss of the base rate that gains are compared with."""
     base = evaluation.baseline
-    return base.log_loss if evaluation.gain_in == "log loss" else base.brier
+    return base.log_loss if evaluation.gain.loss == "log loss" else base.brier
 
 
 def shares(evaluation: Evaluation) -> str:
@@ -614,19 +614,19 @@ def recommendation(evaluation: Evaluation) -> str:
         name = evaluation.names[verdict.method]
         sentences = [f"No method has been shown to beat the base rate; {name} comes closest."]
     for other in shown_first(evaluation)[1:]:
-        gap, loss = verdict.against[other], verdict.by[other]
+        gap = verdict.against[other]
         size = " ± ".join(with_margin(abs(gap.mean), gap.margin))
         how = "lower" if gap.mean > 0 else "higher"
         whom = f"the {raw_name(evaluation)}" if other == RAW else evaluation.names[other]
         chance = "" if gap.clear else ", within chance"
         sentences.append(
-            f"Its {loss} is {how} than that of {whom} by {size} (95% interval){chance}."
+            f"Its {gap.loss} is {how} than that of {whom} by {size} (95% interval){chance}."
         )
     better = {other: gap for other, gap in verdict.against.items() if gap.clear and gap.mean < 0}
     if better:
         gaps = ", ".join(
             f"{evaluation.names[other]} (by {with_margin(abs(gap.mean), gap.margin)[0]} in "
-            f"{verdict.by[other]})"
+            f"{gap.loss})"
             for other, gap in better.items()
         )
         sentences.append(f"Better by more than chance, but passed over: {gaps}.")

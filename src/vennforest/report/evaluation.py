@@ -6,7 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -95,9 +95,9 @@ class Evaluation:
         What was run: folds, trees, subforest, seed.
     discrimination : AucInterval
         How well the recommended method ranks.
-    gain, gain_in : Difference, str
-        The baseline's loss minus the recommended method's, and which loss that is: the log loss,
-        or, where that is infinite, the Brier score.
+    gain : Difference
+        The baseline's loss minus the recommended method's: of the log loss, or, where that is
+        infinite, the Brier score.
     saved : Difference or None
         The cost of the best constant decision minus that of the recommended method's.
     names : dict of str to str
@@ -131,7 +131,6 @@ class Evaluation:
     baseline: Measures
     discrimination: AucInterval
     gain: Difference
-    gain_in: str = "log loss"
     saved: Difference | None = None
     names: dict[str, str] = field(default_factory=method_names)
     origin: Origin = "folds"
@@ -246,13 +245,10 @@ class Evaluation:
                 "recommended": self.verdict.method,
                 "tolerance": self.tolerance,
                 "auc": asdict(self.discrimination),
-                "gain": {"loss": self.gain_in, **asdict(self.gain), "clear": self.gain.clear},
+                "gain": _compared(self.gain),
                 "baseline": asdict(self.baseline),
                 "rule": self.verdict.rule,
-                "against": {
-                    method: {"loss": self.verdict.by[method], **asdict(gap), "clear": gap.clear}
-                    for method, gap in self.verdict.against.items()
-                },
+                "against": {method: _compared(gap) for method, gap in self.verdict.against.items()},
                 "methods": {method: asdict(values) for method, values in self.measures.items()},
                 "decisions": {method: asdict(values) for method, values in self.decisions.items()},
                 "notes": self.notes,
@@ -272,6 +268,10 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+def _compared(gap: Difference) -> dict[str, Any]:
+    return {"loss": gap.loss, **asdict(gap), "clear": gap.clear}
 
 
 def _for_json(value: Any) -> Any:
@@ -371,6 +371,7 @@ def assemble(
     # The log loss tells rare classes apart, which hardly move the Brier score.
     finite = measures[verdict.method].impossible == 0
     losses = log_losses if finite else squared_losses
+    gain = difference_over_rows(losses(shares.p, folds.codes), losses(best.p, folds.codes), folds)
     return Evaluation(
         name=about.get("name", "data"),
         target=about.get("target", "label"),
@@ -395,10 +396,7 @@ def assemble(
             classes=folds.classes,
             pos_label=None if at is None else folds.classes[at],
         ),
-        gain=difference_over_rows(
-            losses(shares.p, folds.codes), losses(best.p, folds.codes), folds
-        ),
-        gain_in="log loss" if finite else "Brier score",
+        gain=gain if finite else replace(gain, loss="Brier score"),
         saved=saved,
         names={**method_names(), **(names or {})},
         origin=origin,

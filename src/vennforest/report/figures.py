@@ -6,20 +6,16 @@ import io
 import re
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vennforest._validation import FloatArray
 from vennforest.metrics import GroupingLoss, reliability_curve, smooth_calibration_curve
-from vennforest.plots import (
-    DecisionCurveDisplay,
-    IntervalDisplay,
-    RankingDisplay,
-    ReliabilityDisplay,
-)
+from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS as PLOT_COLOURS
-from vennforest.plots._style import GREY, percents, plain
+from vennforest.plots._style import GREY, draw_line, name_lines, percents, plain
 from vennforest.report.event import curve_of, is_rare, ranking_of
 from vennforest.report.measures import RAW, MethodEstimates
 
@@ -156,6 +152,26 @@ def reliability(evaluation: Evaluation, method: str, title: str) -> str:
     )
 
 
+RANKINGS = {
+    "roc": (
+        ("false_positive_rate", "true_positive_rate"),
+        ("False alarms among the others", "Found of the class (sensitivity)"),
+        "ROC curve: sensitivity against false positive rate",
+    ),
+    "precision-recall": (
+        ("recall", "precision"),
+        ("Found of the class (recall)", "Right among those flagged"),
+        "Precision against recall",
+    ),
+    "gain": (
+        ("depth", "gain"),
+        ("Rows taken from the top of the ranking", "Found of the class"),
+        "Share of the positive class found in the top of the ranking",
+    ),
+}
+"""Pictures of a ranking: what is drawn against what, the axes, and what a screen reader says."""
+
+
 def ranking(evaluation: Evaluation) -> list[str]:
     """Return ROC, precision-recall and gain curves of the model as it is and the recommended."""
     curves = {
@@ -163,31 +179,60 @@ def ranking(evaluation: Evaluation) -> list[str]:
         for key in dict.fromkeys([evaluation.verdict.method, RAW])
         if key in evaluation.measures
     }
-    kinds: dict[Any, str] = {
-        "roc": "ROC curve: sensitivity against false positive rate",
-        "precision-recall": "Precision against recall",
-        "gain": "Share of the positive class found in the top of the ranking",
-    }
+    share = next(iter(curves.values())).share
+
+    def paint(ax: Any, kind: str) -> None:
+        (x, y), (x_label, y_label), _ = RANKINGS[kind]
+        steps = kind == "precision-recall"
+        chance = ax.plot([0, 1], [share] * 2 if steps else [0, 1], color=GREY, lw=1, ls=":")[0]
+        lines = {
+            name: draw_line(
+                ax,
+                i,
+                name,
+                getattr(curve, x),
+                getattr(curve, y),
+                drawstyle="steps-post" if steps else "default",
+            )
+            for i, (name, curve) in enumerate(curves.items())
+        }
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_label, ylabel=y_label)
+        percents(ax.xaxis, ax.yaxis)
+        plain(ax)
+        name_lines(ax, [*lines.items(), ("random ranking", chance)])
+
     return [
-        draw(
-            f"ranking-{kind}",
-            (4.8, 4.2),
-            lambda ax, kind=kind: RankingDisplay(curves).plot(kind=kind, ax=ax),  # type: ignore[misc]
-            alt,
-        )
-        for kind, alt in kinds.items()
+        draw(f"ranking-{kind}", (4.8, 4.2), partial(paint, kind=kind), alt)
+        for kind, (_, _, alt) in RANKINGS.items()
     ]
 
 
 def net_benefit(evaluation: Evaluation, method: str) -> str:
-    """Return the decision curve of one method, with the band of its bounds."""
-    curve = curve_of(evaluation, method)
-    return draw(
-        "net-benefit",
-        (8.6, 3.8),
-        lambda ax: DecisionCurveDisplay({evaluation.names[method]: curve}).plot(ax=ax),
-        "Decision curve: net benefit against threshold probability",
-    )
+    """Return the decision curve of one method, with the band of its confidence intervals."""
+    curve, name = curve_of(evaluation, method), evaluation.names[method]
+    at, everyone = curve.threshold, curve.everyone
+
+    def paint(ax: Any) -> None:
+        nobody = ax.plot(at, 0 * at, color=GREY, linewidth=1, linestyle=":")[0]
+        always = ax.plot(at, everyone, color=GREY, linewidth=1, linestyle="--")[0]
+        if curve.at_lower is not None and curve.at_upper is not None:
+            ends = (np.minimum, np.maximum)
+            low, high = (end(curve.at_lower, curve.at_upper) for end in ends)
+            ax.fill_between(at, low, high, color=PLOT_COLOURS[0], alpha=0.2, linewidth=0)
+        line = draw_line(ax, 0, name, at, curve.net_benefit)
+        most = max(float(np.max(curve.net_benefit)), float(np.max(everyone)), 1e-12)
+        ax.set(
+            xlim=(0, float(at[-1])),
+            ylim=(-0.12 * most, 1.08 * most),
+            xlabel="Threshold from which a row is flagged",
+            ylabel="Net benefit",
+        )
+        percents(ax.xaxis)
+        plain(ax)
+        name_lines(ax, [(name, line), ("flag everyone", always), ("flag no one", nobody)])
+
+    alt = "Decision curve: net benefit against threshold probability"
+    return draw("net-benefit", (8.6, 3.8), paint, alt)
 
 
 def _curve(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -33,15 +33,14 @@ BASELINE: str = "baseline"
 
 @dataclass(frozen=True, eq=False)
 class MethodEstimates:
-    """One method's probabilities of every row, by models that were not trained on it.
+    """One method's probabilities (n, k) of every row, by models that were not trained on it.
 
-    ``p`` (n, k); lower and upper ``bounds``, where the method gives them; and ``confidence``, how
-    well the frequency among cases with such a score is known, around ``p``, at the level .95 (None
-    where the calibration scores are not known).
+    With bounds, where the method gives them, and confidence intervals around the probabilities at
+    the level .95, where the calibration scores are known.
     """
 
     p: FloatArray
-    bounds: Multiprobability | None
+    bounds: Multiprobability | None = None
     confidence: ConfidenceIntervals | None = None
 
 
@@ -220,11 +219,9 @@ def measure(
     baseline: Measures | None = None,
     groups: IntArray | None = None,
 ) -> Measures:
-    """Measure one method.
+    """Measure one method, with each row's class (n,) by its index, and that of the positive one.
 
-    ``codes`` (n,) are the indices of each row's class, ``positive`` that of the positive class of
-    two, None with more. ``seed`` is of the labels drawn for ``chance_error``; skill scores compare
-    with ``baseline``, and rows of one of the ``groups`` (n,) depend on each other.
+    ``seed`` is of the labels drawn for ``chance_error``; skill scores compare with ``baseline``.
     """
     p, y = estimates.p, classes[codes]
     label = None if positive is None else classes[positive]
@@ -305,11 +302,12 @@ def _grouped_errors(
 class Difference:
     """The mean difference of two methods' losses, first minus second.
 
-    ``margin`` is half the width of its 95 % confidence interval.
+    ``margin`` is half the width of its 95 % confidence interval, ``loss`` which loss it is of.
     """
 
     mean: float
     margin: float
+    loss: str = "log loss"
 
     @property
     def clear(self) -> bool:
@@ -318,17 +316,16 @@ class Difference:
 
 
 def mean_difference(first: FloatArray, second: FloatArray, folds: OutOfFold) -> Difference:
-    """Return the mean difference of two methods' losses (n,), and its interval.
+    """Return the mean difference of losses (n,) over folds, with its interval.
 
-    The corrected resampled t-test (Nadeau & Bengio 2003, section 3): training sets of
-    different folds overlap, so the variance of the mean is (1/K + n_test/n_train) times that
-    of the K fold means. Where one model predicted all rows: Student's interval over rows, or over
-    groups where there are some.
+    By the corrected resampled t-test (Nadeau & Bengio 2003, section 3): training sets of different
+    folds overlap, so the variance of the mean is (1/K + n_test/n_train) times that of the K fold
+    means. With one fold as `difference_over_rows`.
     """
     k = folds.n_folds
-    gap = first - second
     if k == 1:
         return difference_over_rows(first, second, folds)
+    gap = first - second
     sizes = np.bincount(folds.fold, minlength=k)
     means = np.bincount(folds.fold, weights=gap, minlength=k) / sizes
     ratio = 1 / (k - 1) if folds.ratio is None else folds.ratio
@@ -367,14 +364,11 @@ class Verdict:
     against : dict of str to Difference
         For every other method its loss minus the recommended one's; where either log loss is
         infinite, of Brier scores.
-    by : dict of str to str
-        By which loss each was compared.
     """
 
     method: str
     rule: str
     against: dict[str, Difference]
-    by: dict[str, str]
 
 
 NEGLIGIBLE = 0.01
@@ -395,8 +389,8 @@ def judge(measures: dict[str, Measures], folds: OutOfFold, tolerance: float) -> 
     def level_with_lowest(method: str) -> bool:
         if measures[method].impossible and not measures[lowest].impossible:
             return False
-        gap, by = compare_losses(method, lowest, measures, folds)
-        least = measures[lowest].log_loss if by == "log loss" else measures[lowest].brier
+        gap = compare_losses(method, lowest, measures, folds)
+        least = measures[lowest].log_loss if gap.loss == "log loss" else measures[lowest].brier
         return not gap.clear or gap.mean < NEGLIGIBLE * least
 
     level = [m for m in measures if m == lowest or level_with_lowest(m)]
@@ -409,28 +403,20 @@ def judge(measures: dict[str, Measures], folds: OutOfFold, tolerance: float) -> 
     if len(among) > 1 or best != lowest:
         which = "with bounds" if bounded else "none of which has bounds"
         rule = f"the best ranking (AUC) of the methods {which} level in log loss with the best"
-    against, by = {}, {}
-    for other in measures:
-        if other != best:
-            against[other], by[other] = compare_losses(other, best, measures, folds)
-    return Verdict(best, rule, against, by)
+    others = [other for other in measures if other != best]
+    against = {other: compare_losses(other, best, measures, folds) for other in others}
+    return Verdict(best, rule, against)
 
 
 def compare_losses(
     first: str, second: str, measures: dict[str, Measures], folds: OutOfFold
-) -> tuple[Difference, str]:
-    """Return the first method's loss minus the second's, and which loss that is.
-
-    The log loss; where one of theirs is infinite, the Brier score.
-    """
+) -> Difference:
+    """Return the first method's log loss minus the second's; the Brier score's if one is inf."""
     finite = measures[first].impossible == 0 and measures[second].impossible == 0
     losses = log_losses if finite else squared_losses
-    gap = mean_difference(
-        losses(folds.estimates[first].p, folds.codes),
-        losses(folds.estimates[second].p, folds.codes),
-        folds,
-    )
-    return gap, "log loss" if finite else "Brier score"
+    one, other = (losses(folds.estimates[method].p, folds.codes) for method in (first, second))
+    gap = mean_difference(one, other, folds)
+    return gap if finite else replace(gap, loss="Brier score")
 
 
 def settled_labels(bounds: Multiprobability) -> NDArray[np.bool_]:

@@ -287,7 +287,7 @@ def against(evaluation: Evaluation) -> list[dict[str, Any]]:
         found.append(
             {
                 "name": evaluation.names[method],
-                "loss": evaluation.verdict.by[method],
+                "loss": gap.loss,
                 "gap": gap,
                 "size": (sign + shown, margin),
                 "verdict": worse if gap.clear else "no difference beyond chance",
