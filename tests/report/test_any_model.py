@@ -17,6 +17,7 @@ for extra in ("matplotlib", "jinja2", "typer", "skops", "pyarrow"):
 import vennforest  # noqa: E402
 from vennforest import CalibratedClassifier, Multiprobability, VennAbers  # noqa: E402
 from vennforest.cli import main  # noqa: E402
+from vennforest.monitoring.columns import holm  # noqa: E402
 from vennforest.report import (  # noqa: E402
     answers,
     evaluate,
@@ -30,7 +31,7 @@ from vennforest.report.event import cost_threshold, thresholds_of  # noqa: E402
 from vennforest.report.folds import forward, members_of, shuffled  # noqa: E402
 from vennforest.report.learners import LEARNERS  # noqa: E402
 from vennforest.report.page import recipe, render  # noqa: E402
-from vennforest.report.subsets import holm, parted, subgroups  # noqa: E402
+from vennforest.report.subsets import parted, subgroups  # noqa: E402
 
 COSTS = {"no": {"wait": 0, "treat": 1}, "yes": {"wait": 4, "treat": 1}}
 
@@ -223,9 +224,9 @@ def test_groups_are_never_on_both_sides():
     assert (kept.discrimination.high - kept.discrimination.low) > 0.25  # 40 observations, not 200
     assert "40 groups" in answers.discrimination(kept)
     notes = []
-    numbers = members_of(["a", None, "a", "", 1, "1"], 6, notes)
-    assert notes == ["2 rows without a group count as a group each."]
-    assert numbers[0] == numbers[2] and len(np.unique(numbers)) == 5
+    numbers = members_of(["a", None, "a", "", 1, "1", pd.NA], 7, notes)
+    assert notes == ["3 rows without a group count as a group each."]
+    assert numbers[0] == numbers[2] and len(np.unique(numbers)) == 6
     with pytest.raises(ValueError, match="at least two"):
         shuffled(np.array([0, 1, 0, 1]), np.zeros(4, np.intp), 2, 0)
     with pytest.raises(ValueError, match="groups must have shape"):
@@ -312,7 +313,7 @@ def test_subgroups_are_adjusted_for_their_number():
     rng = np.random.default_rng(14)
     for _ in range(200):
         pvalues = rng.random(int(rng.integers(0, 8))).round(1).tolist()
-        assert holm(pvalues) == pytest.approx(slow(pvalues))
+        assert holm(np.array(pvalues)) == pytest.approx(slow(pvalues))
     y, p, rng = drawn(1200, 15)
     site = rng.choice(["north", "south", "tiny"], 1200, p=[0.5, 0.49, 0.01]).astype(object)
     y = np.where((site == "south") & (rng.random(1200) < 0.4), "yes", y)

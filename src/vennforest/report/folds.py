@@ -22,6 +22,7 @@ from vennforest.calibrators import METHODS
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import predict_together
 from vennforest.classifier.intervals import ForestSpread, forest_spread
+from vennforest.monitoring.stream import as_numbers
 from vennforest.multiprobability import Multiprobability
 from vennforest.report.learners import Learner
 from vennforest.report.measures import RAW, MethodEstimates, OutOfFold
@@ -351,6 +352,20 @@ def _usable(splits: Sequence[Split], codes: IntArray) -> list[Split]:
     return kept
 
 
+def are_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which values (n,) are None, NaN, NA or NaT, or text of spaces alone."""
+
+    def missing(value: Any) -> bool:
+        if value is None or (isinstance(value, str) and not value.strip()):
+            return True
+        try:
+            return bool(value != value)
+        except (TypeError, ValueError):  # NA
+            return True
+
+    return np.array([missing(value) for value in values.tolist()], dtype=bool)
+
+
 def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray | None:
     """Return the number of each row's group, and note how many rows have none.
 
@@ -361,10 +376,7 @@ def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray |
     values = np.asarray(groups, dtype=object)
     if values.shape != (n,):
         raise InputError(f"groups must have shape ({n},), got {values.shape}")
-    missing = np.array(
-        [v is None or v != v or (isinstance(v, str) and not v.strip()) for v in values.tolist()],
-        dtype=bool,
-    )
+    missing = are_missing(values)
     if missing.any():
         notes.append(f"{int(missing.sum()):,} rows without a group count as a group each.")
     # Names that differ by spaces at their ends are one.
@@ -396,8 +408,4 @@ def moments(column: Any, name: str) -> NDArray[Any]:
 
 def times(column: Any, name: str) -> FloatArray:
     """Return the times of a column (n,) as numbers, NaN where missing: see `moments`."""
-    read = moments(column, name)
-    if read.dtype.kind == "M":
-        number = read.astype(np.int64).astype(np.float64)
-        return np.where(np.isnat(read), np.nan, number)
-    return np.asarray(read, np.float64)
+    return as_numbers(moments(column, name))

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray, InputError, IntArray, is_frame
 from vennforest.metrics import auc_interval
+from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import FEWEST as FEWEST_ESTIMATED
 from vennforest.report.event import confidence_of, event_of, share_interval
-from vennforest.report.folds import moments
+from vennforest.report.folds import are_missing, moments
 from vennforest.report.measures import CALIBRATION_TESTS, squared_losses
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ def subgroups(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return for each column that was asked for the rows of its table, and what they say."""
     tables = [_table(evaluation, name, values) for name, values in evaluation.by.items()]
     tested = [row for table in tables for row in table["rows"] if row["pvalue"] is not None]
-    for row, adjusted in zip(tested, holm([row["pvalue"] for row in tested]), strict=True):
-        row["adjusted"] = adjusted
+    adjusted = holm(np.array([row["pvalue"] for row in tested])).tolist()
+    for row, one in zip(tested, adjusted, strict=True):
+        row["adjusted"] = one
     for table in tables:
         table["sentence"] = _sentence(table, len(tested))
     return tables
@@ -116,23 +118,12 @@ def _dates(values: NDArray[Any], name: str) -> NDArray[Any] | None:
     return read if read.dtype.kind == "M" and not np.isnat(read).all() else None
 
 
-def holm(pvalues: list[float]) -> list[float]:
-    """Return p-values adjusted for their number (Holm 1979), in their order."""
-    m = len(pvalues)
-    order = np.argsort(pvalues, kind="stable")
-    steps = np.array(pvalues)[order] * (m - np.arange(m))
-    adjusted = np.minimum(1.0, np.maximum.accumulate(steps)) if m else steps
-    back = np.empty(m)
-    back[order] = adjusted
-    return [float(value) for value in back]
-
-
 def parted(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
     """Return the part of each row by name, and the names in their order.
 
     Parts are values, or quarters of numbers; rare values together, and missing ones last.
     """
-    missing = np.array([_is_missing(value) for value in values.tolist()], dtype=bool)
+    missing = are_missing(values)
     names = np.full(len(values), "missing", dtype=object)
     there = values[~missing]
     last = ["missing"] * bool(missing.any())
@@ -156,15 +147,6 @@ def parted(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
         order = [value for value in order if value in most] + [rest]
     names[~missing] = text
     return names, [*order, *last]
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):
-        return True
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -226,11 +208,7 @@ LONGEST = 40
 
 
 def uncertain_rows(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the rows whose class is least certain, the most uncertain first.
-
-    Those of the widest confidence interval of the predicted label; where it is not known, those of
-    the lowest probability.
-    """
+    """Return the rows of the widest confidence intervals, or of the lowest probabilities."""
     _, low, high, p = _of_predicted(evaluation)
     doubt = high - low if low is not None and high is not None else 1 - p
     return _listing(evaluation, np.lexsort((p, -doubt))[:SHOWN])
