@@ -212,7 +212,6 @@ ERRORS = [
     ("s,y\n0.1,a\n1.2,b\n", ["--grid", "score"], "the range of the grid, got 1.2"),
     ("s,y\n0.1,a\n0.2,b\n", ["--grid", "fine"], "grid must be one of"),
     ("s,y\n0.1,a\n0.2,b\n", ["--method", "best"], "--method must be one of"),
-    ("s,y\n0.1,a\n0.2,b\n", ["--method", "platt", "--merge", "log"], "--merge must be left out"),
     ("s,y\n0.1,a\n0.2,b\n", ["--weight", "u"], "there is no column 'u'"),
     ("s,y,w\n0.1,a,1\n0.2,b,-2\n", ["--weight", "w"], "not negative, got -2 in row 2"),
     ("t,y\n0.1,a\n0.2,b\n", [], "there is no column 's' in"),

@@ -114,7 +114,7 @@ def test_rows_are_put_in_order(folder, watch):
 
 
 def test_objects_alone(folder, watch):
-    code, out, _ = watch(folder / "model.skops", folder / "later.csv", "--form", "shiryaev-roberts")
+    code, out, _ = watch(folder / "model.skops", folder / "later.csv")
     assert code == 0 and " rows" in out and "labelled" not in out
 
 
@@ -136,7 +136,6 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
         ((model, tmp_path / "narrow.csv"), "the table lacks the column 'town'"),
         ((model, later, "-t", "sould"), "did you mean 'sold'?"),
         ((model, later, "-t", "sold", "--alpha", "2"), "alpha must be a number between 0 and 1"),
-        ((model, later, "-t", "sold", "--form", "x"), "form must be one of"),
         ((tmp_path / "none.skops", later), "there is no model file"),
         ((model, later, "-t", "sold", "--keep", str(tmp_path / "w.html")), "where the page is"),
     ):

@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from vennforest._files import check_output, refused_as, shown_path, write_text
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_option, warn_of_small_weights
-from vennforest.calibrators import Venn, VennAbers
-from vennforest.calibrators.core.interface import Calibrator, OneVsRestCalibrator, check_method
+from vennforest.calibrators import VennAbers
+from vennforest.calibrators.core.interface import OneVsRestCalibrator, check_method
 from vennforest.calibrators.core.scores import HigherIs, ranking
 from vennforest.commands.calibrator_file import kept_examples, kept_rows
 from vennforest.commands.signatures import Calibrate
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes, shares_of
 from vennforest.counts import ScoreCounts, ScoreGrid
-from vennforest.multiprobability import Merge
 from vennforest.tables.scores import MOST_SCORES, ScoreColumns, check_names
 from vennforest.tables.stream import TableFile
 
@@ -76,7 +75,7 @@ def calibrate_file(
     check_option(grid, GridOf, "grid")
     if higher_is is not None:
         check_option(higher_is, HigherIs, "--higher-is")
-    calibrator = _calibrator(options.method, options.merge)
+    calibrator = check_method(options.method, "--method").make()
     check_output(options.output, {"table of scores": data})
     check_suffix(options.output, ".json", "calibrator")
     table = TableFile(data, options.sheet)
@@ -192,15 +191,3 @@ def _note_bounds(counts: ScoreCounts, grid: str, note: Callable[[str], None]) ->
             "There are too many distinct scores to keep them all: neighbouring ones are put "
             f"together, which moves at most {counts.error:.2g} of the rows past any score."
         )
-
-
-def _calibrator(method: str, merge: str | None) -> Calibrator:
-    made = check_method(method, "--method").make()
-    if merge is not None:
-        if not isinstance(made, Venn | VennAbers):
-            raise InputError(
-                f"--merge must be left out with --method {method}, which has no bounds"
-            )
-        check_option(merge, Merge, "--merge")
-        made.merge = merge  # type: ignore[assignment]
-    return made

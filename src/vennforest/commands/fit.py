@@ -20,7 +20,6 @@ from vennforest._validation import InputError, check_option
 from vennforest.calibrators.core.interface import check_method
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.intervals import forest_spread
-from vennforest.classifier.settings import ClassifierMerge
 from vennforest.commands.signatures import Fit
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import (
@@ -44,7 +43,7 @@ from vennforest.tables.read import find_column, read_table
 from vennforest.tables.target import split_target
 from vennforest.tables.types import read_types
 
-PASSED = ("method", "calibrate_on", "merge", "subforest", "n_draws", "by")
+PASSED = ("method", "calibrate_on", "subforest", "n_draws", "by")
 """Options that are the classifier's arguments."""
 
 
@@ -77,7 +76,6 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
     data, output, by = options.data, options.output, options.by
     check_method(options.method, "--method")
     check_source(options.calibrate_on, "--calibrate-on")
-    check_option(options.merge, ClassifierMerge, "--merge")
     check_option(options.subforest, Subforest, "--subforest")
     if options.jobs == 0:
         raise InputError("--jobs must be a number of processors, or -1 for all, got 0")

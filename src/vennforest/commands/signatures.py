@@ -201,13 +201,6 @@ class Fit(Options):
             help="Where calibration scores come from: SOURCES; auto: oob where that is valid."
         ),
     ] = "auto"
-    merge: Annotated[
-        str,
-        typer.Option(
-            help="Where the probability comes from: pooled (maps of all trees' score), or the "
-            "bounds by log, brier, midpoint or smooth."
-        ),
-    ] = "auto"
     subforest: Subforest = "all"
     n_draws: Draws = 1
     by: Annotated[
@@ -440,13 +433,6 @@ class Calibrate(Options):
         Path, typer.Option("--output", "-o", metavar="FILE", help="The calibrator to write.")
     ] = Path("calibrator.json")
     method: Method = "venn-abers"
-    merge: Annotated[
-        str | None,
-        typer.Option(
-            help="How the bounds are merged into a probability: log, brier, midpoint or smooth.",
-            show_default="the method's own",
-        ),
-    ] = None
     weight: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The column of weights: how often each row counts."),
@@ -576,19 +562,6 @@ class Watch(Options):
     alpha: Annotated[
         float | None,
         typer.Option(help="Probability of ever raising a false alarm.", show_default="0.05"),
-    ] = None
-    form: Annotated[
-        str | None,
-        typer.Option(help="ville, or for endless streams: shiryaev-roberts."),
-    ] = None
-    run_length: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="For the last one: a false alarm within n rows has a probability of at most n "
-            "divided by this.",
-            show_default="10000",
-        ),
     ] = None
     trusted: Trust = None
     sheet: Sheet = None

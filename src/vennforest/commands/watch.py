@@ -111,13 +111,8 @@ def run(options: Watch) -> None:
 
 def _new_monitor(options: Watch, model: Any = None) -> Monitor:
     watch: Any = "objects" if options.target is None else "labels"
-    return Monitor(model, watch=watch, random_state=options.seed, **_given(options))
-
-
-def _given(options: Watch) -> dict[str, Any]:
-    """Return the arguments of a monitor that were given."""
-    given = {name: getattr(options, name) for name in ("alpha", "form", "run_length")}
-    return {name: value for name, value in given.items() if value is not None}
+    alpha = 0.05 if options.alpha is None else options.alpha
+    return Monitor(model, watch=watch, alpha=alpha, random_state=options.seed)
 
 
 def _monitor(options: Watch) -> tuple[Monitor, dict[str, Any]]:
@@ -133,12 +128,11 @@ def _monitor(options: Watch) -> tuple[Monitor, dict[str, Any]]:
     if isinstance(model, Monitor):
         if model.model is None:
             raise InputError(f"{path} contains a monitor of scores: use vennforest.load in Python")
-        for name, value in _given(options).items():
-            if getattr(model, name) != value:
-                raise InputError(
-                    f"{name} must be what the monitor began with, {getattr(model, name)!r}, got "
-                    f"{value!r}: begin again from the model"
-                )
+        if options.alpha not in (None, model.alpha):
+            raise InputError(
+                f"alpha must be what the monitor began with, {model.alpha!r}, got "
+                f"{options.alpha!r}: begin again from the model"
+            )
         if (model.watch == "labels") != (options.target is not None):
             raise InputError(
                 "the monitor watches labels: name their column with --target"
