@@ -166,11 +166,7 @@ def fit_file(options: Fit, note: Callable[[str], None] = lambda _: None) -> dict
 
 
 def _measures(model: CalibratedClassifier, y: NDArray[Any]) -> dict[str, float]:
-    """Evaluate predictions of the training rows, each by models that did not see it.
-
-    ``baseline_…``: of always predicting the class frequencies. Empty where the model has seen every
-    row.
-    """
+    """Evaluate predictions of training rows by models that did not see them; {}: all saw all."""
     if model.calibrate_on_ == "training":
         return {}
     p = model.oob_probability_

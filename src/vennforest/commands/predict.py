@@ -89,12 +89,7 @@ def _predict(
 
 
 class _Answers:
-    """A model's predictions for rows, as a table.
-
-    Columns: those carried along, ``label``, ``probability``, ``lower``, ``upper``, ``low95`` and
-    ``high95`` (of that label, where they are wanted), then the same of each class c as ``p(c)``,
-    ``lower(c)`` and so on; or ``label`` and those of one class.
-    """
+    """A model's predictions for rows, as a table: of the label, then of each class."""
 
     def __init__(
         self,

@@ -74,14 +74,9 @@ class Advice:
 
 
 def advice(evaluation: Evaluation) -> Advice:
-    """Say what to do next: the first of these that applies.
+    """Say what to do next: the first that applies, in the order of ``docs/report.md``.
 
-    Check rows that the model was trained on, and columns that reveal the outcome or name who is in
-    several rows. Do not use a model that does not rank better than chance, or get more rows where
-    these are too few to tell. Recalibrate probabilities that are off by more than the tolerance,
-    beyond chance. Get more rows where the error, or what the rows leave unseen of it, is above the
-    tolerance. Do not use what does not pay at the costs. Else use it. Numbers that are read as text
-    are checked before a model is given up.
+    Numbers that are read as text are checked before a model is given up.
     """
     found = (
         _to_check(evaluation)
@@ -399,9 +394,7 @@ def signed(share: float) -> str:
 def reliability(evaluation: Evaluation, method: str) -> str:
     """Say how far a method's probabilities are from the observed frequencies, and what tests say.
 
-    They are called miscalibrated if the tests of calibration reject it and the miscalibration
-    exceeds the tolerance: the size decides, and chance must not explain it. How often that is
-    right stands in ``docs/report.md``.
+    The size decides, and chance must not explain it: how often that is right, ``docs/report.md``.
     """
     m, tolerance = evaluation.measures[method], evaluation.tolerance
     n = _n(evaluation)
@@ -432,10 +425,9 @@ def reliability(evaluation: Evaluation, method: str) -> str:
 
 
 def _cost_of_miscalibration(evaluation: Evaluation, method: str) -> float | None:
-    """Return the share of its costs that the best increasing map of a method's probability saves.
+    """Return the share of its costs that the best increasing map of a probability would save.
 
-    The map is fitted to the rows on which it decides, so no other saves more. None with more
-    than two classes, without costs, or where some of them are gains, of which nothing is a share.
+    The map is fitted to these very rows, so no other saves more. None where that is no share.
     """
     costs = evaluation.costs
     if costs is None or evaluation.positive is None or costs.costs.min() < 0:
@@ -591,10 +583,7 @@ def finding(evaluation: Evaluation) -> str:
 
 
 def shown_first(evaluation: Evaluation) -> list[str]:
-    """Return the methods of the first picture: the recommended one beside the raw or other models.
-
-    Of given predictions up to four are shown, else the model as it is.
-    """
+    """Return the methods of the first picture, up to four: the recommended one, then others."""
     others = evaluation.measures if evaluation.origin == "given" else [RAW]
     keys = dict.fromkeys([evaluation.verdict.method, *others])
     return [key for key in keys if key in evaluation.measures][:4]
@@ -648,10 +637,7 @@ def precision(evaluation: Evaluation, method: str) -> str:
 
 
 def hidden_differences(evaluation: Evaluation) -> GroupingLoss | None:
-    """Return how much rows of the same probability differ, where that is shown at the level .99.
-
-    By the numeric columns, of up to 5,000 rows; with two classes only.
-    """
+    """Return how much rows of one probability differ by numeric columns, where .99 sure."""
     X, folds = evaluation.X, evaluation.folds
     if evaluation.positive is None or len(folds.rows) < FEWEST_COMPARED:
         return None

@@ -163,10 +163,7 @@ class Evaluation:
 
     @property
     def confidence(self) -> ConfidenceIntervals | None:
-        """How well the frequencies behind the recommended method's probabilities are known.
-
-        Intervals of the level .95; None where calibration scores are not known.
-        """
+        """Confidence intervals of the recommended method at .95; None where they are not known."""
         return self.folds.estimates[self.verdict.method].confidence
 
     @property
@@ -323,15 +320,8 @@ def assemble(
 ) -> Evaluation:
     """Measure predictions and compare them.
 
-    What is not in `Evaluation` or ``report``: ``about`` is what every evaluation takes, with ``by``
-    of all rows of X (``n_rows``, where more than were predicted); ``noun`` made the predictions;
-    ``remarks`` come after the given notes, and time is counted from ``started``
-    (``time.perf_counter``).
-
-    Raises
-    ------
-    InputError
-        If ``positive`` is no class of two, or values of ``by`` are not as many as rows.
+    Values of ``by`` are of all rows of X (``n_rows``, where more than were predicted); ``noun``
+    made the predictions; ``remarks`` come after the given notes.
     """
     of_by = {}
     for key, values in (about.get("by") or {}).items():

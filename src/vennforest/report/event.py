@@ -37,11 +37,7 @@ STEPS = (0.0, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1
 
 @dataclass(frozen=True)
 class Level:
-    """n rows of like probability of the event.
-
-    Means of their probabilities and bounds, where there are some; the share of them for which the
-    event happened, with its interval by `share_interval`.
-    """
+    """n rows of like probability of the event: means, and the share for which it happened."""
 
     n: int
     p: float
@@ -55,11 +51,10 @@ class Level:
 def share_interval(outcome: FloatArray, groups: IntArray | None = None) -> tuple[float, float]:
     """Return the 95 % confidence interval (Wilson) of the share of events, 1 in ``outcome`` (n,).
 
-    Rows of one group are not independent: n is divided by the design effect, the variance of the
-    share over groups divided by that of independent rows, at least 1, and by (t / z)² for the few
-    groups it is estimated from (Korn & Graubard 1998, Survey Methodology 24, 193-201). Where all
-    rows agree the effect is taken for its largest, as if each group were one row repeated; of one
-    group nothing is known.
+    With groups n is divided by the design effect (Korn & Graubard 1998, Survey Methodology 24,
+    193-201): the variance of the share over groups over that of independent rows, at least 1, times
+    (t / z)². Where all rows agree it is the largest: each group is one row. Of one group nothing is
+    known.
     """
     n, share = float(len(outcome)), float(outcome.mean())
     z = float(norm.ppf(0.975))
@@ -109,12 +104,7 @@ def event_of(
 def confidence_of(
     evaluation: Evaluation, estimates: MethodEstimates
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return the ends of the confidence intervals of the event looked at, each (n,).
-
-    How well the frequency of the event among rows with such scores is known, at the level .95, and
-    around the probability; None where it is not known: of the raw model, and of probabilities that
-    were given.
-    """
+    """Return the ends of the event's confidence intervals, each (n,); None: not known."""
     return _ends(estimates.confidence, _columns(evaluation, estimates))
 
 
@@ -177,10 +167,7 @@ def ranking_of(evaluation: Evaluation, method: str) -> RankingCurves:
 
 
 def ranking_rows(evaluation: Evaluation) -> list[tuple[Any, ...]]:
-    """Return each method with AUC, Gini, KS, average precision and what it finds at the top.
-
-    The last are those of no ranking at all.
-    """
+    """Return what the table of rankings has of each method, and last of no ranking at all."""
     tops = tops_of(evaluation)
     found: list[tuple[Any, ...]] = []
     for method, m in evaluation.measures.items():

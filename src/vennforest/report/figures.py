@@ -57,10 +57,7 @@ SETTINGS: dict[Any, Any] = {
 
 
 def draw(name: str, size: tuple[float, float], paint: Callable[[Any], Any], alt: str) -> str:
-    """Return what ``paint`` draws into axes as an SVG element, of a size in inches.
-
-    Its ids begin with ``name``, unique in a page, and a screen reader says ``alt``.
-    """
+    """Return what ``paint`` draws into axes, of a size in inches, as SVG with ids by ``name``."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

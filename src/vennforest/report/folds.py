@@ -42,8 +42,7 @@ Split = tuple[IntArray, IntArray]
 class Pooled:
     """One method's predictions of n rows and k classes, filled fold by fold.
 
-    A class that no model of a fold was trained on has probability 0 there, and the confidence
-    interval [0, 1].
+    A class that a fold did not train on has probability 0 there, and the interval [0, 1].
     """
 
     def __init__(self, n: int, k: int) -> None:
@@ -89,9 +88,8 @@ def cross_validate(
 ) -> tuple[OutOfFold, str]:
     """Predict every row by all methods, with a model that was not trained on it.
 
-    What each column of a data frame contains is learnt from all rows, as ``vennforest fit`` does
-    (from those to train on, where ``test`` names others). Each fold learns everything else from its
-    own rows, with the same seed. Returned besides is where calibration scores came from.
+    What columns contain is learnt from all rows (to train), as ``vennforest fit`` does; all else
+    from the rows of a fold. Returned besides is where calibration scores came from.
     """
     estimator: Any = learner.make(n_trees, seed, n_jobs)
     missing = None
@@ -203,8 +201,7 @@ def _rounded(warning: warnings.WarningMessage) -> str:
 def _first(methods: Sequence[str]) -> str:
     """Return the method that the model of a fold is fitted with, whose scores serve all others.
 
-    One with bounds where there is one: for others inner folds are stratified, with which bounds
-    are not exact, and which would not be those of the recommended method by itself.
+    One with bounds where there is one: with others inner folds would be stratified.
     """
     calibrated = [method for method in methods if method != RAW]
     bounded = [method for method in calibrated if METHODS[method].bounds]
@@ -308,7 +305,7 @@ def shuffled(codes: IntArray, groups: IntArray | None, n_folds: int, seed: int) 
 def forward(
     codes: IntArray, time: FloatArray, groups: IntArray | None, n_folds: int
 ) -> list[Split]:
-    """Return folds that are predicted from the rows before them; the first part only trains.
+    """Return folds predicted from the rows before them; the first part only trains.
 
     Rows of one time stay together, and rows of a group that is predicted do not train.
     """
@@ -367,10 +364,7 @@ def are_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def members_of(groups: ArrayLike | None, n: int, notes: list[str]) -> IntArray | None:
-    """Return the number of each row's group, and note how many rows have none.
-
-    A row without a group is one of its own.
-    """
+    """Return the number of each row's group, its own if it has none, and note how many."""
     if groups is None:
         return None
     values = np.asarray(groups, dtype=object)

@@ -19,11 +19,10 @@ FOREST = "mixed-forest"
 
 @dataclass(frozen=True)
 class Learner:
-    """A classifier that has a name.
+    """A classifier that has a name, or the user's own ``estimator``.
 
-    What a reader calls it; its module and class; the names of its arguments for the number of trees
-    and of threads ("" where it has none), and its other arguments; whether it takes classes as
-    numbers from 0 only; in place of a class, the user's own ``estimator``.
+    ``trees`` and ``threads`` name its arguments for these ("": it has none), ``options`` are its
+    other arguments; ``numbered``: it takes classes as numbers from 0 only.
     """
 
     title: str

@@ -48,13 +48,10 @@ class MethodEstimates:
 class OutOfFold:
     """Estimates of all methods for every row.
 
-    ``classes`` (k,) are sorted; ``codes``, ``fold`` and ``rows`` (n,) are each row's class, the
-    fold in which it was predicted (0 where one model predicted all) and its position in X. By
-    column: ``importances`` (mean decrease of impurity over all folds, summing to 1; empty where the
-    model has none) and ``encodings`` of a data frame (see ``TableEncoder``), with the share of
-    ``missing`` cells. Rows of one of the ``groups`` (n,) count as one observation. ``ratio`` is
-    predicted over training rows, the mean over folds (None: 1 / (folds - 1)), and ``forest`` how
-    far another forest of this size would move probabilities.
+    ``codes``, ``fold`` and ``rows`` (n,) are each row's class, the fold in which it was predicted,
+    its position in X; ``importances`` and ``encodings`` are of columns, ``missing`` is the share of
+    missing cells. ``ratio`` is predicted over training rows, the mean over folds (None: 1 / (folds -
+    1)), and ``forest`` how far another forest of this size would move probabilities.
     """
 
     classes: NDArray[Any]
@@ -88,11 +85,7 @@ class OutOfFold:
         return int(self.fold.max()) + 1
 
     def baseline(self) -> MethodEstimates:
-        """Return the share of each class as every row's probabilities.
-
-        The shares are those of the very rows that are predicted: no constant has a lower log loss
-        or Brier score on them.
-        """
+        """Return the share of each class in the rows predicted: the best constant probabilities."""
         shares = np.bincount(self.codes, minlength=len(self.classes)) / len(self.codes)
         return MethodEstimates(np.tile(shares, (len(self.codes), 1)), None)
 
@@ -174,9 +167,8 @@ class Measures:
     def miscalibration(self) -> float:
         """The calibration error that chance leaves unexplained, in [0, 1].
 
-        The squares of what is there and of what chance adds sum up, about: the difference of the
-        squares estimates the square of the first, too low where errors of bins have the same sign.
-        No mean of distances is below the distance of the means.
+        The squares of what is there and of what chance adds sum up, about; it is no less than the
+        distance of the means.
         """
         binned = self.calibration_error**2 - self.chance_error**2
         return float(max(np.sqrt(max(0.0, binned)), self.mean_error))
@@ -277,10 +269,9 @@ def _grouped_errors(
 ) -> tuple[FloatArray, float, float]:
     """Return calibration errors by chance, the residuals' spread, and the smaller of two p-values.
 
-    If the estimates are calibrated, the sums of residuals (outcome minus estimate) of a group vary
-    about 0 and groups are independent, whatever happens within them: the signs of whole groups are
-    turned at random. Of the two tests one is of the calibration error, the other of the mean
-    residual, whose variance is the sum of the groups' squares.
+    If the estimates are calibrated, a group's sums of residuals vary about 0, whatever happens within:
+    signs of whole groups are turned at random. One test is of the calibration error, the other of the
+    mean residual, whose variance is the sum of the groups' squares.
     """
     member = np.unique(groups, return_inverse=True)[1]
     cell = member * BINS + bin_codes(event, BINS)
@@ -300,10 +291,7 @@ def _grouped_errors(
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean difference of two methods' losses, first minus second.
-
-    ``margin`` is half the width of its 95 % confidence interval, ``loss`` which loss it is of.
-    """
+    """The mean difference of two methods' losses, and half its 95 % confidence interval."""
 
     mean: float
     margin: float
@@ -334,10 +322,9 @@ def mean_difference(first: FloatArray, second: FloatArray, folds: OutOfFold) -> 
 
 
 def difference_over_rows(first: FloatArray, second: FloatArray, folds: OutOfFold) -> Difference:
-    """Return the mean difference of losses (n,) with Student's interval over rows, or over groups.
+    """Return the mean difference of losses (n,), with Student's interval over rows or groups.
 
-    It is of these predictions, as the intervals of areas under curves are: what other training
-    rows would have given is not in it.
+    It is of these predictions: what other training rows would have given is not in it.
     """
     gap = first - second
     mean = float(gap.mean())
@@ -378,11 +365,9 @@ NEGLIGIBLE = 0.01
 def judge(measures: dict[str, Measures], folds: OutOfFold, tolerance: float) -> Verdict:
     """Choose a method by the rule, and compare every other one with it.
 
-    Right comes first: of all methods those count whose log loss is the lowest, differs from it by
-    no more than chance, or by less than 1 %; an infinite one does not, where another is finite. Of
-    these, those whose miscalibration does not exceed the tolerance (the one with the lowest log
-    loss if all do); then those that give bounds, if there are any. What is left differs in how well
-    it ranks: the best ranking is chosen.
+    Those count whose log loss is the lowest, within chance of it, or less than 1 % above (an infinite
+    one only if all are); of these those within the tolerance (the lowest if none is), then those with
+    bounds if there are any; of what is left the best ranking.
     """
     lowest = min(measures, key=lambda m: (measures[m].log_loss, measures[m].brier))
 
@@ -420,10 +405,7 @@ def compare_losses(
 
 
 def settled_labels(bounds: Multiprobability) -> NDArray[np.bool_]:
-    """Tell for which rows (n,) one class is the most probable wherever between the bounds.
-
-    That is so where its lower bound is at least every other class's upper bound.
-    """
+    """Tell for which rows (n,) a class's lower bound is at least all others' upper bounds."""
     best = bounds.lower.argmax(axis=1)[:, None]
     others: FloatArray = bounds.upper.copy()
     np.put_along_axis(others, best, -np.inf, axis=1)

@@ -214,8 +214,7 @@ def how(evaluation: Evaluation) -> str:
 def recipe(evaluation: Evaluation) -> str | None:
     """Return Python code that fits the recommended method to X and y; None if nothing was trained.
 
-    Fitted to the rows that a fold trained on, it predicts that fold as the report did; fitted to
-    all, it is, of a forest, the model that ``vennforest fit`` writes.
+    It predicts as the report did, and of a forest is what ``vennforest fit`` writes.
     """
     if evaluation.origin not in ("folds", "time", "test"):
         return None

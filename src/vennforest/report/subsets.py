@@ -66,10 +66,9 @@ def _table(evaluation: Evaluation, name: str, values: NDArray[Any]) -> dict[str,
 
 
 def periods(times: NDArray[Any]) -> tuple[str, list[tuple[str, IntArray]]]:
-    """Return the shortest periods of which all but the first and the last have enough rows.
+    """Return the shortest periods of ``times`` (n,) of which all inner ones have enough rows.
 
-    Of ``times`` (n,), dates or numbers: what the periods are ("week", "month", "quarter", "year",
-    or "part" of numbers, which are cut into equal parts), and the name and the rows of each.
+    What they are ("week" … "year", or "part" of numbers), and the name and the rows of each.
     """
     if times.dtype.kind == "M":
         for kind, numbers in _calendar(times):
@@ -119,10 +118,7 @@ def _dates(values: NDArray[Any], name: str) -> NDArray[Any] | None:
 
 
 def parted(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
-    """Return the part of each row by name, and the names in their order.
-
-    Parts are values, or quarters of numbers; rare values together, and missing ones last.
-    """
+    """Return the part of each row by name, and the names in order: values, or quarters of numbers."""
     missing = are_missing(values)
     names = np.full(len(values), "missing", dtype=object)
     there = values[~missing]
