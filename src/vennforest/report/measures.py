@@ -50,8 +50,8 @@ class OutOfFold:
 
     ``codes``, ``fold`` and ``rows`` (n,) are each row's class, the fold in which it was predicted,
     its position in X; ``importances`` and ``encodings`` are of columns, ``missing`` is the share of
-    missing cells. ``ratio`` is predicted over training rows, the mean over folds (None: 1 / (folds -
-    1)), and ``forest`` how far another forest of this size would move probabilities.
+    missing cells. ``ratio`` is predicted over training rows, the mean over folds, and ``forest``
+    how far another forest of this size would move probabilities.
     """
 
     classes: NDArray[Any]
@@ -269,9 +269,9 @@ def _grouped_errors(
 ) -> tuple[FloatArray, float, float]:
     """Return calibration errors by chance, the residuals' spread, and the smaller of two p-values.
 
-    If the estimates are calibrated, a group's sums of residuals vary about 0, whatever happens within:
-    signs of whole groups are turned at random. One test is of the calibration error, the other of the
-    mean residual, whose variance is the sum of the groups' squares.
+    If the estimates are calibrated, a group's sums of residuals vary about 0, whatever happens
+    within it: signs of whole groups are turned at random. One test is of the calibration error, the
+    other of the mean residual, whose variance is the sum of the groups' squares.
     """
     member = np.unique(groups, return_inverse=True)[1]
     cell = member * BINS + bin_codes(event, BINS)
@@ -365,9 +365,9 @@ NEGLIGIBLE = 0.01
 def judge(measures: dict[str, Measures], folds: OutOfFold, tolerance: float) -> Verdict:
     """Choose a method by the rule, and compare every other one with it.
 
-    Those count whose log loss is the lowest, within chance of it, or less than 1 % above (an infinite
-    one only if all are); of these those within the tolerance (the lowest if none is), then those with
-    bounds if there are any; of what is left the best ranking.
+    Those count whose log loss is the lowest, within chance of it, or less than 1 % above (an
+    infinite one only if all are); of these those within the tolerance (the lowest if none is), then
+    those with bounds if there are any; of what is left the best ranking.
     """
     lowest = min(measures, key=lambda m: (measures[m].log_loss, measures[m].brier))
 
