@@ -156,6 +156,11 @@ class Evaluation:
         return None if self.positive is None else self.folds.classes[self.positive]
 
     @property
+    def raw_and_best(self) -> list[str]:
+        """The model as it is, if it is among the methods, and the recommended one."""
+        return [key for key in dict.fromkeys([RAW, self.verdict.method]) if key in self.measures]
+
+    @property
     def bounded(self) -> str | None:
         """The recommended method where it has bounds."""
         method = self.verdict.method

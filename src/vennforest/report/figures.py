@@ -17,7 +17,7 @@ from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS as PLOT_COLOURS
 from vennforest.plots._style import GREY, draw_line, name_lines, percents, plain
 from vennforest.report.event import curve_of, is_rare, ranking_of
-from vennforest.report.measures import RAW, MethodEstimates
+from vennforest.report.measures import MethodEstimates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -173,8 +173,7 @@ def ranking(evaluation: Evaluation) -> list[str]:
     """Return ROC, precision-recall and gain curves of the model as it is and the recommended."""
     curves = {
         evaluation.names[key]: ranking_of(evaluation, key)
-        for key in dict.fromkeys([evaluation.verdict.method, RAW])
-        if key in evaluation.measures
+        for key in reversed(evaluation.raw_and_best)
     }
     share = next(iter(curves.values())).share
 
@@ -245,7 +244,7 @@ def _curve(
 
 def classes(evaluation: Evaluation, names: dict[str, str]) -> list[tuple[str, str]]:
     """Return a diagram of each of the most frequent classes, raw forest and recommended method."""
-    folds, method = evaluation.folds, evaluation.verdict.method
+    folds = evaluation.folds
     counts = np.bincount(folds.codes, minlength=len(folds.classes))
     shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
     diagrams = []
@@ -253,8 +252,7 @@ def classes(evaluation: Evaluation, names: dict[str, str]) -> list[tuple[str, st
         label = str(folds.classes[j])
         curves = {
             names[key]: _curve(evaluation, folds.estimates[key], folds.classes[j], n_resamples=0)
-            for key in dict.fromkeys([RAW, method])
-            if key in folds.estimates
+            for key in evaluation.raw_and_best
         }
 
         def paint(ax: Any, curves: dict[str, Any] = curves) -> None:

@@ -118,7 +118,7 @@ def _dates(values: NDArray[Any], name: str) -> NDArray[Any] | None:
 
 
 def parted(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
-    """Return the part of each row by name, values or quarters of numbers, and the names in order."""
+    """Return the part of each row by name, values or quarters of numbers, and the names' order."""
     missing = are_missing(values)
     names = np.full(len(values), "missing", dtype=object)
     there = values[~missing]
