@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from vennforest._files import check_output, refused_as, shown_path, write_text
@@ -18,7 +17,7 @@ from vennforest.calibrators import VennAbers
 from vennforest.calibrators.core.interface import OneVsRestCalibrator, check_method
 from vennforest.calibrators.core.scores import HigherIs, ranking
 from vennforest.commands.calibrator_file import kept_examples, kept_rows
-from vennforest.commands.signatures import Calibrate
+from vennforest.commands.signatures import Calibrate, Report
 from vennforest.commands.streams import check_suffix
 from vennforest.commands.terminal import print_json, progress_bar, say, say_notes, shares_of
 from vennforest.counts import ScoreCounts, ScoreGrid
@@ -84,24 +83,25 @@ def calibrate_file(
         columns = ScoreColumns(
             table, options.scores, target, weight, options.rows_at_once, progress
         )
-        found = _count(columns, calibrator, options.method, grid, most_scores)
-        _check_direction(found, higher_is)
-        warn_of_small_weights(float(found.counts.total), len(found.counts))
-        calibrator.fit_counts(found.counts, higher_is=cast("Any", higher_is or "likelier"))
-    classes, missing, counts = found.classes, found.missing, found.counts
+        classes, missing = columns.labels()
+        counts, n_rows = _count(columns, classes, calibrator, options, most_scores)
+        if higher_is is None and len(classes) == 2:
+            _check_direction(counts, classes, columns.scores[0])
+        warn_of_small_weights(float(counts.total), len(counts))
+        calibrator.fit_counts(counts, higher_is=cast("Any", higher_is or "likelier"))
     if missing:
         note(f"{missing:,} rows have no {target!r} and are left out.")
     _note_bounds(counts, grid, note)
     if calibrator._fitted.reversed_at is not None:
         note(f"High scores mean that {str(classes[1])!r} is less likely: they are reversed.")
     some: dict[str, Any] = {}
-    if len(classes) > 2 and weight is None and found.n_rows <= MANY:
-        rows = ScoreColumns(table, found.scores, target, None, options.rows_at_once)
-        some = kept_rows(rows, found.n_rows)
+    if len(classes) > 2 and weight is None and n_rows <= MANY:
+        rows = ScoreColumns(table, columns.scores, target, None, options.rows_at_once)
+        some = kept_rows(rows, n_rows)
     about = {
-        "scores": found.scores,
+        "scores": columns.scores,
         "target": target,
-        "rows": found.n_rows,
+        "rows": n_rows,
         "data": data.name,
         **(kept_examples(counts, calibrator) if len(classes) == 2 else some),
     }
@@ -110,7 +110,7 @@ def calibrate_file(
     document += f', "about": {json.dumps(about, ensure_ascii=False)}}}'
     write_text(options.output, document)
     return {
-        "n_rows": found.n_rows,
+        "n_rows": n_rows,
         "classes": dict(zip(map(str, classes), counts.class_totals, strict=True)),
         "positive": str(classes[1]) if len(classes) == 2 else None,
         "distinct": max(len(table.scores) for table in counts.tables),
@@ -120,36 +120,29 @@ def calibrate_file(
     }
 
 
-def write_calibrator(path: Path, evaluation: Evaluation) -> None:
+def write_calibrator(options: Report, evaluation: Evaluation) -> None:
     """Calibrate the column that a report was of, as the command that it prints would."""
-    files, typed = evaluation.settings["files"], evaluation.settings["score_options"][""]
-    options = Calibrate(
-        Path(files["data"]),
+    path, data = options.calibrator, options.data
+    assert path is not None and data is not None
+    typed = evaluation.settings["score_options"][""]
+    chosen = Calibrate(
+        data,
         [name for option, name in pairwise(typed) if option == "-s"],
-        files["target"],
+        evaluation.target,
         path,
         higher_is="safer" if "--higher-is" in typed else "likelier",
+        sheet=options.sheet,
     )
-    calibrate_file(options, lambda sentence: say(f"Note: {sentence}"))
+    calibrate_file(chosen, lambda sentence: say(f"Note: {sentence}"))
     command = shlex.join(["vennforest", "apply", str(path)])
     say(f"Wrote the calibrator {path}. For new scores: {command} NEW.csv")
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What was counted."""
-
-    classes: list[Any]
-    missing: int
-    scores: list[str]
-    counts: ScoreCounts
-    n_rows: int
-
-
-def _count(columns: ScoreColumns, calibrator: Any, method: str, grid: str, most: int) -> _Found:
-    """Return the counts of a table."""
-    classes, missing = columns.labels()
-    k, scores = len(classes), columns.scores
+def _count(
+    columns: ScoreColumns, classes: Sequence[Any], calibrator: Any, options: Calibrate, most: int
+) -> tuple[ScoreCounts, int]:
+    """Return the counts of a table, and of how many rows; of two scores the second is taken."""
+    k, scores, grid = len(classes), columns.scores, options.grid
     if len(scores) not in ({1, 2} if k == 2 else {k}):
         raise InputError(
             f"--score must name {'one column' if k == 2 else f'{k} columns'} for the {k} classes "
@@ -161,20 +154,19 @@ def _count(columns: ScoreColumns, calibrator: Any, method: str, grid: str, most:
     whole = k > 2 and not isinstance(calibrator, OneVsRestCalibrator | VennAbers)
     chosen = None if grid in ("auto", "none") else ScoreGrid(on=cast("Any", grid))
     if whole and chosen is not None:
-        raise InputError(f"--grid must be none or auto for {method} of {k} classes, got {grid}")
-    found = columns.count(classes, chosen, whole, most if grid == "auto" or whole else 1 << 62)
-    return _Found(classes, missing, columns.scores, *found)
-
-
-def _check_direction(found: _Found, higher_is: str | None) -> None:
-    """Refuse scores that fall where the second class becomes frequent, unless that is meant."""
-    if higher_is is not None or len(found.classes) > 2:
-        return
-    area, sure = ranking(found.counts)
-    if sure and area < 0.5:
-        first, second = found.classes
         raise InputError(
-            f"the scores {found.scores[0]!r} are lower for {str(second)!r} than for "
+            f"--grid must be none or auto for {options.method} of {k} classes, got {grid}"
+        )
+    return columns.count(classes, chosen, whole, most if grid == "auto" or whole else 1 << 62)
+
+
+def _check_direction(counts: ScoreCounts, classes: Sequence[Any], score: str) -> None:
+    """Refuse scores that fall where the second of two classes becomes frequent."""
+    area, sure = ranking(counts)
+    if sure and area < 0.5:
+        first, second = classes
+        raise InputError(
+            f"the scores {score!r} are lower for {str(second)!r} than for "
             f"{str(first)!r} (area under the ROC curve {area:.3f}): give --higher-is safer if high "
             f"scores mean that {str(second)!r} is less likely, or --higher-is likelier to keep them"
         )

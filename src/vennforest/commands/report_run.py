@@ -84,7 +84,7 @@ def run(options: Report) -> None:
     if sys.stderr.isatty():
         say(f"Wrote {output} ({evaluation.seconds:.0f} s)")
     if options.calibrator is not None:
-        write_calibrator(options.calibrator, evaluation)
+        write_calibrator(options, evaluation)
 
 
 def _files(target: str, options: Report) -> dict[str, str]:

@@ -233,16 +233,11 @@ def _in_order(
     table: pd.DataFrame, name: str, notes: list[str]
 ) -> tuple[pd.DataFrame, NDArray[Any]]:
     """Return the rows in the order of a column of times, and these."""
-    if table[name].isna().any():
-        row = int(table[name].isna().to_numpy().argmax()) + 1
-        raise InputError(f"the time {name!r} must be known in every row, and row {row} has none")
     values = moments(table[name], name)
-    if np.isnan(as_numbers(values)).any():
-        row = int(np.isnan(as_numbers(values)).argmax())
-        raise InputError(
-            f"the time {name!r} must be known in every row, got {str(table[name].iloc[row])!r} in "
-            f"row {row + 1}"
-        )
+    unknown = np.isnan(as_numbers(values))
+    if unknown.any():
+        row = int(unknown.argmax()) + 1
+        raise InputError(f"the time {name!r} must be known in every row, and row {row} has none")
     if (np.diff(as_numbers(values)) < 0).any():
         notes.append(f"The rows were put in the order of {name!r}.")
         order = np.argsort(as_numbers(values), kind="stable")

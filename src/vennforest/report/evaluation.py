@@ -73,26 +73,22 @@ class Evaluation:
 
     Attributes
     ----------
-    name : str
-        What the data set is called.
-    target : str
-        What is predicted.
+    name, target : str
+        What the data set is called, and what is predicted.
     X : data frame or array of shape (n_rows, d), or None
         The features as they came; None where predictions were given.
     folds : OutOfFold
-        The predictions.
+        The predictions of n rows.
     positive : int or None
         Index of the positive class of two, for a ``positive_reason``; None with more.
-    measures : dict of str to Measures
-        By method; those of always predicting the class frequencies are ``baseline``.
+    measures, baseline : dict of str to Measures, Measures
+        By method; and those of always predicting the class frequencies.
     verdict : Verdict
         Which method to use here, and how the others compare.
-    costs : CostMatrix or None
-        What decisions cost.
-    decisions : dict of str to Decisions
-        By method; empty without costs.
+    costs, decisions : CostMatrix or None, dict of str to Decisions
+        What decisions cost, and by method what they did; empty without costs.
     settings : dict
-        What was run: folds, trees, subforest, seed.
+        What was run: folds, trees, seed.
     discrimination : AucInterval
         How well the recommended method ranks.
     gain : Difference
@@ -112,10 +108,8 @@ class Evaluation:
         Columns to check first: ``"leak"`` (one that alone predicts the label almost without
         error), ``"id"`` (one that names who is in several rows) or ``"text"`` (numbers that are
         read as text).
-    notes : list of str
-        What was left out or done differently, one sentence each.
-    seconds : float
-        How long it took.
+    notes, seconds : list of str, float
+        What was left out or done differently, one sentence each; how long it took.
     """
 
     name: str

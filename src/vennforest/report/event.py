@@ -16,6 +16,7 @@ from vennforest.metrics import (
     CalibrationLine,
     DecisionCurve,
     RankingCurves,
+    ThresholdTable,
     calibration_line,
     decision_curve,
     ranking_curves,
@@ -216,28 +217,10 @@ def _interval(evaluation: Evaluation, method: str) -> Multiprobability | None:
     return Multiprobability(known.lower, known.upper, evaluation.folds.classes)
 
 
-def threshold_rows(evaluation: Evaluation, method: str) -> list[dict[str, Any]]:
-    """Return the rows of the table of thresholds."""
-    bounds = _interval(evaluation, method)
-    at = thresholds_of(evaluation)
-    table = threshold_table(thresholds=at, bounds=bounds, **_of(evaluation, method))
-    assert evaluation.positive is not None
-    tie = cost_threshold(evaluation.costs, evaluation.positive)
-    names = ("flagged", "sensitivity", "specificity", "positive_value", "negative_value")
-    counts = ("sure_yes", "positive_yes", "depends", "positive_depends", "sure_no", "positive_no")
-    return [
-        {
-            "threshold": t,
-            "of_costs": t == tie,
-            **{
-                name: None if math.isnan(value) else float(value)
-                for name in names
-                for value in [getattr(table, name)[i]]
-            },
-            **{name: int(getattr(table, name)[i]) for name in counts if bounds is not None},
-        }
-        for i, t in enumerate(at)
-    ]
+def thresholds_table(evaluation: Evaluation, method: str) -> ThresholdTable:
+    """Return what comes of flagging rows from each threshold on."""
+    at, bounds = thresholds_of(evaluation), _interval(evaluation, method)
+    return threshold_table(thresholds=at, bounds=bounds, **_of(evaluation, method))
 
 
 def curve_of(evaluation: Evaluation, method: str) -> DecisionCurve:

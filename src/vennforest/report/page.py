@@ -318,7 +318,7 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
 
     environment.filters.update(
         prob=lambda p: "–" if p is None else numbers.probability(p),
-        share=lambda p: "–" if p is None else numbers.percent(p),
+        share=lambda p: "–" if p is None or p != p else numbers.percent(p),
         count="{:,}".format,
         minus=lambda value: _minus(value, 2),
         points=numbers.number_of_points,
@@ -356,7 +356,8 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         rare=event.is_rare(evaluation),
         tops=event.tops_of(evaluation) if two else [],
         ranking=event.ranking_rows(evaluation) if two else [],
-        thresholds=event.threshold_rows(evaluation, method) if two else [],
+        thresholds=event.thresholds_table(evaluation, method) if two else None,
+        tie=event.cost_threshold(evaluation.costs, evaluation.positive),
         lines=event.line_rows(evaluation) if two else [],
         uncertain=uncertain_rows(evaluation) if rows else None,
         wrong=wrong_rows(evaluation) if rows else None,
