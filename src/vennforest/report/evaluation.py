@@ -224,7 +224,7 @@ class Evaluation:
         """
         labels = [str(label) for label in self.folds.classes]
         counts = np.bincount(self.folds.codes, minlength=len(labels))
-        result: dict[str, Any] = _for_json(
+        result: dict[str, Any] = for_json(
             {
                 "data": {
                     "name": self.name,
@@ -270,11 +270,12 @@ def _compared(gap: Difference) -> dict[str, Any]:
     return {"loss": gap.loss, **asdict(gap), "clear": gap.clear}
 
 
-def _for_json(value: Any) -> Any:
+def for_json(value: Any) -> Any:
+    """Return what JSON can contain: None in place of infinite numbers and NaN."""
     if isinstance(value, dict):
-        return {str(key): _for_json(item) for key, item in value.items()}
+        return {str(key): for_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_for_json(item) for item in value]
+        return [for_json(item) for item in value]
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value

@@ -117,7 +117,8 @@ def cross_validate(
     groups = None if groups is None else groups[rows]
     X = _safe_indexing(X, rows)
     if test is not None:
-        splits = apart(test[rows], groups, codes)
+        tested = np.flatnonzero(~test[rows]), np.flatnonzero(test[rows])
+        splits = _usable([tested], codes, groups)
     elif time is not None:
         splits = forward(codes, time[rows], groups, n_folds)
     else:
@@ -299,16 +300,13 @@ def shuffled(codes: IntArray, groups: IntArray | None, n_folds: int, seed: int) 
         if n_groups < 2:
             raise InputError(f"groups must be at least two, got {n_groups}")
         grouped = StratifiedGroupKFold(min(n_folds, n_groups), shuffle=True, random_state=random)
-        return _usable(list(grouped.split(nothing, codes, groups)), codes)
+        return _usable(list(grouped.split(nothing, codes, groups)), codes, groups)
 
 
 def forward(
     codes: IntArray, time: FloatArray, groups: IntArray | None, n_folds: int
 ) -> list[Split]:
-    """Return folds predicted from the rows before them; the first part only trains.
-
-    Rows of one time stay together, and rows of a group that is predicted do not train.
-    """
+    """Return folds predicted from the rows before them, with rows of one time together."""
     moments, at = np.unique(time, return_inverse=True)
     if len(moments) < 2:
         raise InputError("time must have at least two different times, got one")
@@ -318,30 +316,22 @@ def forward(
     middle = reached - np.bincount(at) / len(time) / 2
     number = np.minimum((middle * parts).astype(np.intp), parts - 1)
     part = np.unique(number, return_inverse=True)[1][at]
-    found = []
-    for i in range(1, int(part.max()) + 1):
-        test, train = np.flatnonzero(part == i), np.flatnonzero(part < i)
+    numbers = range(1, int(part.max()) + 1)
+    found = [(np.flatnonzero(part < i), np.flatnonzero(part == i)) for i in numbers]
+    return _usable(found, codes, groups)
+
+
+def _usable(splits: Sequence[Split], codes: IntArray, groups: IntArray | None) -> list[Split]:
+    """Leave out folds that are empty or would train on fewer than two classes with two rows.
+
+    Rows of a group that is predicted do not train.
+    """
+    kept = []
+    for train, test in splits:
         if groups is not None:
             train = train[~np.isin(groups[train], groups[test])]
-        found.append((train, test))
-    return _usable(found, codes)
-
-
-def apart(test: NDArray[np.bool_], groups: IntArray | None, codes: IntArray) -> list[Split]:
-    """Return the one split into rows to train on and rows to test."""
-    train, held = np.flatnonzero(~test), np.flatnonzero(test)
-    if groups is not None:
-        train = train[~np.isin(groups[train], groups[held])]
-    return _usable([(train, held)], codes)
-
-
-def _usable(splits: Sequence[Split], codes: IntArray) -> list[Split]:
-    """Leave out folds that are empty or would train on fewer than two classes with two rows."""
-    kept = [
-        (train, test)
-        for train, test in splits
-        if len(test) and (np.bincount(codes[train], minlength=1) >= 2).sum() >= 2
-    ]
+        if len(test) and (np.bincount(codes[train], minlength=1) >= 2).sum() >= 2:
+            kept.append((train, test))
     if not kept:
         raise InputError(
             "the rows to train on must have two classes with two rows each, got fewer in every fold"

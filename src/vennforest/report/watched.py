@@ -20,6 +20,7 @@ from vennforest.monitoring.columns import FEWEST, ColumnChange, column_changes
 from vennforest.performance import PerformanceEstimate, estimate_performance
 from vennforest.performance.measures import EPSILON
 from vennforest.plots import EvidenceDisplay
+from vennforest.report.evaluation import for_json
 from vennforest.report.figures import draw, over_periods
 from vennforest.report.page import frame, templates
 from vennforest.report.subsets import periods
@@ -224,7 +225,7 @@ class Watched:
     def summary(self) -> dict[str, Any]:
         """Return the findings as numbers and text."""
         monitor = self.monitor
-        return {
+        found = {
             "alarm": monitor.alarm_ is not None,
             "alarm_row": monitor.alarm_,
             "evidence": monitor.evidence_,
@@ -244,6 +245,8 @@ class Watched:
             "over_time": [_figures(one) for one in self.over_time],
             "notes": self.notes,
         }
+        shown: dict[str, Any] = for_json(found)
+        return shown
 
 
 def watched(
@@ -368,8 +371,7 @@ def _figures(one: Expected) -> dict[str, Any]:
     figures: dict[str, Any] = {"name": one.name, "rows": one.n_rows, "reason": one.reason}
     if one.found is not None:
         for metric in one.found.metrics:
-            values = [None if np.isnan(value) else value for value in one.found[metric]]
-            figures[metric] = values
+            figures[metric] = list(one.found[metric])
     return figures
 
 
