@@ -338,19 +338,20 @@ def test_subgroups_are_adjusted_for_their_number():
 def test_levels_hold_what_was_observed(share):
     y, p, _ = drawn(3000, 16, share=share)
     found = report(y, p, positive="yes")
-    rows = event_module.levels(found, "Predictions")
-    assert sum(row.n for row in rows) == 3000
+    rows = event_module.levels(found)
+    assert sum(row["n"] for row in rows) == 3000
     edges = event_module.STEPS if share < 0.1 else event_module.EVEN
     slow = []
     for low, high in itertools.pairwise(edges):
         at = (p >= low) & (p < high) if high < 1 else p >= low
         if at.any():
             slow.append((int(at.sum()), (y[at] == "yes").mean()))
-    assert [(row.n, pytest.approx(row.share)) for row in rows] == slow
+    assert [(row["n"], pytest.approx(row["observed"])) for row in rows] == slow
     z, (n, q) = 1.959963984540054, slow[0]
     centre = (q + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(q * (1 - q) / n + z * z / (4 * n * n))
-    assert (rows[0].least, rows[0].most) == pytest.approx((centre - half, centre + half))
+    ends = rows[0]["least"], rows[0]["most"]
+    assert ends == pytest.approx((centre - half, centre + half))
 
 
 def test_rare_events_are_told_apart():

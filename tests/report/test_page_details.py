@@ -77,12 +77,14 @@ def test_levels_are_of_all_rows():
     y, predictions = with_bounds()
     found = report(y, {"m": predictions})
     p, outcome, *_ = event_of(found, found.folds.estimates["m"])
-    rows = levels(found, "m")
+    rows = levels(found)
     slow = [at for i in range(10) if (at := (p >= i / 10) & (p < (i + 1) / 10)).any()]
-    assert [level.n for level in rows] == [at.sum() for at in slow]
+    assert [level["n"] for level in rows] == [at.sum() for at in slow]
     for level, at in zip(rows, slow, strict=True):
-        assert (p[at].mean(), outcome[at].mean()) == pytest.approx((level.p, level.share))
-    assert sum(level.n for level in rows) == len(y)
+        assert (p[at].mean(), outcome[at].mean()) == pytest.approx(
+            (level["expected"], level["observed"])
+        )
+    assert sum(level["n"] for level in rows) == len(y)
 
 
 def test_certain_predictions_that_are_all_right():

@@ -347,7 +347,7 @@ def discrimination(evaluation: Evaluation) -> str:
     sentences.append(f"Its {gain.loss} is {skill}.")
     if gained >= 0.9:
         sentences.append("So good a result is rare: check that no column reveals the outcome.")
-    labels = evaluation.folds.estimates[evaluation.verdict.method].p.argmax(axis=1)
+    labels = evaluation.best.p.argmax(axis=1)
     right = f"{percent(m.accuracy)} of its most probable classes are right"
     most = str(evaluation.folds.classes[int(np.argmax(_counts(evaluation)))])
     right += f"; always “{most}”: {percent(evaluation.baseline.accuracy)}"
@@ -468,7 +468,7 @@ def _decisions(evaluation: Evaluation) -> tuple[int, str]:
     """Return how many different decisions are made, and how often each."""
     costs = evaluation.costs
     assert costs is not None
-    decided = costs.decide(evaluation.folds.estimates[evaluation.verdict.method].p)
+    decided = costs.decide(evaluation.best.p)
     counts = np.bincount(decided, minlength=len(costs.decisions))
     shown = ", ".join(
         f"“{decision}” for {rows(int(count))}"
@@ -507,7 +507,7 @@ def net_benefit(evaluation: Evaluation) -> str:
 def _known_decisions(evaluation: Evaluation) -> str:
     """Say for how many rows the threshold of the costs lies in the confidence interval."""
     tie = cost_threshold(evaluation.costs, evaluation.positive)
-    known = confidence_of(evaluation, evaluation.folds.estimates[evaluation.verdict.method])
+    known = confidence_of(evaluation, evaluation.best)
     if tie is None or known is None:
         return ""
     open_ones = int(((known[0] < tie) & (known[1] >= tie)).sum())
@@ -551,7 +551,7 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
             f"AUC: how well it ranks (95% interval {area(auc.low)} to {area(auc.high)})",
         ),
         (
-            "0%" if abs(m.brier_skill) < LEAST else signed(m.brier_skill),
+            signed(m.brier_skill),
             f"lower Brier score than {shares(evaluation)}",
         ),
     ]
@@ -569,15 +569,15 @@ def key_figures(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 def finding(evaluation: Evaluation) -> str:
     """Return what the first picture shows, by the level that adds most to the calibration error."""
-    found = levels(evaluation, evaluation.verdict.method)
-    level = max(found, key=lambda one: one.n * abs(one.p - one.share))
+    found = levels(evaluation)
+    level = max(found, key=lambda one: one["n"] * abs(one["expected"] - one["observed"]))
     event = "right" if evaluation.positive is None else f"“{evaluation.label}”"
     with_p = "whose predicted class has" if evaluation.positive is None else "with"
-    figures = level.p, level.share, level.least, level.most
+    figures = (level[name] for name in ("expected", "observed", "least", "most"))
     p, share, least, most = (percent(value, int(value < RARE)) for value in figures)
-    were = "was" if level.n == 1 else "were"
+    were = "was" if level["n"] == 1 else "were"
     return (
-        f"Of {rows(level.n)} {with_p} a probability near {p}, {share} {were} {event} "
+        f"Of {rows(level['n'])} {with_p} a probability near {p}, {share} {were} {event} "
         f"(95% interval {least} to {most})"
     )
 
@@ -649,7 +649,7 @@ def hidden_differences(evaluation: Evaluation) -> GroupingLoss | None:
     columns = np.where(np.isfinite(X), X, np.nan)[folds.rows[some]]
     if not columns.shape[1]:
         return None
-    p, outcome, *_ = event_of(evaluation, folds.estimates[evaluation.verdict.method])
+    p, outcome, *_ = event_of(evaluation, evaluation.best)
     found = grouping_loss(columns, outcome[some], p[some].clip(0, 1), level=0.99)
     return found if found.lower > 0 else None
 

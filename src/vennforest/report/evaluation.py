@@ -155,15 +155,19 @@ class Evaluation:
         return [key for key in dict.fromkeys([RAW, self.verdict.method]) if key in self.measures]
 
     @property
+    def best(self) -> MethodEstimates:
+        """What the recommended method estimates."""
+        return self.folds.estimates[self.verdict.method]
+
+    @property
     def bounded(self) -> str | None:
         """The recommended method where it has bounds."""
-        method = self.verdict.method
-        return None if self.folds.estimates[method].bounds is None else method
+        return None if self.best.bounds is None else self.verdict.method
 
     @property
     def confidence(self) -> ConfidenceIntervals | None:
         """Confidence intervals of the recommended method at .95; None where they are not known."""
-        return self.folds.estimates[self.verdict.method].confidence
+        return self.best.confidence
 
     @property
     def observed(self) -> NDArray[Any]:

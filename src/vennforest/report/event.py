@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,19 +33,6 @@ RARE = 0.1
 
 EVEN = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 STEPS = (0.0, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-
-
-@dataclass(frozen=True)
-class Level:
-    """n rows of like probability of the event: means, and the share for which it happened."""
-
-    n: int
-    p: float
-    low: float | None
-    high: float | None
-    share: float
-    least: float
-    most: float
 
 
 def share_interval(outcome: FloatArray, groups: IntArray | None = None) -> tuple[float, float]:
@@ -127,22 +113,25 @@ def _columns(evaluation: Evaluation, estimates: MethodEstimates) -> IntArray:
     return found
 
 
-def levels(evaluation: Evaluation, method: str) -> list[Level]:
-    """Return what was observed by level of a method's probability; empty levels are left out."""
-    p, outcome, low, high = event_of(evaluation, evaluation.folds.estimates[method])
-    groups, edges = evaluation.folds.groups, STEPS if is_rare(evaluation) else EVEN
+def part_of(evaluation: Evaluation, at: IntArray) -> dict[str, Any]:
+    """Return what was expected and observed of the event in some rows, by the recommended method.
+
+    Means of its probability and bounds (None: none), its share, and the ends of its interval.
+    """
+    p, outcome, *bounds = event_of(evaluation, evaluation.best)
+    groups = evaluation.folds.groups
+    least, most = share_interval(outcome[at], None if groups is None else groups[at])
+    low, high = (None if end is None else float(end[at].mean()) for end in bounds)
+    shares = {"observed": float(outcome[at].mean()), "least": least, "most": most}
+    return {"n": len(at), "expected": float(p[at].mean()), "low": low, "high": high, **shares}
+
+
+def levels(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Return `part_of` by level of the event's probability; empty levels are left out."""
+    edges = STEPS if is_rare(evaluation) else EVEN
+    p, *_ = event_of(evaluation, evaluation.best)
     number = np.searchsorted(edges[1:-1], p, side="right")  # levels are closed below
-    return [
-        Level(
-            len(at),
-            float(p[at].mean()),
-            None if low is None else float(low[at].mean()),
-            None if high is None else float(high[at].mean()),
-            float(outcome[at].mean()),
-            *share_interval(outcome[at], None if groups is None else groups[at]),
-        )
-        for at in (np.flatnonzero(number == i) for i in np.unique(number))
-    ]
+    return [part_of(evaluation, np.flatnonzero(number == i)) for i in np.unique(number)]
 
 
 USUAL = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)

@@ -348,7 +348,7 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         columns=measured,
         table=comparison(evaluation, measured),
         against=against(evaluation),
-        levels=event.levels(evaluation, method),
+        levels=event.levels(evaluation),
         classes=class_rows(evaluation),
         class_methods=evaluation.raw_and_best,
         decisions=decisions(evaluation),

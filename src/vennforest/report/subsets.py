@@ -12,7 +12,7 @@ from vennforest._validation import FloatArray, InputError, IntArray, is_frame
 from vennforest.metrics import auc_interval
 from vennforest.monitoring.columns import holm
 from vennforest.performance.estimate import FEWEST as FEWEST_ESTIMATED
-from vennforest.report.event import confidence_of, event_of, share_interval
+from vennforest.report.event import confidence_of, part_of
 from vennforest.report.folds import are_missing, moments
 from vennforest.report.measures import CALIBRATION_TESTS, squared_losses
 
@@ -154,23 +154,16 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def _row(evaluation: Evaluation, name: str, at: NDArray[np.intp]) -> dict[str, Any]:
-    folds = evaluation.folds
-    estimates = folds.estimates[evaluation.verdict.method]
-    p, outcome, *_ = event_of(evaluation, estimates)
-    known, n = confidence_of(evaluation, estimates), len(at)
-    least, most = share_interval(outcome[at], None if folds.groups is None else folds.groups[at])
+    folds, estimates = evaluation.folds, evaluation.best
+    known = confidence_of(evaluation, estimates)
     row: dict[str, Any] = {
         "name": name,
-        "n": n,
-        "expected": float(p[at].mean()),
-        "observed": float(outcome[at].mean()),
-        "least": least,
-        "most": most,
+        **part_of(evaluation, at),
         "width": None if known is None else float((known[1] - known[0])[at].mean()),
         "brier": float(squared_losses(estimates.p[at], folds.codes[at]).mean()),
         **dict.fromkeys(("auc", "auc_low", "auc_high", "pvalue", "adjusted")),
     }
-    if n < FEWEST:
+    if len(at) < FEWEST:
         return row
     y, q = folds.classes[folds.codes[at]], estimates.p[at]
     options = {"classes": folds.classes, "pos_label": evaluation.label}
@@ -228,7 +221,7 @@ def _of_predicted(
     evaluation: Evaluation,
 ) -> tuple[IntArray, FloatArray | None, FloatArray | None, FloatArray]:
     """Return the predicted label's code, confidence interval (None: not known) and probability."""
-    estimates = evaluation.folds.estimates[evaluation.verdict.method]
+    estimates = evaluation.best
     code = estimates.p.argmax(axis=1)
     at, known = (np.arange(len(code)), code), estimates.confidence
     if known is None:
