@@ -267,8 +267,22 @@ def test_pictures_of_ranking_and_decisions_are_what_was_computed(monkeypatch):
         line = painted[f"ranking-{kind}"].lines[1]
         np.testing.assert_array_equal(line.get_xdata(), x)
         np.testing.assert_array_equal(line.get_ydata(), height)
-    figures.net_benefit(found, "a")
+    figures.net_benefit(found)
     line = painted["net-benefit"].lines[2]
     wanted = decision_curve(y, p[:, 1], line.get_xdata(), pos_label="b")
     np.testing.assert_array_equal(line.get_ydata(), wanted.net_benefit)
     assert not painted["net-benefit"].collections  # given probabilities have no intervals
+
+
+def test_evidence_is_drawn():
+    from matplotlib.figure import Figure
+
+    n = figures.MOST_POINTS * 3
+    evidence = np.exp(np.cumsum(np.random.default_rng(3).normal(size=n)) / 10)
+    for few, times in ((n, None), (500, np.arange("2024-01", 500, dtype="datetime64[D]"))):
+        ax = Figure().subplots()
+        figures.paint_evidence(ax, {"a": evidence[:few]}, 20.0, 100, times)
+        line = ax.lines[0]
+        assert len(line.get_xdata()) == min(few, figures.MOST_POINTS)
+        assert max(line.get_ydata()) == pytest.approx(np.log10(evidence[:few].max()))
+    assert np.array_equal(line.get_ydata(), np.log10(evidence[:500]))

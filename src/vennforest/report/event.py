@@ -198,28 +198,25 @@ def thresholds_of(evaluation: Evaluation) -> list[float]:
     return sorted(t for t in wanted if 0 < t < 1)
 
 
-def _interval(evaluation: Evaluation, method: str) -> Multiprobability | None:
-    """Return the confidence intervals of all classes as lower and upper probabilities."""
-    known = evaluation.folds.estimates[method].confidence
-    if known is None:
-        return None
-    return Multiprobability(known.lower, known.upper, evaluation.folds.classes)
-
-
-def thresholds_table(evaluation: Evaluation, method: str) -> ThresholdTable:
+def thresholds_table(evaluation: Evaluation) -> ThresholdTable:
     """Return what comes of flagging rows from each threshold on."""
-    at, bounds = thresholds_of(evaluation), _interval(evaluation, method)
-    return threshold_table(thresholds=at, bounds=bounds, **_of(evaluation, method))
+    return threshold_table(thresholds=thresholds_of(evaluation), **_of_best(evaluation))
 
 
-def curve_of(evaluation: Evaluation, method: str) -> DecisionCurve:
-    """Return the decision curve of one method, over thresholds that matter for the share."""
+def _of_best(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the recommended method's estimates, with its confidence intervals as bounds."""
+    known, bounds = evaluation.confidence, None
+    if known is not None:
+        bounds = Multiprobability(known.lower, known.upper, evaluation.folds.classes)
+    return {**_of(evaluation, evaluation.verdict.method), "bounds": bounds}
+
+
+def curve_of(evaluation: Evaluation) -> DecisionCurve:
+    """Return the recommended method's decision curve, over thresholds that fit the share."""
     share = share_of_positive(evaluation)
     assert share is not None
     most = 0.95 if share >= RARE else min(0.95, 20 * share)
-    at = np.linspace(most / 100, most, 100)
-    bounds = _interval(evaluation, method)
-    return decision_curve(thresholds=at, bounds=bounds, **_of(evaluation, method))
+    return decision_curve(thresholds=np.linspace(most / 100, most, 100), **_of_best(evaluation))
 
 
 def line_rows(evaluation: Evaluation) -> list[tuple[str, CalibrationLine]]:

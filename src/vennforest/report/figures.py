@@ -10,14 +10,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vennforest._validation import FloatArray
-from vennforest.metrics import GroupingLoss, reliability_curve, smooth_calibration_curve
+from vennforest.metrics import (
+    GroupingLoss,
+    interval_curve,
+    reliability_curve,
+    smooth_calibration_curve,
+)
 from vennforest.plots import IntervalDisplay, ReliabilityDisplay
 from vennforest.plots._style import COLOURS as PLOT_COLOURS
-from vennforest.plots._style import GREY, draw_line, name_lines, percents, plain
+from vennforest.plots._style import GREY, draw_line, name_lines, percents, plain, style
 from vennforest.report.event import curve_of, is_rare, ranking_of
-from vennforest.report.measures import MethodEstimates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -112,8 +117,7 @@ def calibration(evaluation: Evaluation, keys: list[str]) -> str:
     names = [evaluation.names[key] for key in keys]
     rare = is_rare(evaluation)
     curves = {
-        name: _curve(evaluation, evaluation.folds.estimates[key], **_bins(rare))
-        for key, name in zip(keys, names, strict=True)
+        name: _curve(evaluation, key, **_bins(rare)) for key, name in zip(keys, names, strict=True)
     }
     return draw(
         "calibration",
@@ -128,14 +132,14 @@ def _bins(rare: bool) -> dict[str, Any]:
     return {"strategy": "quantile"} if rare else {}
 
 
-def reliability(evaluation: Evaluation, method: str, title: str) -> str:
+def reliability(evaluation: Evaluation, method: str) -> str:
     """Return the reliability diagram of one method, with a smoothed line."""
-    estimates = evaluation.folds.estimates[method]
+    title = evaluation.names[method]
     rare = is_rare(evaluation)
-    curve = _curve(evaluation, estimates, **_bins(rare))
+    curve = _curve(evaluation, method, **_bins(rare))
     smooth = smooth_calibration_curve(
         evaluation.observed,
-        estimates.p,
+        evaluation.folds.estimates[method].p,
         classes=evaluation.folds.classes,
         pos_label=evaluation.label,
     )
@@ -203,9 +207,9 @@ def ranking(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def net_benefit(evaluation: Evaluation, method: str) -> str:
-    """Return the decision curve of one method, with the band of its confidence intervals."""
-    curve, name = curve_of(evaluation, method), evaluation.names[method]
+def net_benefit(evaluation: Evaluation) -> str:
+    """Return the recommended method's decision curve, with the band of confidence intervals."""
+    curve, name = curve_of(evaluation), evaluation.names[evaluation.verdict.method]
     at, everyone = curve.threshold, curve.everyone
 
     def paint(ax: Any) -> None:
@@ -231,58 +235,54 @@ def net_benefit(evaluation: Evaluation, method: str) -> str:
     return draw("net-benefit", (8.6, 3.8), paint, alt)
 
 
-def _curve(
-    evaluation: Evaluation, estimates: MethodEstimates, label: Any = None, **options: Any
-) -> Any:
-    folds = evaluation.folds
-    if label is None and evaluation.positive is not None:
-        label = folds.classes[evaluation.positive]
+def _curve(evaluation: Evaluation, key: str, label: Any = None, **options: Any) -> Any:
+    """Return the calibration of one method, of a class or by default of the event."""
     return reliability_curve(
-        folds.classes[folds.codes], estimates.p, classes=folds.classes, pos_label=label, **options
+        evaluation.observed,
+        evaluation.folds.estimates[key].p,
+        classes=evaluation.folds.classes,
+        pos_label=evaluation.label if label is None else label,
+        **options,
     )
 
 
-def classes(evaluation: Evaluation, names: dict[str, str]) -> list[tuple[str, str]]:
+def classes(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return a diagram of each of the most frequent classes, raw forest and recommended method."""
     folds = evaluation.folds
     counts = np.bincount(folds.codes, minlength=len(folds.classes))
-    shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
-    diagrams = []
-    for j in shown:
-        label = str(folds.classes[j])
+
+    def paint(ax: Any, label: Any) -> None:
         curves = {
-            names[key]: _curve(evaluation, folds.estimates[key], folds.classes[j], n_resamples=0)
+            evaluation.names[key]: _curve(evaluation, key, label, n_resamples=0)
             for key in evaluation.raw_and_best
         }
+        ReliabilityDisplay(curves).plot(ax=ax, histogram=False, title="")
+        ax.set(xlabel="Predicted probability", ylabel="How often it was observed")
 
-        def paint(ax: Any, curves: dict[str, Any] = curves) -> None:
-            ReliabilityDisplay(curves).plot(ax=ax, histogram=False, title="")
-            ax.set(xlabel="Predicted probability", ylabel="How often it was observed")
-
-        alt = f"Reliability diagram of class {label}"
-        diagrams.append((label, draw(f"class-{j}", (4.8, 4.6), paint, alt)))
+    diagrams = []
+    for j in np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES]):
+        label = folds.classes[j]
+        alt, drawn = f"Reliability diagram of class {label}", partial(paint, label=label)
+        diagrams.append((str(label), draw(f"class-{j}", (4.8, 4.6), drawn, alt)))
     return diagrams
 
 
-def intervals(evaluation: Evaluation, method: str) -> str:
-    """Return the intervals of one method, row by row in the order of the probability."""
-    folds = evaluation.folds
-    estimates = folds.estimates[method]
-    bounds = estimates.bounds
-    assert bounds is not None
-    label = None if evaluation.positive is None else folds.classes[evaluation.positive]
+def intervals(evaluation: Evaluation) -> str:
+    """Return the recommended method's intervals, row by row in the order of the probability."""
+    best = evaluation.best
+    assert best.bounds is not None
+    curve = interval_curve(
+        evaluation.observed,
+        best.bounds,
+        p=best.p,
+        confidence=best.confidence,
+        pos_label=evaluation.label,
+        max_points=MOST_SHOWN,
+    )
     return draw(
         "intervals",
         (4.8, 3.8),
-        lambda ax: IntervalDisplay.from_predictions(
-            folds.classes[folds.codes],
-            bounds,
-            p=estimates.p,
-            confidence=estimates.confidence,
-            pos_label=label,
-            max_points=MOST_SHOWN,
-            ax=ax,
-        ),
+        lambda ax: IntervalDisplay(curve).plot(ax=ax),
         "Probability, bounds and confidence interval of every row, sorted by probability",
     )
 
@@ -353,3 +353,35 @@ def over_periods(
         percents(ax.yaxis)
 
     return draw(name, (9.0, 3.4), paint, alt)
+
+
+MOST_POINTS = 2000
+"""Of longer streams the largest value of each stretch is drawn."""
+
+
+def paint_evidence(
+    ax: Any,
+    evidence: dict[str, FloatArray],
+    threshold: float,
+    began: int | None,
+    times: NDArray[Any] | None = None,
+) -> None:
+    """Draw by name how evidence (n,) grows over rows, or times, to the level of an alarm."""
+    for i, (name, values) in enumerate(evidence.items()):
+        n, look = len(values), style(i)
+        starts = np.linspace(0, n, min(n, MOST_POINTS) + 1).astype(int)
+        ends = starts[1:] - 1
+        at = ends if times is None else times[ends]
+        tops = np.log10(np.maximum(np.maximum.reduceat(values, starts[:-1]), 1e-300))
+        ax.plot(at, tops, color=look.color, linestyle=look.linestyle, label=name)
+    level, right = np.log10(threshold), {"color": GREY, "ha": "right", "va": "bottom"}
+    ax.axhline(level, color=GREY, linestyle="--", linewidth=1)
+    transform = ax.get_yaxis_transform()
+    ax.text(0.99, level, f"alarm at {threshold:,.4g}", transform=transform, **right)
+    if began is not None:
+        ax.axvline(began if times is None else times[began], color=style(1).color, linewidth=1)
+    ax.set_xlabel("Row of the stream" if times is None else "Time")
+    ax.set_ylabel("Evidence, powers of ten")
+    if len(evidence) > 1:
+        ax.legend(frameon=False)
+    plain(ax)

@@ -324,7 +324,6 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         points=numbers.number_of_points,
         options=lambda text: Markup(OPTION.sub(WHOLE, str(escape(text)))),
     )
-    method, names = evaluation.verdict.method, evaluation.names
     bounded, two = evaluation.bounded, evaluation.positive is not None
     measured = columns(len(evaluation.folds.classes))
     hidden = answers.hidden_differences(evaluation)
@@ -333,7 +332,7 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         evaluation=evaluation,
         settings=evaluation.settings,
         grouped=evaluation.folds.groups is not None,
-        names=names,
+        names=evaluation.names,
         raw_name=answers.raw_name(evaluation),
         advice=evaluation.advice(),
         reasons=answers.reasons(evaluation),
@@ -356,7 +355,7 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         rare=event.is_rare(evaluation),
         tops=event.tops_of(evaluation) if two else [],
         ranking=event.ranking_rows(evaluation) if two else [],
-        thresholds=event.thresholds_table(evaluation, method) if two else None,
+        thresholds=event.thresholds_table(evaluation) if two else None,
         tie=event.cost_threshold(evaluation.costs, evaluation.positive),
         lines=event.line_rows(evaluation) if two else [],
         uncertain=uncertain_rows(evaluation) if rows else None,
@@ -365,12 +364,12 @@ def render(evaluation: Evaluation, command: str | None = None, *, rows: bool = F
         hidden_sentence=None if hidden is None else answers.hidden_sentence(hidden),
         shown=answers.shown_first(evaluation),
         main_diagram=figures.calibration(evaluation, answers.shown_first(evaluation)),
-        diagrams=[figures.reliability(evaluation, key, names[key]) for key in evaluation.measures],
-        intervals=bounded and figures.intervals(evaluation, bounded),
-        class_diagrams=[] if two else figures.classes(evaluation, names),
+        diagrams=[figures.reliability(evaluation, key) for key in evaluation.measures],
+        intervals=bounded and figures.intervals(evaluation),
+        class_diagrams=[] if two else figures.classes(evaluation),
         most_classes=figures.MOST_CLASSES,
         ranking_curves=figures.ranking(evaluation) if two else [],
-        net_benefit=figures.net_benefit(evaluation, method) if two else None,
+        net_benefit=figures.net_benefit(evaluation) if two else None,
         over_time=lambda table: figures.over_time(evaluation, table),
     )
     return harmless(page)

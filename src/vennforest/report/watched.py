@@ -19,9 +19,8 @@ from vennforest.monitoring import Change, Monitor
 from vennforest.monitoring.columns import FEWEST, ColumnChange, column_changes
 from vennforest.performance import PerformanceEstimate, estimate_performance
 from vennforest.performance.measures import EPSILON
-from vennforest.plots import EvidenceDisplay
 from vennforest.report.evaluation import for_json
-from vennforest.report.figures import draw, over_periods
+from vennforest.report.figures import draw, over_periods, paint_evidence
 from vennforest.report.page import frame, templates
 from vennforest.report.subsets import periods
 
@@ -462,19 +461,14 @@ def render(found: Watched, command: str | None = None) -> str:
 
 
 def _picture(found: Watched) -> str:
-    times = found.times
+    times, evidence = found.times, np.maximum(found.evidence, 1e-12)
     if times is not None and found.dates:
         times = times.astype("datetime64[us]")
-    display = EvidenceDisplay(
-        {"Evidence": np.maximum(found.evidence, 1e-12)},
-        threshold=found.monitor.threshold_,
-        times=times,
-        began=found.began,
-    )
+    level, began = found.monitor.threshold_, found.began
     return draw(
         "evidence",
         (9.0, 3.6),
-        lambda ax: display.plot(ax=ax),
+        lambda ax: paint_evidence(ax, {"Evidence": evidence}, level, began, times),
         "Evidence of a change over the rows of the stream, on a logarithmic scale",
     )
 
