@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vennforest import persistence
-from vennforest._files import check_output, refused_as
+from vennforest._files import check_output, refused_as, write_text
 from vennforest._validation import InputError
 from vennforest.calibrators import Calibrator
 from vennforest.commands.calibrator_file import (
@@ -30,7 +30,7 @@ from vennforest.monitoring.stream import as_numbers
 from vennforest.performance.estimate import OTHER_ORDER, are_of_fit
 from vennforest.persistence.model_file import write_model
 from vennforest.report.folds import moments
-from vennforest.report.watched import watched, write_page
+from vennforest.report.watched import render, watched
 from vennforest.tables.cells import Column
 from vennforest.tables.known_rows import share_known
 from vennforest.tables.read import find_column
@@ -98,7 +98,7 @@ def run(options: Watch) -> None:
             found = watched(
                 monitor, **given, y=y, times=times, name=data.name, target=target or "", notes=notes
             )
-        write_page(found, output, command=shlex.join(["vennforest", *sys.argv[1:]]))
+        write_text(output, render(found, shlex.join(["vennforest", *sys.argv[1:]])))
     if keep is not None:
         write_model(monitor, keep, about)
     say_notes(found.notes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from vennforest._files import one_line, write_text
+from vennforest._files import one_line
 from vennforest._messages import harmless, listed
 from vennforest._validation import FloatArray
 from vennforest.monitoring import Change, Monitor
@@ -471,8 +470,3 @@ def _picture(found: Watched) -> str:
         lambda ax: paint_evidence(ax, {"Evidence": evidence}, level, began, times),
         "Evidence of a change over the rows of the stream, on a logarithmic scale",
     )
-
-
-def write_page(found: Watched, path: str | os.PathLike[str], command: str | None = None) -> None:
-    """Write the page, whole or not at all."""
-    write_text(path, render(found, command))
