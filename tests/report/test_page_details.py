@@ -1,5 +1,6 @@
 """What was found wrong on pages of real-looking tables, looked at as pictures and in print."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -286,3 +287,29 @@ def test_evidence_is_drawn():
         assert len(line.get_xdata()) == min(few, figures.MOST_POINTS)
         assert max(line.get_ydata()) == pytest.approx(np.log10(evidence[:few].max()))
     assert np.array_equal(line.get_ydata(), np.log10(evidence[:500]))
+
+
+def test_what_is_advised_keeps_groups_and_estimator(tmp_path, capsys):
+    """Without its groups the report, and the model, would be of other folds."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    frame = pd.DataFrame({"y": y, "person": np.arange(120) // 2 + 1000, "x": rng.normal(size=120)})
+    frame.assign(leak=3 * y + rng.random(120)).to_csv(tmp_path / "t.csv", index=False)
+    given = ("report", tmp_path / "t.csv", "-t", "y", "--groups", "person", "--folds", 2)
+    given += ("--methods", "platt", "-o", tmp_path / "p.html", "--estimator", "logistic")
+    assert run(*given) == 0
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith("--drop leak --groups person --estimator logistic")
+    frame["x"] += 2 * y
+    found = evaluate(frame[["x"]], y, n_folds=2, n_trees=12, estimator="random-forest")
+    off = dataclasses.replace(
+        found.measures[found.verdict.method],
+        calibration_error=0.2,
+        pvalue=0.0,
+        overconfidence=-0.1,
+        impossible=0,
+    )
+    found.suspects.clear()
+    found.measures[found.verdict.method] = off
+    found.settings["files"] = {"data": "t.csv", "target": "y"}
+    assert "--estimator random-forest --trees" in found.advice().command

@@ -96,7 +96,10 @@ def _files(target: str, options: Report) -> dict[str, str]:
     read += [part for name in options.drop or () for part in ("--drop", name)]
     read += [part for name in options.keep or () for part in ("--keep", name)]
     files = {"target": target, "groups": options.groups or ""}
-    files |= {"read": shlex.join(read), "sheet": shlex.join(sheet)}
+    split = {"groups": options.groups, "time": options.time, "test": options.test}
+    again = {**split, "estimator": options.estimator}
+    typed = [part for name, value in again.items() if value for part in (f"--{name}", str(value))]
+    files |= {"again": shlex.join(typed), "read": shlex.join(read), "sheet": shlex.join(sheet)}
     named = {"data": options.data, "model": options.model}
     return files | {name: str(path) for name, path in named.items() if path is not None}
 

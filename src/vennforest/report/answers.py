@@ -127,8 +127,17 @@ def _typed(command: str, files: dict[str, str], *more: str) -> str:
     if "data" not in files:
         return ""
     table = [shlex.quote(files["data"]), "-t", shlex.quote(files["target"])]
+    again = files.get("again", "") if command == "report" else ""
     read = files.get("read" if command in ("report", "fit") else "sheet", "")
-    return " ".join(["vennforest", command, *table, *more, read]).rstrip()
+    return " ".join(filter(None, ["vennforest", command, *table, *more, again, read]))
+
+
+def _fit(evaluation: Evaluation, *more: str) -> str:
+    """Return the command that fits the estimator of the report, with its groups."""
+    files = evaluation.settings.get("files", {})
+    estimator = _option("--estimator", evaluation.settings["estimator"], FOREST)
+    groups = _option("--groups", shlex.quote(files.get("groups", "")), "''")
+    return _typed("fit", files, *estimator, *more, *groups)
 
 
 def _without_ranking(evaluation: Evaluation) -> Advice | None:
@@ -191,13 +200,13 @@ def _miscalibrated(evaluation: Evaluation) -> Advice | None:
     if settings.get("calibrate_on") == "oob" and m.overconfidence < 0:
         # Scores by the trees that did not see a row are noisier than those by all, and maps fitted
         # to them are too flat: in proportion to 1 / trees, and not at all with folds.
-        trees, files = settings["n_trees"], settings.get("files", {})
+        trees = settings["n_trees"]
         forests = f"with {trees} trees even {name}, the best method out of bag, is underconfident"
         if trees < FEW_TREES:
             enough = max(300, 100 * math.ceil(trees * m.miscalibration / tolerance / 100))
-            command = _typed("fit", files, "--trees", str(enough))
+            command = _fit(evaluation, "--trees", str(enough))
             return Advice("stop", f"Train about {enough:,} trees: {forests}, {size}.", command)
-        command = _typed("fit", files, "--calibrate-on", "cv", "--trees", str(trees))
+        command = _fit(evaluation, "--calibrate-on", "cv", "--trees", str(trees))
         return Advice("recalibrate", f"Calibrate on folds: {forests}, {size}.", command)
     return Advice(
         "stop", f"Do not rely on these probabilities: even with {name}, the best method, {size}."
@@ -295,14 +304,8 @@ def _to_use(evaluation: Evaluation) -> Advice:
         return Advice("use", f"Calibrate the scores by {name}: {size}.", command)
     if method == RAW:
         return Advice("use", f"Use the {raw_name(evaluation)} as it is: {size}.")
-    command = _typed(
-        "fit",
-        files,
-        *_option("--estimator", settings["estimator"], FOREST),
-        *_option("--method", method, "venn-abers"),
-        *_option("--trees", str(settings["n_trees"]), "300"),
-        *_option("--groups", shlex.quote(str(files.get("groups", ""))), "''"),
-    )
+    trees = _option("--trees", str(settings["n_trees"]), "300")
+    command = _fit(evaluation, *_option("--method", method, "venn-abers"), *trees)
     raw = evaluation.measures[RAW]
     if raw.exceeds(evaluation.tolerance) or raw.impossible:
         off = number_of_points(raw.calibration_error)
