@@ -62,7 +62,7 @@ def columns(x: FloatArray, k: int, name: str = "scores") -> FloatArray:
         return x if x.ndim == 1 else np.ascontiguousarray(x[:, -1])
     if k > 2 and x.ndim == 2 and x.shape[1] == k:
         return x
-    raise ValueError(f"{name} must have a column for each of {k} classes, got {x.shape}")
+    raise InputError(f"{name} must have a column for each of {k} classes, got {x.shape}")
 
 
 CONVERSION = r"could not convert|[dD][tT]ypes?\b|float\(\) argument"
@@ -134,6 +134,25 @@ def check_count(value: object, name: str, least: int = 1) -> None:
     """Refuse anything but an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(f"{name} must be an integer >= {least}, got {value!r}")
+
+
+def class_index(classes: NDArray[Any], label: Any, name: str = "pos_label") -> int:
+    """Return the column of a label; without one that of the second of two classes."""
+    named = classes.tolist()
+    if label is None and len(named) == 2:
+        return 1
+    if label is None:
+        raise InputError(f"{name} must be one of {named} where these are not two, got None")
+    if label not in named:
+        raise not_one_of(name, named, label)
+    return int(named.index(label))
+
+
+def check_inside(value: Any, name: str) -> float:
+    """Return a number between 0 and 1, both excluded, as a float."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise InputError(f"{name} must lie between 0 and 1, both excluded, got {value!r}")
+    return float(value)
 
 
 def check_weights(
@@ -300,12 +319,7 @@ def check_labels(classes: Any, name: str = "classes_") -> None:
 
 def same_labels(one: Any, other: Any) -> bool:
     """Return whether two arrays contain the same labels in the same order."""
-    return (
-        type(one) is np.ndarray
-        and type(other) is np.ndarray
-        and one.shape == other.shape
-        and bool((one == other).all())
-    )
+    return type(one) is type(other) is np.ndarray and np.array_equal(one, other)
 
 
 def array(

@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import FittedClassifier, predict
@@ -94,12 +95,7 @@ def explain(
     >>> (1 / (1 + np.exp(-found.base_values - found.values.sum(axis=1)))).round(2)
     array([0.57, 0.97])
     """
-    try:
-        import shap
-    except ImportError as error:
-        raise ImportError(
-            "explanations need shap: install it with pip install 'vennforest[shap]'"
-        ) from error
+    shap = needed("shap", "explanations", "shap")
     check_is_fitted(model, "classes_")
     if not isinstance(model, CalibratedClassifier):
         raise InputError(

@@ -135,7 +135,7 @@ def test_what_is_refused_is_said_in_one_sentence(folder, watch, tmp_path):
         ((model, later, "-t", "sold", "--time", "town"), "must be numbers or dates in one format"),
         ((model, tmp_path / "narrow.csv"), "the table lacks the column 'town'"),
         ((model, later, "-t", "sould"), "did you mean 'sold'?"),
-        ((model, later, "-t", "sold", "--alpha", "2"), "alpha must be a number between 0 and 1"),
+        ((model, later, "-t", "sold", "--alpha", "2"), "alpha must lie between 0 and 1"),
         ((tmp_path / "none.skops", later), "there is no model file"),
         ((model, later, "-t", "sold", "--keep", str(tmp_path / "w.html")), "where the page is"),
     ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,10 +57,7 @@ def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[Column
         for name, values in columns.items()
     ]
     corrected = holm(np.array([one.p_value for one in found]))
-    changes = [
-        ColumnChange(one.name, one.distance, float(p), one.before, one.after)
-        for one, p in zip(found, corrected, strict=True)
-    ]
+    changes = [replace(one, p_value=float(p)) for one, p in zip(found, corrected, strict=True)]
     return sorted(changes, key=lambda one: (one.p_value, -one.distance))
 
 

@@ -67,10 +67,9 @@ def watch(
     limits,
     factors,
     logs,
-    prior,
     jumps,
     wait,
-    form,
+    ville,
     weights,
     scales,
     sums,
@@ -88,22 +87,21 @@ def watch(
     of_labels, limits : what p-values are of, and where they are cut, see ``column_of``
     factors : (n_bets, n_columns), what each bet multiplies its capital by in each column
     logs : (n_bets, n_columns), their logarithms
-    prior : (n_bets,) sums to 1
     jumps : (n_rates,) share of the capital that jumps to another bet at each step
     wait : the chance that betting begins at step t of 0, 1, ... is 1 / (t + wait)
-    form : 0 martingale, 1 Shiryaev–Roberts
+    ville : whether it is a martingale; otherwise a Shiryaev–Roberts statistic
     weights : (n_rates, n_bets + 1), scales : (n_rates,), state; column 0 has not begun to bet
     sums : (n_bets,), begins : (n_bets,) int64, state: log-likelihood of each bet since it began
     out : (n,) logarithm of the evidence after each example
     """
-    n_bets = len(prior)
+    n_bets = len(factors)
     for t in range(len(cells)):
         at = n_before + t
         counts[cells[t], 1 if hits[t] else 0] += 1
         column = column_of(cells[t], hits[t], counts, draw(seed, at), of_labels, limits)
         for s in range(len(jumps)):
             coming = 0.0
-            if form == 0:
+            if ville:
                 coming = weights[s, 0] / (at + wait)
                 weights[s, 0] -= coming
             else:
@@ -118,7 +116,7 @@ def watch(
             coming += active * jumps[s]
             total = weights[s, 0]
             for k in range(1, n_bets + 1):
-                stay = weights[s, k] * (1 - jumps[s]) + coming * prior[k - 1]
+                stay = weights[s, k] * (1 - jumps[s]) + coming * (1 / n_bets)
                 weights[s, k] = stay * factors[k - 1, column]
                 total += weights[s, k]
             for k in range(n_bets + 1):

@@ -30,6 +30,9 @@ BATCHES = 20
 BITS = 40.0
 """Surprise, in bits, at a batch that comes again by chance, below which nothing is said."""
 
+NO_ROWS: HashArray = np.empty(0, np.uint64)
+NO_BATCHES = np.empty((0, 2), np.int64)
+
 
 @stored("recent-rows")
 class RecentRows:
@@ -39,7 +42,12 @@ class RecentRows:
     checksum.
     """
 
-    def __init__(self, window: int, hashes: HashArray, batches: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        window: int = 0,
+        hashes: HashArray = NO_ROWS,
+        batches: NDArray[np.int64] = NO_BATCHES,
+    ) -> None:
         check_number(window, "window", 0, WINDOW, integer=True)
         check_array(hashes, "hashes", (None,), "u")
         check_array(batches, "batches", (None, 2), "i", 0)
@@ -50,11 +58,6 @@ class RecentRows:
         require(same and hashes.dtype == np.uint64, "hashes must be of different rows")
         self.window = window
         self._batches: list[list[int]] = batches.tolist()
-
-    @classmethod
-    def at_first(cls, window: int) -> Self:
-        """Return the memory of a stream before it began."""
-        return cls(window, np.empty(0, np.uint64), np.empty((0, 2), np.int64))
 
     def has_batch(self, hashes: HashArray, codes: NDArray[Any]) -> bool:
         """Tell whether a batch of hashes (n,) and class numbers (n,) came before, not by chance."""
@@ -97,11 +100,6 @@ class RecentRows:
             "hashes": np.array(list(self._order), np.uint64),
             "batches": np.array(self._batches, np.int64).reshape(-1, 2),
         }
-
-    @classmethod
-    def from_state(cls, window: int, hashes: HashArray, batches: NDArray[np.int64]) -> Self:
-        """Return the memory."""
-        return cls(window, hashes, batches)
 
 
 def _batch(hashes: HashArray, codes: NDArray[Any]) -> list[int]:
@@ -165,8 +163,7 @@ class Progress:
     alarm_time: float | None = attrs.field(default=None, validator=_when)
     last_time: float | None = attrs.field(default=None, validator=_when)
     recent: RecentRows = attrs.field(
-        factory=lambda: RecentRows.at_first(0),
-        validator=attrs.validators.instance_of(RecentRows),
+        factory=RecentRows, validator=attrs.validators.instance_of(RecentRows)
     )
     reference_rows: KnownRows | None = attrs.field(
         default=None, validator=attrs.validators.optional(attrs.validators.instance_of(KnownRows))

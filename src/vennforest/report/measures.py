@@ -14,12 +14,12 @@ from vennforest._validation import FloatArray, IntArray
 from vennforest.calibrators.confidence import ConfidenceIntervals
 from vennforest.classifier.intervals import ForestSpread
 from vennforest.metrics import (
+    auc_interval,
     calibration_error,
     confidence_minus_accuracy,
     interval_summary,
     kuiper_test,
     spiegelhalter_test,
-    weighted_auc,
 )
 from vennforest.metrics._inputs import bin_codes
 from vennforest.multiprobability import Multiprobability
@@ -233,7 +233,7 @@ def measure(
         log_loss_clipped=float(np.minimum(losses, -np.log(CLIP)).mean()),
         impossible=int(np.isinf(losses).sum()),
         brier=brier,
-        auc=weighted_auc(y, p, classes=classes, pos_label=label),
+        auc=auc_interval(y, p, classes=classes, pos_label=label).auc,
         accuracy=float((p.argmax(axis=1) == codes).mean()),
         calibration_error=error,
         chance_error=float(chance.mean()),
