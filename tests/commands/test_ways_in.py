@@ -83,6 +83,13 @@ def test_marks_of_missing_cells_in_a_report(tmp_path):
     assert read("t.csv")["lab"].dtype.kind == "O" and read("blank.csv")["lab"].dtype.kind == "f"
 
 
+@pytest.mark.parametrize("option", ["--missing", "--sheet", "--keep", "--groups", "--types"])
+def test_an_example_takes_no_options_of_files(option, tmp_path, capsys):
+    page = str(tmp_path / "p.html")
+    assert main(["report", "--example", "iris", option, "x", "-o", page]) == 2
+    assert "an example has no other options" in capsys.readouterr().err
+
+
 def test_marks_among_numbers_and_in_frames():
     X = pd.DataFrame({"a": [1.0, -999.0, 3.0], "b": [" ? ", "2", "x"], "c": ["?", "1", "2"]})
     columns = TableColumns(missing=["?", "-999"]).fit(X)

@@ -61,7 +61,8 @@ def read_report_table(options: Report) -> ReportTable:
         )
     drop, by, unused = options.drop or [], options.by or [], unused_columns(options)
     if options.example is not None:
-        if test is not None or options.probability or options.model or unused or options.types:
+        about_files = (test, options.probability, options.model, unused, options.types)
+        if any((*about_files, options.sheet, options.missing, options.keep)):
             raise InputError("an example has no other options: name a file")
         labelled = load_example(options.example, target, drop)
         X = labelled.X
