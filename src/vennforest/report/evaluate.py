@@ -40,10 +40,10 @@ from vennforest.report.evaluation import (
     method_names,
 )
 from vennforest.report.folds import (
-    Pooled,
     Progress,
     cross_validate,
     members_of,
+    pooled,
     shuffled,
     times,
 )
@@ -185,7 +185,9 @@ def evaluate(
             **({"types": dict(types)} if types else {}),
             **({"missing": list(missing)} if missing else {}),
             "calibrate_on": how,
-            "learner": learner.many(int(n_trees)),
+            "learner": f"{learner.title} of {int(n_trees)} trees"
+            if learner.trees
+            else learner.title,
         },
         names={RAW: f"Raw {learner.title}"},
         remarks=remarks,
@@ -416,7 +418,8 @@ def _calibrated(
     groups: IntArray | None,
 ) -> dict[str, MethodEstimates]:
     """Return what each calibrator, fitted to the other folds, makes of every row's scores."""
-    pooled = {method: Pooled(len(codes), len(labels)) for method in methods}
+    every = np.arange(len(labels))
+    parts: dict[str, Any] = {method: [] for method in methods}
     for train, held in splits:
         y, new = labels[codes[train]], scores[held]
         known = confidence_intervals(
@@ -432,8 +435,8 @@ def _calibrated(
             if has_bounds(calibrator):
                 bounds = calibrator.predict_multiprobability(new).widen(p)
             found = MethodEstimates(p, bounds, known.widen(p))
-            pooled[method].put(held, np.arange(len(labels)), found)
-    return {method: one.estimates(slice(None), labels) for method, one in pooled.items()}
+            parts[method].append((held, every, found))
+    return {method: pooled(some, len(codes), labels) for method, some in parts.items()}
 
 
 FEWEST_TO_CALIBRATE = 100

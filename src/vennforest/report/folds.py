@@ -39,34 +39,30 @@ Split = tuple[IntArray, IntArray]
 """Rows to train on and rows to predict."""
 
 
-class Pooled:
-    """One method's predictions of n rows and k classes, filled fold by fold.
+def pooled(
+    parts: Sequence[tuple[IntArray, IntArray, MethodEstimates]],
+    n: int,
+    classes: NDArray[Any],
+    kept: Any = slice(None),
+) -> MethodEstimates:
+    """Return one method's predictions of n rows from those of each fold's rows and classes.
 
     A class that a fold did not train on has probability 0 there, and the interval [0, 1].
     """
-
-    def __init__(self, n: int, k: int) -> None:
-        self.p, self.lower, self.upper, self.low = np.zeros((4, n, k))
-        self.high = np.ones((n, k))
-
-    def put(self, rows: IntArray, columns: IntArray, found: MethodEstimates) -> None:
-        """Write what one fold's model predicts for some rows, in columns of its classes."""
+    p, lower, upper, low = np.zeros((4, n, len(classes)))
+    high = np.ones((n, len(classes)))
+    for rows, columns, found in parts:
         at = np.ix_(rows, columns)
-        self.p[at], self.last = found.p, found
-        if found.bounds is not None:
-            self.lower[at], self.upper[at] = found.bounds.lower, found.bounds.upper
-        if found.confidence is not None:
-            self.low[at], self.high[at] = found.confidence.lower, found.confidence.upper
-
-    def estimates(self, kept: Any, classes: NDArray[Any]) -> MethodEstimates:
-        """Return the predictions of the rows that are kept."""
-        bounds, known = self.last.bounds, self.last.confidence
+        p[at], bounds, known = found.p, found.bounds, found.confidence
         if bounds is not None:
-            bounds = Multiprobability(self.lower[kept], self.upper[kept], classes)
+            lower[at], upper[at] = bounds.lower, bounds.upper
         if known is not None:
-            low, high = self.low[kept], self.high[kept]
-            known = replace(known, lower=low, upper=high, classes=classes, widened=None)
-        return MethodEstimates(self.p[kept], bounds, known)
+            low[at], high[at] = known.lower, known.upper
+    if bounds is not None:
+        bounds = Multiprobability(lower[kept], upper[kept], classes)
+    if known is not None:
+        known = replace(known, lower=low[kept], upper=high[kept], classes=classes, widened=None)
+    return MethodEstimates(p[kept], bounds, known)
 
 
 def cross_validate(
@@ -131,7 +127,7 @@ def cross_validate(
         random_state=seed,
     )
     fold = np.full(len(codes), -1, dtype=np.intp)
-    pooled: dict[str, Pooled] = {}
+    parts: dict[str, list[tuple[IntArray, IntArray, MethodEstimates]]] = {}
     gains: Counter[str] = Counter()
     spreads: list[ForestSpread | None] = []
     warned: Counter[str] = Counter()
@@ -146,7 +142,7 @@ def cross_validate(
             model = clone(unfitted).fit(_safe_indexing(X, train), labels, **own)
             found, spread = _predicted(model, methods, _safe_indexing(X, held))
         for method, one in found.items():
-            pooled.setdefault(method, Pooled(len(codes), len(classes))).put(held, present, one)
+            parts.setdefault(method, []).append((held, present, one))
         warned.update({_rounded(w) for w in caught if issubclass(w.category, UserWarning)})
         unseen.update(np.delete(classes, present).astype(str).tolist())
         gains.update(_importances(model, X.shape[1]))
@@ -178,7 +174,7 @@ def cross_validate(
         codes[kept],
         fold[kept],
         rows[kept],
-        {method: one.estimates(kept, classes) for method, one in pooled.items()},
+        {method: pooled(some, len(codes), classes, kept) for method, some in parts.items()},
         {name: gains[name] / total for name in sorted(gains, key=lambda name: -gains[name])},
         {} if encoder is None else dict(encoder.encodings_),
         missing,

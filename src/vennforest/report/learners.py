@@ -34,10 +34,6 @@ class Learner:
     numbered: bool = False
     estimator: Any = None
 
-    def many(self, trees: int) -> str:
-        """Return what a reader calls those of all folds."""
-        return f"{self.title} of {trees} trees" if self.trees else self.title
-
     def imports(self) -> list[str]:
         """Return the lines of Python that its code needs."""
         first = ["import numpy as np"] if self.numbered else []
