@@ -67,10 +67,6 @@ def explain(
 
     Raises
     ------
-    ImportError
-        Without shap.
-    NotFittedError
-        Before ``fit``.
     ValueError
         If the estimator is not such a forest, or ``votes`` is ``"hard"``.
 
@@ -147,13 +143,7 @@ def explain(
 def _of_scores(
     shap: Any, fitted: FittedClassifier, X: Any
 ) -> tuple[FloatArray, FloatArray, Any, list[str] | None]:
-    """Return the attributions of scores (n, d, 1 or k), the base score (1 or k,), rows and names.
-
-    Raises
-    ------
-    InputError
-        If the attributions are not of the score.
-    """
+    """Return attributions of scores (n, d, 1 or k), the base score (1 or k,), rows and names."""
     every, bases, rows, names = [], [], None, None
     k = len(fitted.classes)
     for fold in fitted.folds:
