@@ -5,9 +5,11 @@ import json
 import re
 import shutil
 import subprocess
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from support.browser import CHROMIUM, chromium
 
@@ -313,3 +315,17 @@ def test_what_is_advised_keeps_groups_and_estimator(tmp_path, capsys):
     found.measures[found.verdict.method] = off
     found.settings["files"] = {"data": "t.csv", "target": "y"}
     assert "--estimator random-forest --trees" in found.advice().command
+
+
+def test_notes_of_folds_come_in_the_order_of_the_warnings():
+    class Loud(LogisticRegression):
+        def fit(self, X, y):
+            for name in "cabfed":
+                warnings.warn(f"the setting {name} is old", UserWarning, stacklevel=2)
+            return super().fit(X, y)
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    found = evaluate(X, (X[:, 0] > 0).astype(int), estimator=Loud(), n_folds=2, methods=["platt"])
+    settings = [note.split()[5] for note in found.notes if "is old" in note]
+    assert settings == list("cabfed")

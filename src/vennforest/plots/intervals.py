@@ -36,12 +36,9 @@ class IntervalDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : Axes, Figure
-        Where it was drawn.
-    line_ : Line2D
-        The probabilities between the bounds.
-    bounds_, confidence_ : LineCollection or FillBetweenPolyCollection, or None
-        Bounds and confidence intervals; None where there are none.
+    ax_, figure_, line_, bounds_, confidence_
+        Where it was drawn, and the probabilities, the bounds and the confidence intervals (None
+        without).
     """
 
     line_: Line2D
@@ -77,11 +74,9 @@ class IntervalDisplay(Display):
             of their probabilities.
         confidence : ConfidenceIntervals, optional
             Of the same objects, as ``predict_confidence`` returns.
-        ax, title
-            Where to draw, by default on a new figure, and below which title.
-        **options
-            Passed to ``vennforest.metrics.interval_curve``, such as the probabilities ``p`` (n, k)
-            that go with the bounds.
+        ax, title, **options
+            Where to draw, by default on a new figure, below which title, and what
+            ``vennforest.metrics.interval_curve`` takes, such as the probabilities ``p`` (n, k).
 
         Raises
         ------

@@ -46,12 +46,10 @@ class ReliabilityDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : Axes, Figure
-        Where the diagram was drawn.
-    ax_histogram_ : Axes or None
-        The histogram below it.
-    lines_ : list of Line2D
-        The CORP curve of every method; ``line_`` is that of the first.
+    ax_, figure_, ax_histogram_
+        Where the diagram was drawn, and the histogram below it (None without).
+    lines_, line_
+        The CORP curve of every method, and that of the first.
     """
 
     ax_histogram_: Axes | None

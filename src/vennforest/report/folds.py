@@ -143,7 +143,8 @@ def cross_validate(
             found, spread = _predicted(model, methods, _safe_indexing(X, held))
         for method, one in found.items():
             parts.setdefault(method, []).append((held, present, one))
-        warned.update({_rounded(w) for w in caught if issubclass(w.category, UserWarning)})
+        texts = (_rounded(one) for one in caught if issubclass(one.category, UserWarning))
+        warned.update(list(dict.fromkeys(texts)))  # in this order, which a set has not
         unseen.update(np.delete(classes, present).astype(str).tolist())
         gains.update(_importances(model, X.shape[1]))
         spreads.append(spread)
