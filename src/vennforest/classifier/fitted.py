@@ -31,10 +31,7 @@ from vennforest._validation import (
 )
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.interface import (
-    BoundedCalibrator,
     has_bounds,
-    leaves_out,
-    leaves_out_groups,
     merged,
 )
 from vennforest.calibrators.pooled import PooledCalibration
@@ -136,7 +133,6 @@ class FittedClassifier:
 
         With a grouping every fold has the group of each example; ``known`` are further fields.
         """
-        settings.check_calibrator(folds)
 
         def calibrator_of(fold: Fold) -> Calibrator:
             return settings.calibrator_for(fold.estimator).fit(
@@ -594,22 +590,14 @@ class _Examples:
         """Return the bounds that leave each example out, None where there are none."""
         if not has_bounds(calibrator):
             return None
-        if leaves_out(calibrator) and (self.groups is None or leaves_out_groups(calibrator)):
-            given = {} if self.groups is None else {"groups": self.groups}
-            found: Multiprobability = calibrator.predict_multiprobability(
-                self.scores, np.arange(len(self.scores)), **given
-            )
-            return found
-        lower, upper = np.full((2, len(self.codes), len(self.classes)), np.nan)
-        for fitted, held in self._refits(calibrator):
-            found = fitted.predict_multiprobability(self.scores[held])
-            lower[held], upper[held] = found.lower, found.upper
-        return Multiprobability(lower, upper, self.classes)
+        found: Multiprobability = calibrator.predict_multiprobability(
+            self.scores, np.arange(len(self.scores)), groups=self.groups
+        )
+        return found
 
     def proba(self, calibrator: Any, bounds: Multiprobability | None) -> FloatArray:
         """Return the probabilities (n, k) without each example."""
-        ready = isinstance(calibrator, BoundedCalibrator) and calibrator.merge != "smooth"
-        if bounds is not None and ready:
+        if bounds is not None and calibrator.merge != "smooth":
             return merged(calibrator, bounds, self.scores)
         p = np.full((len(self.codes), len(self.classes)), np.nan)
         for fitted, held in self._refits(calibrator):

@@ -18,7 +18,6 @@ from vennforest.calibrators.confidence import (
     ConfidenceIntervals,
     Method,
     intervals_of,
-    one_against_rest,
     tables_of,
 )
 from vennforest.calibrators.likelihood_ratio import IntervalTable, expected_scores
@@ -154,7 +153,7 @@ def _examples(fitted: FittedClassifier, folds: Sequence[Fold], sharp: bool) -> l
                     s[:] = expected_scores(s.copy(), fold.noise * s * (1 - s))
     both = np.concatenate(scores)
     return [
-        one_against_rest(both[:, j], known.codes == (j if k > 2 else 1), known.weight, groups)
+        ClassExamples.of(both[:, j], known.codes == (j if k > 2 else 1), known.weight, groups)
         for j in range(both.shape[1])
     ]
 

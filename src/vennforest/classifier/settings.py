@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -18,7 +17,6 @@ from vennforest.calibrators.core.interface import (
     METHODS,
     check_method,
     has_bounds,
-    leaves_out,
     make_calibrator,
 )
 from vennforest.calibrators.venn.taxonomies import LabelTaxonomy
@@ -114,16 +112,6 @@ class Settings:
         if decides and isinstance(calibrator, Venn) and calibrator.taxonomy == "label":
             calibrator.set_params(taxonomy=LabelTaxonomy(boundary=0.0))
         return calibrator
-
-    def check_calibrator(self, folds: Sequence[Fold]) -> None:
-        """Refuse a calibrator of a user's own that cannot do what its source asks of it."""
-        leave = any(getattr(fold.scorer, "leaves_out", False) for fold in folds)
-        if leave and has_bounds(self.calibrator) and not leaves_out(self.calibrator):
-            raise TypeError(
-                "method must take left_out in predict_multiprobability, as a BoundedCalibrator "
-                f'does, for subforest="exchangeable", got {type(self.calibrator).__name__}: use '
-                'subforest="all"'
-            )
 
     def score(
         self,
