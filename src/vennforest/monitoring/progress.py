@@ -127,7 +127,7 @@ class Progress:
 
     ``update`` changes ``channels`` and ``recent`` in place. ``seeds`` of each channel are for what
     breaks ties; ``own_reference``: whether the reference is the model's own calibration examples.
-    ``log_now`` and ``log_max`` are natural logarithms of the evidence now and of the largest so far.
+    ``log_now`` and ``log_max`` are natural logarithms of the evidence now and of the largest yet.
     ``reference_rows`` are those of the reference, where it was given; None: not, or equal rows say
     nothing. ``excess`` is by how many missing labels exceed 2% of the rows lately. ``n_compared``
     rows of the stream were compared with those from before it, and ``n_known`` were among them.
