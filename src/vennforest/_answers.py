@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._messages import needed
 from vennforest._shown import KINDS, columns_of
 from vennforest._validation import FloatArray, InputError
 from vennforest.calibrators import Calibrator
@@ -23,30 +24,10 @@ if TYPE_CHECKING:
 class Answers:
     """Columns of predictions: ``label``, and of each class what is wanted of it.
 
-    Parameters
-    ----------
-    model : classifier or calibrator
-        Fitted.
-    kinds : str, sequence of str or None
-        Of ``"p"`` (column ``p(c)`` of class c), ``"bounds"`` (``lower(c)``, ``upper(c)``; left out
-        where there are none) and ``"confidence"`` (``low95(c)``, ``high95(c)``); as one string
-        they are separated by commas. None: all that the model gives.
-    name : str
-        What an error message calls ``kinds``.
-    level : float
-        Of the confidence intervals, in (0, 1); their columns are named by it.
-
-    Attributes
-    ----------
-    kinds : list of str
-        Those that are written, in this order.
-    fields : list of pyarrow.Field
-
-    Raises
-    ------
-    InputError
-        If there is no such kind or level, or the model gives none of these, or no confidence
-        intervals.
+    ``kinds`` are of ``"p"`` (column ``p(c)`` of class c), ``"bounds"`` (``lower(c)``, ``upper(c)``;
+    left out where there are none) and ``"confidence"`` (``low95(c)``, ``high95(c)``, named by their
+    ``level``); as one string they are separated by commas. None: all that the model gives. An error
+    message calls them ``name``.
     """
 
     def __init__(
@@ -181,10 +162,4 @@ def first_refused(calibrator: Calibrator, scores: FloatArray) -> int:
 
 def need_pyarrow() -> Any:
     """Return pyarrow."""
-    try:
-        import pyarrow
-    except ImportError as missing:
-        raise ImportError(
-            "record batches need pyarrow: install it with pip install 'vennforest[all]'"
-        ) from missing
-    return pyarrow
+    return needed("pyarrow", "record batches")

@@ -73,8 +73,6 @@ class BatchPredictor:
     InputError
         If a column is missing or contains no numbers where the model takes numbers, or two columns
         of the output would have one name.
-    ImportError
-        If pyarrow is not installed.
 
     Examples
     --------
@@ -132,13 +130,9 @@ class BatchPredictor:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the predictions for one batch after another.
 
-        Parameters
-        ----------
-        batches : iterable of pyarrow.RecordBatch
-            With the columns that ``schema`` named, of these types or of others that can be cast
-            to them without loss; empty ones are fine.
-        where : str
-            What an error message calls the rows, such as ``"partition 3"``.
+        They have the columns that ``schema`` named, of these types or of others that can be cast to
+        them without loss; empty ones are fine. ``where`` is what an error message calls the rows,
+        such as ``"partition 3"``.
 
         Raises
         ------
@@ -152,13 +146,7 @@ class BatchPredictor:
             done += batch.num_rows
 
     def predict(self, batch: pa.RecordBatch, where: str = "the table") -> pa.RecordBatch:
-        """Return the predictions for one batch, whole.
-
-        Raises
-        ------
-        InputError
-            As above.
-        """
+        """Return the predictions for one batch, whole."""
         import pyarrow as pa
 
         table = pa.Table.from_batches(list(self._parts(batch, where, 0)), self.schema)

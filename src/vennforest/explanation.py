@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from vennforest._messages import needed
 from vennforest._validation import FloatArray, InputError
 from vennforest.classifier import CalibratedClassifier
 from vennforest.classifier.fitted import FittedClassifier, predict
@@ -66,10 +67,6 @@ def explain(
 
     Raises
     ------
-    ImportError
-        Without shap.
-    NotFittedError
-        Before ``fit``.
     ValueError
         If the estimator is not such a forest, or ``votes`` is ``"hard"``.
 
@@ -94,12 +91,7 @@ def explain(
     >>> (1 / (1 + np.exp(-found.base_values - found.values.sum(axis=1)))).round(2)
     array([0.57, 0.97])
     """
-    try:
-        import shap
-    except ImportError as error:
-        raise ImportError(
-            "explanations need shap: install it with pip install 'vennforest[shap]'"
-        ) from error
+    shap = needed("shap", "explanations", "shap")
     check_is_fitted(model, "classes_")
     if not isinstance(model, CalibratedClassifier):
         raise InputError(
@@ -151,13 +143,7 @@ def explain(
 def _of_scores(
     shap: Any, fitted: FittedClassifier, X: Any
 ) -> tuple[FloatArray, FloatArray, Any, list[str] | None]:
-    """Return the attributions of scores (n, d, 1 or k), the base score (1 or k,), rows and names.
-
-    Raises
-    ------
-    InputError
-        If the attributions are not of the score.
-    """
+    """Return attributions of scores (n, d, 1 or k), the base score (1 or k,), rows and names."""
     every, bases, rows, names = [], [], None, None
     k = len(fitted.classes)
     for fold in fitted.folds:

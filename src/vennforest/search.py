@@ -105,18 +105,8 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Fit every setting, and keep the one with the smallest calibrated loss.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, d)
-            What the model takes.
-        y : array-like of shape (n,)
-            Labels of any dtype.
-        sample_weight, groups : array-like of shape (n,), optional
-            As for `CalibratedClassifier.fit`; weights count in the loss too.
-
-        Returns
-        -------
-        self
+        X (n, d), y, weights and groups (n,) are as of `CalibratedClassifier.fit`; weights count in
+        the loss too.
 
         Raises
         ------
@@ -208,18 +198,10 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 def bootstrap_corrected(
     losses: FloatArray, weight: FloatArray, unit: IntArray, random: np.random.RandomState
 ) -> float:
-    """Return the loss to expect of choosing the column with the smallest mean.
+    """Return the loss to expect of choosing the column (n, settings) with the smallest mean.
 
-    Parameters
-    ----------
-    losses : ndarray of shape (n, settings)
-        Of each row, by models that have not seen it.
-    weight : ndarray of shape (n,)
-        Above zero.
-    unit : ndarray of shape (n,)
-        Rows of one number are drawn together.
-    random : RandomState
-        Draws the units, as many as there are with replacement, `BOOTSTRAPS` times.
+    Rows of one ``unit`` (n,) are drawn together, as many as there are with replacement,
+    `BOOTSTRAPS` times.
     """
     names, unit = np.unique(unit, return_inverse=True)
     n, found = len(names), []

@@ -202,8 +202,8 @@ Types = Annotated[
     str | None,
     typer.Option(
         metavar="TYPES",
-        help="What columns contain where a guess would be wrong, as JSON or a file of JSON or "
-        'TOML: {"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
+        help="What columns contain where a guess would be wrong, as JSON or a file of it: "
+        '{"price": "number 1.234,5 €", "seen": "date %d.%m.%Y", "ward": "category", "note": '
         '"drop"}.',
     ),
 ]

@@ -8,7 +8,6 @@ import pickle
 import platform
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,18 +64,18 @@ class Shipment:
             return _open[self.key]
 
 
-@dataclass(frozen=True)
-class Predicting:
-    """A model on its way, and what it reads of a partition."""
+def shipped_predictor(
+    model: Any, schema: pa.Schema, options: dict[str, Any]
+) -> tuple[BatchPredictor, Shipment]:
+    """Return what predicts batches here, and what `open_predictor` makes it of on workers."""
+    predictor = BatchPredictor(model, schema, **options)
+    return predictor, Shipment((model, schema, {**options, "columns": predictor.columns}))
 
-    shipped: Shipment
-    schema: pa.Schema
-    options: dict[str, Any]
-    """Of the `BatchPredictor`."""
 
-    def predictor(self) -> BatchPredictor:
-        """Return what predicts batches of such a partition."""
-        return BatchPredictor(self.shipped.open(), self.schema, **self.options)
+def open_predictor(shipped: Shipment) -> BatchPredictor:
+    """Return what predicts batches, on a worker."""
+    model, schema, options = shipped.open()
+    return BatchPredictor(model, schema, **options)
 
 
 def _packed(thing: Any) -> bytes:
@@ -110,10 +109,11 @@ class Labelled(NamedTuple):
 
 
 def read_labelled(
-    batches: Iterable[pa.RecordBatch], features: Sequence[str], target: str, where: str
+    features: Sequence[str], target: str, batches: Iterable[pa.RecordBatch], number: int
 ) -> Labelled:
     """Return the rows of a partition."""
     need_pyarrow()
+    where = f"partition {number}"
     tables: list[NDArray[np.float32]] = []
     labels: list[NDArray[Any]] = []
     for batch, done in with_rows(batches, features, target, where):

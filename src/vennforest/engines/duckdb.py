@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from vennforest._answers import need_pyarrow
 from vennforest._files import check_output, files_of, one_line, written_whole
+from vennforest._messages import needed
 from vennforest._remote import local_copy, sent_whole
 from vennforest._validation import InputError, check_count
-from vennforest.batch import BatchPredictor, check_number, find_column
+from vennforest.batch import BatchPredictor
 from vennforest.calibrators import Calibrator
 from vennforest.calibrators.core.scores import HigherIs
 from vennforest.engines._counting import Counting, Grid, Statement, fitted_to, quoted
@@ -75,35 +76,22 @@ def calibrate(
     Returns
     -------
     Calibrator
-        Fitted.
+        Fitted, equal to a fit to all rows.
 
     Raises
     ------
     InputError
         If a file or column is missing or of another kind, a score is not finite or outside the
         grid, or a label is missing; with the file and the row, from 1.
-    ImportError
-        If duckdb or pyarrow is not installed.
     """
     counting = Counting.of(score, target, weight, method, grid, classes)
-    pa = need_pyarrow()
     with opened(source, config) as table:
-        schema = table.schema()
-        for name in counting.columns:
-            find_column(name, schema.names, table.shown)
-            if name != target:
-                check_number(name, schema.field(name).type, table.shown)
-        whole = weight is None or _is_whole(schema.field(weight).type)
-        floats = pa.types.is_floating(schema.field(target).type)
-        statement = Statement(counting, '"', whole, floats)
+        statement = Statement.of(counting, table.schema(), '"', table.shown)
         groups = [table.run(query) for query in statement.groups("source")]
-        if any(group["label"].null_count for group in groups):
-            table.check(counting)
-        if not any(len(group) for group in groups):
-            raise InputError(f"{table.shown} must contain at least one row, got none")
+        counts = counting.of_groups(groups, table.shown, lambda: table.check(counting))
         if weight is None:
             table.check_rows(int(sum(groups[0]["n"].to_pylist())))
-        return fitted_to(method, counting.of_groups(groups), higher_is)
+        return fitted_to(method, counts, higher_is)
 
 
 def predict(
@@ -117,7 +105,6 @@ def predict(
     level: float = 0.95,
     rows_at_once: int = ROWS_AT_ONCE,
     config: Mapping[str, Any] | None = None,
-    progress: Callable[[int], None] | None = None,
 ) -> int:
     """Write the predictions of a fitted model for every row of files of any size, in their order.
 
@@ -125,23 +112,12 @@ def predict(
     ----------
     source : path, sequence of paths, or DuckDBPyRelation
         As for `calibrate`.
-    model : CalibratedClassifier or calibrator
-        Fitted.
     output : path-like
         Ends in .parquet, .csv or .arrow; written whole or not at all; here or in an object store.
-    columns : str or sequence of str, optional
-        The columns of features in the order of training, or of scores; None: by their names in
-        training.
-    carried : sequence of str
-        Columns that the output begins with.
-    answers, level
-        What is written of each class: see ``vennforest.BatchPredictor``.
-    rows_at_once : int
-        Above zero; memory is bounded by so many rows.
+    model, columns, carried, answers, level, rows_at_once
+        As of `vennforest.BatchPredictor`.
     config : mapping, optional
         As for `calibrate`.
-    progress : callable, optional
-        Called with the number of rows done.
 
     Returns
     -------
@@ -152,8 +128,6 @@ def predict(
     ------
     InputError
         If a file or column is missing or of another kind, or the model refuses a row.
-    ImportError
-        If duckdb or pyarrow is not installed.
     """
     check_count(rows_at_once, "rows_at_once")
     need_pyarrow()
@@ -183,24 +157,12 @@ def predict(
             for batch in predictor(table.batches(wanted, rows_at_once), table.shown):
                 writer.write_batch(batch)
                 done += batch.num_rows
-                if progress is not None:
-                    progress(done)
             table.check_rows(done)
     return done
 
 
 class Files:
-    """What a connection calls ``source``.
-
-    Parameters
-    ----------
-    query : callable
-        Runs SQL.
-    shown : str
-        What an error message calls the data.
-    paths : list of Path
-        The files; none of a relation.
-    """
+    """What a connection calls ``source``: files, or a relation, which has no ``paths``."""
 
     def __init__(self, query: Callable[..., Any], shown: str, paths: list[Path]) -> None:
         self._query, self.shown, self.paths = query, shown, paths
@@ -231,7 +193,6 @@ class Files:
         for path in self.paths:
             rows = self.batches(counting.columns, ROWS_AT_ONCE, f"({_query([path])})")
             counting.check(rows, str(path))
-        raise InputError(f"{self.shown} must stay as it is while it is read, got other rows")
 
     def check_rows(self, n: int) -> None:
         """Refuse another number of rows than the Parquet files say that they have."""
@@ -361,12 +322,6 @@ def _is_text(path: Path) -> bool:
         return file.read(4) != b"PAR1"
 
 
-def _is_whole(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
-
-
 @contextmanager
 def _said_in_a_sentence(shown: str) -> Iterator[None]:
     """Turn DuckDB's errors into one sentence."""
@@ -385,11 +340,4 @@ def _said_in_a_sentence(shown: str) -> Iterator[None]:
 def need_duckdb() -> Any:
     """Return duckdb."""
     need_pyarrow()
-    try:
-        import duckdb
-    except ImportError as missing:
-        raise ImportError(
-            "vennforest.engines.duckdb needs DuckDB: install it with "
-            "pip install 'vennforest[duckdb]'"
-        ) from missing
-    return duckdb
+    return needed("duckdb", "files read by DuckDB", "duckdb")

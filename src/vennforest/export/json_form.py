@@ -35,13 +35,7 @@ KINDS = {"text": str, "integer": int, "number": float, "boolean": bool}
 
 
 def to_json(calibrator: Calibrator, confidence: bool = False) -> str:
-    """Return the document: see `Calibrator.to_json`.
-
-    Raises
-    ------
-    ValueError
-        If the calibrator consists of something else than numbers and text.
-    """
+    """Return the document: see `Calibrator.to_json`."""
     kind, labels = _labels(calibrator.classes_)
     document: dict[str, Any] = {
         "format": FORMAT,
@@ -56,13 +50,7 @@ def to_json(calibrator: Calibrator, confidence: bool = False) -> str:
 
 
 def from_json(text: str | bytes) -> Calibrator:
-    """Return the calibrator that a document describes: see `Calibrator.from_json`.
-
-    Raises
-    ------
-    InputError
-        A ``ValueError``: it is not a calibrator's document, or none that ``to_json`` has written.
-    """
+    """Return the calibrator that a document describes: see `Calibrator.from_json`."""
     try:
         document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -164,19 +152,15 @@ class _Reading:
         return len(self.terms) - 1
 
     def score(self, column: int) -> int:
-        """Return a column of scores."""
         return self._add("score", column)
 
     def number(self, value: float) -> int:
-        """Return a constant."""
         return self._add("number", value)
 
     def apply(self, operation: Operation, *terms: int) -> int:
-        """Return what an operation makes of terms."""
         return self._add(operation, *terms)
 
     def keep(self, term: int) -> int:
-        """Return the same term."""
         return term
 
     def look_up(self, table: Steps, x: int) -> dict[str, int]:

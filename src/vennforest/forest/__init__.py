@@ -1,25 +1,22 @@
 """Forests in flat arrays, who is out of bag for which tree, and the kinds of forests there are."""
 
 from vennforest.forest.kinds import (
+    Answers,
     ForestKind,
-    MemberAnswers,
     Members,
     forest_kinds,
     kind_of,
     register_forest,
 )
-from vennforest.forest.leaves import LeafIndex
 from vennforest.forest.membership import Bag, BagsError, Membership
 from vennforest.forest.mixed import MixedForestClassifier
-from vennforest.forest.packed import Answers, PackedForest
+from vennforest.forest.packed import PackedForest
 
 __all__ = [
     "Answers",
     "Bag",
     "BagsError",
     "ForestKind",
-    "LeafIndex",
-    "MemberAnswers",
     "Members",
     "Membership",
     "MixedForestClassifier",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import Any, Literal, Self
 
 import attrs
 import joblib
@@ -20,8 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vennforest._messages import not_one_of
-from vennforest._validation import FloatArray, IntArray, require
+from vennforest._validation import FloatArray, check_option, require
 from vennforest.forest import kernels
 from vennforest.forest.membership import Membership
 
@@ -113,17 +110,12 @@ class PackedForest:
 
     @classmethod
     def from_forest(cls, forest: Any) -> Self:
-        """Pack a fitted forest.
-
-        Parameters
-        ----------
-        forest : RandomForestClassifier or ExtraTreesClassifier
-            Fitted to one column of labels, two classes or more.
+        """Pack a fitted random forest, or extra trees, of one output and less than 2**30 nodes.
 
         Raises
         ------
         ValueError
-            If it is another estimator, or has several outputs, or 2**30 nodes.
+            For anything else.
         """
         if not isinstance(forest, FORESTS):
             raise ValueError(
@@ -189,6 +181,10 @@ class PackedForest:
     ) -> FloatArray:
         """Return the mean answer of the trees, of all of them or of those an example allows.
 
+        For two classes the second's score, (m,), else a column per class, (m, k); in [0, 1]. Rows
+        that no tree may score are NaN. With all trees and soft votes it is the forest's
+        ``predict_proba``, to the last bit.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (m, n_features)
@@ -199,18 +195,10 @@ class PackedForest:
             In [-1, n): row i is scored by the trees that may score example ``examples[i]``; -1
             means all trees.
         votes : {"soft", "hard"}
-            ``"soft"``: mean of the leaves' class distributions (probability estimation trees);
-            ``"hard"``: share of the trees whose leaf's most frequent class it is, the first of
-            equals (classification trees). Boström (2008), section 2.1.
+            The mean of the leaves' class distributions, or the share of the trees whose leaf's most
+            frequent class it is, the first of equals. Boström (2008), section 2.1.
         n_jobs : int, optional
             Threads; the result does not depend on it.
-
-        Returns
-        -------
-        ndarray of shape (m,) or (m, k)
-            The second class's score for two classes, else a column per class; in [0, 1]. Rows that
-            no tree may score are NaN. With all trees and soft votes it is the forest's
-            ``predict_proba``, to the last bit.
         """
         table = self._table(votes)
         rows = self.check_rows(X).table
@@ -224,17 +212,9 @@ class PackedForest:
     def tree_scores(
         self, X: Any, *, votes: Votes = "soft", n_jobs: int | None = None
     ) -> FloatArray:
-        """Return each tree's answer.
+        """Return each tree's answer, (m, n_trees) or (m, n_trees, k): arguments as of ``scores``.
 
-        Parameters
-        ----------
-        X, votes, n_jobs
-            As for ``scores``.
-
-        Returns
-        -------
-        ndarray of shape (m, n_trees) or (m, n_trees, k)
-            The second class's score for two classes, else one value per class; in [0, 1].
+        The second class's score for two classes, else one value per class; in [0, 1].
         """
         table = self._table(votes)
         answers: FloatArray = table[self.nodes[self.leaves(X, n_jobs=n_jobs), 3]]
@@ -243,19 +223,9 @@ class PackedForest:
     def leaves(
         self, X: Any, trees: slice = slice(None), *, n_jobs: int | None = None
     ) -> NDArray[np.uint32]:
-        """Return the leaf that each row falls into in each tree.
+        """Return the leaf that each row falls into in each of some trees, (m, n_trees).
 
-        Parameters
-        ----------
-        X, n_jobs
-            As for ``scores``.
-        trees : slice
-            Which of the trees.
-
-        Returns
-        -------
-        ndarray of shape (m, n_trees)
-            Numbers of rows of ``nodes``.
+        Leaves are numbers of rows of ``nodes``; X and ``n_jobs`` as of ``scores``.
         """
         rows = self.check_rows(X).table
         roots = self.roots[trees]
@@ -279,7 +249,7 @@ class PackedForest:
         n_jobs: int | None,
         roots: NDArray[np.uint32] | None = None,
     ) -> None:
-        """Fill ``means`` or ``leaves``, whichever is not empty, block by block."""
+        """Fill ``means`` or ``leaves``, whichever has columns, block by block."""
         size = min(ROWS, max(FEWEST_ROWS, CELLS // rows.shape[1]))
         nodes = self.nodes.reshape(-1)
         steps = min(FIRST_STEPS, self.depth)
@@ -303,12 +273,20 @@ class PackedForest:
                     leaves[part],
                 )
 
-        _run_in_blocks(work, rows.shape[0], n_jobs, max(1, WALKS_A_THREAD // len(roots)))
+        n = rows.shape[0]
+        most = max(1, n * len(roots) // WALKS_A_THREAD)
+        parts = min(joblib.effective_n_jobs(n_jobs), most) if n_jobs != 1 else 1
+        edges = [n * part // parts for part in range(parts + 1)]
+        if parts == 1:
+            work(0, n)
+            return
+        joblib.Parallel(n_jobs=parts, require="sharedmem")(
+            joblib.delayed(work)(start, stop) for start, stop in pairwise(edges)
+        )
 
     def _table(self, votes: Votes) -> FloatArray:
         """Return what each distribution answers, shape (n_distinct, 1) or (n_distinct, k)."""
-        if votes not in get_args(Votes):
-            raise not_one_of("votes", get_args(Votes), votes)
+        check_option(votes, Votes, "votes")
         if votes not in self._tables:
             answers = self.distributions
             if votes == "hard":
@@ -409,90 +387,3 @@ def _takes_missing(tree: Any) -> bool:
     """
     late = parse_version(sklearn.__version__) >= parse_version("1.9")
     return bool(get_tags(tree).input_tags.allow_nan and (late or tree.monotonic_cst is None))
-
-
-class Answers(Protocol):
-    """What the members of a fitted ensemble answer for rows."""
-
-    @property
-    def n_trees(self) -> int:
-        """Number of members."""
-        ...
-
-    def check(self, X: Any) -> Any:
-        """Return rows as the members see them, refused as the ensemble would refuse them."""
-        ...
-
-    def table(self, rows: Any) -> Any:
-        """Return checked rows as the table of numbers that draws are hashed from."""
-        ...
-
-    def mean(
-        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
-    ) -> FloatArray:
-        """Return scores by all members, or by those for whom the row's example is out of bag."""
-        ...
-
-    def per_member(self, rows: Any) -> FloatArray:
-        """Return each member's answers, (n, n_trees) or (n, n_trees, k)."""
-        ...
-
-
-@dataclass(frozen=True)
-class ForestAnswers:
-    """The trees of a forest, walked in packed form."""
-
-    forest: Any
-    votes: Votes = "soft"
-    n_jobs: int | None = None
-
-    @cached_property
-    def packed(self) -> PackedForest:
-        """The forest in flat arrays; packed again after pickling."""
-        return PackedForest.from_forest(self.forest)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be made again."""
-        return {name: value for name, value in self.__dict__.items() if name != "packed"}
-
-    @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return len(self.forest.estimators_)
-
-    def check(self, X: Any) -> Any:
-        """Return rows as float32, refused as the forest would refuse them."""
-        return self.packed.check_rows(X)
-
-    def table(self, rows: Any) -> Any:
-        """Return the float32 table of checked rows."""
-        return rows.table
-
-    def mean(
-        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
-    ) -> FloatArray:
-        """Return scores by all trees, or by those for whom the row's example is out of bag."""
-        return self.packed.scores(rows, membership, examples, votes=self.votes, n_jobs=self.n_jobs)
-
-    def per_member(self, rows: Any) -> FloatArray:
-        """Return each tree's answers, (n, n_trees) or (n, n_trees, k)."""
-        return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)
-
-
-def _run_in_blocks(
-    work: Callable[[int, int], None], n: int, n_jobs: int | None, smallest: int = 1
-) -> None:
-    """Call ``work(start, stop)`` on equal parts of ``range(n)``, one thread per part.
-
-    ``n_jobs`` is scikit-learn's: ``None`` follows ``joblib.parallel_config`` and is 1 otherwise,
-    and inside joblib workers no more threads are started than they allow. Each part has at least
-    ``smallest`` items. Parts must write to places of their own.
-    """
-    parts = min(joblib.effective_n_jobs(n_jobs), max(1, n // smallest)) if n_jobs != 1 else 1
-    if parts == 1:
-        work(0, n)
-        return
-    edges = [n * part // parts for part in range(parts + 1)]
-    joblib.Parallel(n_jobs=parts, require="sharedmem")(
-        joblib.delayed(work)(start, stop) for start, stop in pairwise(edges)
-    )

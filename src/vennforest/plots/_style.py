@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from vennforest._messages import needed
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
@@ -38,13 +40,7 @@ def style(i: int) -> Style:
 
 def pyplot() -> Any:
     """Return ``matplotlib.pyplot``, or raise an ``ImportError`` that says how to install it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as missing:
-        raise ImportError(
-            "plots need matplotlib: install it with pip install 'vennforest[report]'"
-        ) from missing
-    return plt
+    return needed("matplotlib.pyplot", "plots", "report")
 
 
 class Display:

@@ -60,7 +60,6 @@ class BostromScaling(Calibrator):
 
     Examples
     --------
-    >>> from vennforest.calibrators.maps.bostrom import BostromScaling
     >>> model = BostromScaling().fit([0.1, 0.3, 0.6, 0.8], ["no", "no", "yes", "yes"])
     >>> model.predict_proba([0.3, 0.7]).round(3)
     array([[1., 0.],
@@ -68,6 +67,7 @@ class BostromScaling(Calibrator):
     """
 
     _learns = Sigmoid
+    _learnt: Sigmoid
     _keeps_columns = True
 
     def _fit(
@@ -93,14 +93,12 @@ class BostromScaling(Calibrator):
     @property
     def A_(self) -> int:  # noqa: N802
         """A."""
-        A: int = self._learnt.A
-        return A
+        return self._learnt.A
 
     @property
     def B_(self) -> int:  # noqa: N802
         """B."""
-        B: int = self._learnt.B
-        return B
+        return self._learnt.B
 
     @property
     def _takes_probabilities(self) -> bool:
