@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any
 
 import attrs
 import numpy as np
@@ -21,9 +21,6 @@ from vennforest.classifier.intervals import Asked, predict_confidence
 from vennforest.sources import SampledScores
 from vennforest.sources.base import taken_apart
 
-if TYPE_CHECKING:
-    import shap
-
 EDGE = 1e-6
 """Probabilities nearer to 0 or 1 than this count as this near: log-odds are finite."""
 
@@ -31,14 +28,6 @@ NEAR = 1e-3
 """A score nearer to the base than this has the slope of the map between scores so far from it."""
 
 
-@overload
-def explain(
-    model: CalibratedClassifier, X: Any, *, interval: Literal[False] = ..., level: float = ...
-) -> shap.Explanation: ...
-@overload
-def explain(
-    model: CalibratedClassifier, X: Any, *, interval: Literal[True], level: float = ...
-) -> tuple[shap.Explanation, shap.Explanation, shap.Explanation]: ...
 def explain(
     model: CalibratedClassifier, X: Any, *, interval: bool = False, level: float = 0.95
 ) -> Any:

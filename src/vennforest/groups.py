@@ -252,11 +252,6 @@ class Cell:
             self.calibrator.n_given == len(self.rows), "calibrator must be of the cell's examples"
         )
 
-    @property
-    def map(self) -> Calibrator:
-        """What makes the probability of a score."""
-        return self.calibrator if self.point is None else self.point
-
 
 @stored("grouped-fold")
 @attrs.frozen(eq=False)
@@ -277,21 +272,6 @@ class GroupedFold:
         require(self.cells, "cells must be one or more")
         check_array(self.of_group, "of_group", (None,), "i", -1, len(self.cells) - 1)
 
-    def check_fold(self, fold: Fold, classes: NDArray[Any], grouping: Grouping) -> None:
-        """Refuse cells of another fold, other classes or other groups."""
-        n_groups = len(grouping)
-        require(len(self.of_group) == n_groups + 1, f"of_group must be of {n_groups} groups")
-        check_array(fold.by, "by", (len(fold.codes),), "i", 0, n_groups - 1)
-        assert fold.by is not None
-        cells, of_group = assign(fold.by, fold.weight, n_groups, grouping.groups.smallest)
-        require(np.array_equal(of_group, self.of_group), "of_group must be that of the groups")
-        require(len(cells) == len(self.cells), "cells must be those of the groups")
-        for cell, rows in zip(self.cells, cells, strict=True):
-            require(np.array_equal(cell.rows, rows), "rows must be the examples of the groups")
-            for calibrator in (cell.calibrator, cell.point):
-                known = classes if calibrator is None else calibrator.classes_
-                require(same_labels(known, classes), "calibrators must be of the same classes")
-
 
 @stored("calibrated-groups")
 @attrs.frozen(eq=False)
@@ -311,8 +291,19 @@ class CalibratedGroups:
     def check_folds(self, folds: Sequence[Fold], classes: NDArray[Any]) -> None:
         """Refuse groups of other folds."""
         require(len(self.folds) == len(folds), "groups must be of every fold")
+        n_groups, smallest = len(self.grouping), self.grouping.groups.smallest
         for fold, own in zip(folds, self.folds, strict=True):
-            own.check_fold(fold, classes, self.grouping)
+            require(len(own.of_group) == n_groups + 1, f"of_group must be of {n_groups} groups")
+            check_array(fold.by, "by", (len(fold.codes),), "i", 0, n_groups - 1)
+            assert fold.by is not None
+            cells, of_group = assign(fold.by, fold.weight, n_groups, smallest)
+            require(np.array_equal(of_group, own.of_group), "of_group must be that of the groups")
+            require(len(cells) == len(own.cells), "cells must be those of the groups")
+            for cell, rows in zip(own.cells, cells, strict=True):
+                require(np.array_equal(cell.rows, rows), "rows must be the examples of the groups")
+                for calibrator in (cell.calibrator, cell.point or cell.calibrator):
+                    same = same_labels(calibrator.classes_, classes)
+                    require(same, "calibrators must be of the same classes")
 
     def sub_models(self, everything: SubModel, X: Any, n: int) -> Iterator[SubModel]:
         """Yield what calibrates the rows of X, for each set of rows with the same calibrators."""

@@ -52,10 +52,8 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    best_estimator_ : CalibratedClassifier
-        Fitted with the setting of the smallest loss.
-    best_params_ : dict
-        That setting.
+    best_params_, best_estimator_ : dict, CalibratedClassifier
+        The setting of the smallest loss, and the model fitted with it.
     best_loss_ : float
         Its log loss. As the smallest of several it is optimistic. All losses are means over the
         rows that every setting scores.
@@ -63,10 +61,8 @@ class OutOfBagSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The log loss corrected for the choice: over resamples of the rows, the loss of the setting
         that is best on the drawn rows, on the rows that were not drawn (Tsamardinos et al. 2018,
         algorithm 3, BBC-CV). With groups, whole groups are drawn.
-    losses_ : ndarray of shape (settings,)
-        Log loss of every setting.
-    settings_ : list of dict
-        The settings, in the same order.
+    settings_, losses_ : list of dict, ndarray of shape (settings,)
+        The settings, and the log loss of each.
     classes_ : ndarray of shape (k,)
         The labels, sorted.
 

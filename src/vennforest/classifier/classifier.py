@@ -344,7 +344,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         # Without a seed of the user's, splits are the same each time, as scikit-learn's folds are.
         splits = np.random.RandomState(0) if self.random_state is None else random_state
         if several:
-            _refuse_for_labels(sample_weight=sample_weight, groups=groups, **fit_params)
+            given = {"sample_weight": sample_weight, "groups": groups, **fit_params}
+            if names := [name for name, value in given.items() if value is not None]:
+                raise SeveralLabelsError(
+                    f"{names[0]} must be left out for a y of several columns, got one: {ONE_EACH}"
+                )
             self._fitted = fit_labels(settings, self.by, estimator, X, y, random_state, splits)
             return self
         known = None
@@ -683,11 +687,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Take what the estimator takes."""
         tags = super().__sklearn_tags__()
-        own = get_tags(resolve_estimator(self.estimator, self.n_jobs))
-        tags.input_tags.sparse = own.input_tags.sparse
-        tags.input_tags.allow_nan = own.input_tags.allow_nan
-        tags.input_tags.categorical = own.input_tags.categorical
-        tags.input_tags.string = own.input_tags.string
+        own = get_tags(resolve_estimator(self.estimator, self.n_jobs)).input_tags
+        for name in ("sparse", "allow_nan", "categorical", "string"):
+            setattr(tags.input_tags, name, getattr(own, name))
         return tags
 
     @property
@@ -745,8 +747,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     @property
     def point_calibrator_(self) -> PooledCalibration:
         """With ``merge="pooled"``, what makes the probability of the score, for all folds."""
-        point = self._state.point_calibrator
-        if point is None:
+        if (point := self._state.point_calibrator) is None:
             raise AttributeError(
                 'a CalibratedClassifier has a point calibrator with merge="pooled"'
             )
@@ -817,15 +818,6 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return mean
 
 
-def _refuse_for_labels(**given: Any) -> None:
-    """Refuse what ``fit`` takes besides X and y for several labels."""
-    for name, value in given.items():
-        if value is not None:
-            raise SeveralLabelsError(
-                f"{name} must be left out for a y of several columns, got one: {ONE_EACH}"
-            )
-
-
 def _only(name: str, things: list[Any]) -> Any:
     if len(things) != 1:
         raise AttributeError(f"with one {name} a fold there is {name}s_, not {name}_")
@@ -835,7 +827,7 @@ def _only(name: str, things: list[Any]) -> Any:
 def _has_several_columns(y: Any) -> bool:
     """Return whether y is a table of two columns or more."""
     try:
-        shape = np.asarray(y).shape if getattr(y, "shape", None) is None else y.shape
+        shape = np.shape(y)
     except ValueError:  # rows of different lengths
         return False
     return len(shape) == 2 and shape[1] > 1

@@ -23,6 +23,7 @@ from vennforest._validation import (
     IntArray,
     array,
     check_array,
+    columns,
     labels,
     number,
     require,
@@ -282,7 +283,8 @@ def _predict_fold(
 ) -> tuple[Multiprobability | None, Multiprobability | None, FloatArray]:
     """Return the means of bounds, of shifted bounds and of probabilities over a fold's samples."""
     sampled = getattr(fold.scorer, "partial", False)
-    if point is not None and not bounds and (sampled or _few(fold)):
+    few = getattr(fold.scorer, "small_ensemble", False)
+    if point is not None and not bounds and (sampled or few):
         return None, None, _point(fold, point, X, None)
     total = 0
     sums: list[FloatArray] = []
@@ -313,16 +315,12 @@ def _predict_fold(
     return found, found if factors is None else Multiprobability(means[2], means[3], classes), p
 
 
-def _few(fold: Fold) -> bool:
-    return bool(getattr(fold.scorer, "small_ensemble", False))
-
-
 def _point(fold: Fold, point: Any, X: Any, of_all: FloatArray | None) -> FloatArray:
     """Return what the point calibrator makes of rows, whose scores by all members may be known.
 
     With few trees: the geometric mean over scores by subforests of out-of-bag size, normalised.
     """
-    if not _few(fold):
+    if not getattr(fold.scorer, "small_ensemble", False):
         p: FloatArray = point.predict_proba(whole_scores(fold, X) if of_all is None else of_all)
         return p
     scorer: Any = fold.scorer
@@ -426,8 +424,8 @@ def put_together(pieces: Sequence[Piece]) -> Prediction:
     if len(known) < len(every):
         return None, p
     widened = [np.zeros(len(one), bool) if one.widened is None else one.widened for one in known]
-    columns = [one.lower for one in known], [one.upper for one in known], widened
-    lower, upper, wide = (in_place(rows, column) for column in columns)
+    ends = [one.lower for one in known], [one.upper for one in known], widened
+    lower, upper, wide = (in_place(rows, each) for each in ends)
     return Multiprobability(lower, upper, known[0].classes, wide), p
 
 
@@ -450,7 +448,8 @@ def calibration_probabilities(fitted: FittedClassifier) -> FloatArray:
             for number, cell in enumerate(grouped.cells):
                 rows = np.flatnonzero(mine == number)
                 if len(rows):
-                    p[rows] = cell.map.predict_proba(fold.scores[rows])
+                    own = cell.point or cell.calibrator
+                    p[rows] = own.predict_proba(fold.scores[rows])
     return np.concatenate(every)
 
 
@@ -516,7 +515,10 @@ def _within_groups(
             lower[mine], upper[mine] = found.lower[mine], found.upper[mine]
         if by.ridge is not None:
             # The correction learns from the probability of each row without it, as it is asked.
-            given = [attrs.evolve(fold, scores=_columns(of_all[fold.rows])) for fold in folds]
+            given = [
+                attrs.evolve(fold, scores=columns(of_all[fold.rows], len(classes)))
+                for fold in folds
+            ]
             one = [correction(by.ridge)] * len(given)
             own_p = _predict_examples(given, one, one, classes, n, fitted.row_groups)[1]
         known = mine[~np.isnan(own_p[mine, 0])]
@@ -525,10 +527,6 @@ def _within_groups(
         return None, p
     made = Multiprobability(lower, upper, classes)
     return (made.widen(p) if pooled or len(fitted.folds) > 1 else made), p
-
-
-def _columns(p: FloatArray) -> FloatArray:
-    return p[:, 1] if p.shape[1] == 2 else p
 
 
 def _predict_examples(

@@ -34,7 +34,6 @@ from vennforest.sources import (
 )
 from vennforest.sources.base import last_step, transformers_of
 from vennforest.sources.hazards import check_frozen, check_training_data
-from vennforest.sources.out_of_bag import StepsError
 from vennforest.sources.registry import FROZEN, check_source, choose
 
 ClassifierMerge = Literal["auto", "pooled", "log", "brier", "midpoint", "smooth"]
@@ -140,7 +139,7 @@ class Settings:
         if self.calibrate_on == "auto" and name == "oob":
             try:
                 return folds(self.source("oob")), name, why
-            except (BagsError, StepsError) as error:
+            except BagsError as error:
                 # Found by looking at what was fitted, so a fit is lost; never a guarantee.
                 if not isinstance(estimator, FrozenEstimator):
                     return folds(self.source("cv")), "cv", error.reason

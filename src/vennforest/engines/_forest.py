@@ -24,7 +24,7 @@ from vennforest.classifier.settings import Settings, resolve_estimator
 from vennforest.counts import ScoreCounts
 from vennforest.engines._workers import Labelled, Shipment, labels_of_all, read_labelled
 from vennforest.forest import Members
-from vennforest.forest.kinds import ForestAnswers
+from vennforest.forest.packed import ForestAnswers
 from vennforest.sources import Fold, Partitions, TrainingData, with_seed
 from vennforest.sources.partitions import (
     Crew,

@@ -1,7 +1,6 @@
 """Forests in flat arrays, who is out of bag for which tree, and the kinds of forests there are."""
 
 from vennforest.forest.kinds import (
-    Answers,
     ForestKind,
     Members,
     forest_kinds,
@@ -10,7 +9,7 @@ from vennforest.forest.kinds import (
 )
 from vennforest.forest.membership import Bag, BagsError, Membership
 from vennforest.forest.mixed import MixedForestClassifier
-from vennforest.forest.packed import PackedForest
+from vennforest.forest.packed import Answers, PackedForest
 
 __all__ = [
     "Answers",

@@ -23,7 +23,6 @@ from vennforest._validation import (
     number,
     require,
 )
-from vennforest.forest import kernels
 
 INDICES_AT_ONCE = 1 << 23
 """Training indices of a forest that are held at once, at least those of one tree."""
@@ -84,19 +83,19 @@ class Membership:
         if n_trees is None:
             samples = list(samples)
             n_trees = len(samples)
-        everyone = np.zeros(-(-n // 64) * 64, dtype=bool)
-        everyone[:n] = True
-        bits = np.tile(_pack(everyone[None]), (n_trees, 1))
+        bits = np.empty((n_trees, -(-n // 64)), np.uint64)
+        free = np.zeros(64 * bits.shape[1], bool)
         for row, drawn in zip(bits, samples, strict=True):
-            indices = np.array(drawn, dtype=np.int64)
+            indices = np.asarray(drawn, dtype=np.intp)
             if indices.size and not (indices.min() >= 0 and indices.max() < n):
                 wrong = indices[(indices < 0) | (indices >= n)][0]
                 raise ValueError(f"samples must be indices of {n} examples, got {wrong}")
+            free[:n] = True
+            free[indices] = False
             if groups is not None:
-                seen = np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)
-                seen[groups[indices]] = True
-                indices = np.flatnonzero(seen[groups]).astype(np.int64)
-            kernels.clear_bits(indices, row)
+                seen = np.bincount(groups[indices], minlength=int(groups.max(initial=-1)) + 1) > 0
+                free[:n] = ~seen[groups]
+            row[:] = np.packbits(free, bitorder="little").view("<u8")
         return cls(bits, n)
 
     @classmethod
@@ -119,9 +118,10 @@ class Membership:
 
     def counts(self) -> IntArray:
         """Return for each example the number of trees that may score it, shape (n,)."""
-        counts = np.zeros(self.n, dtype=np.int64)
-        kernels.count_bits(self.bits, counts)
-        return counts.astype(np.intp, copy=False)
+        counts = np.zeros(self.n, np.intp)
+        for row in self.bits.astype("<u8", copy=False).view(np.uint8):
+            counts += np.unpackbits(row, count=self.n, bitorder="little")
+        return counts
 
     def dense(self) -> NDArray[np.bool_]:
         """Return one boolean per tree and example, shape (n_trees, n)."""

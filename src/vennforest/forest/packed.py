@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, Self
 
@@ -14,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
-from sklearn.utils import get_tags
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vennforest._validation import FloatArray, check_option, require
+from vennforest._validation import FloatArray, IntArray, check_option, require
 from vennforest.forest import kernels
 from vennforest.forest.membership import Membership
 
@@ -165,10 +166,6 @@ class PackedForest:
     def __len__(self) -> int:
         """Return the number of trees."""
         return len(self.roots)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is derived from the rest."""
-        return {**self.__dict__, "_tables": {}}
 
     def scores(
         self,
@@ -387,3 +384,108 @@ def _takes_missing(tree: Any) -> bool:
     """
     late = parse_version(sklearn.__version__) >= parse_version("1.9")
     return bool(get_tags(tree).input_tags.allow_nan and (late or tree.monotonic_cst is None))
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the members of a fitted ensemble answer for rows: they are asked one by one.
+
+    They are in ``estimators_``, and trained on class numbers, as scikit-learn's are: the places of
+    labels in the ensemble's ``classes_``.
+    """
+
+    ensemble: Any
+    votes: Votes = "soft"
+    n_jobs: int | None = None
+
+    @property
+    def n_trees(self) -> int:
+        """Number of members."""
+        return len(self.ensemble.estimators_)
+
+    def check(self, X: Any) -> Any:
+        """Return rows as the members see them, refused as the ensemble would refuse them."""
+        return validate_data(
+            self.ensemble,
+            X,
+            accept_sparse="csr",
+            dtype=None,
+            ensure_all_finite=False,
+            reset=False,
+        )
+
+    def table(self, rows: Any) -> Any:
+        """Return checked rows as the table of numbers that draws are hashed from.
+
+        Equal numbers in float32 and float64 have the same hash.
+        """
+        return rows.astype(np.float64) if rows.dtype == np.float32 else rows
+
+    def mean(
+        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
+    ) -> FloatArray:
+        """Return scores by all members, or by those for whom the row's example is out of bag."""
+        n, k = rows.shape[0], self._k
+        total, count = np.zeros((n, k)), np.zeros(n)
+        for member in range(self.n_trees):
+            index = np.arange(n)
+            if membership is not None and examples is not None:
+                bits = Membership(membership.bits[member : member + 1], membership.n).dense()[0]
+                index = np.flatnonzero(bits[examples] | (examples < 0))
+            if len(index):
+                chosen = rows if len(index) == n else _safe_indexing(rows, index)
+                total[index] += self.answer(member, chosen)
+                count[index] += 1
+        means = total / count[:, None]
+        return np.ascontiguousarray(means[:, 1] if k == 2 else means)
+
+    def per_member(self, rows: Any) -> FloatArray:
+        """Return each member's answers, (n, n_trees) or (n, n_trees, k)."""
+        answers = np.stack([self.answer(m, rows) for m in range(self.n_trees)], axis=1)
+        return np.ascontiguousarray(answers[:, :, 1]) if self._k == 2 else answers
+
+    def answer(self, member: int, rows: Any) -> FloatArray:
+        """Return one member's class distributions or votes, (n, k)."""
+        model = self.ensemble.estimators_[member]
+        known = np.asarray(model.classes_, dtype=np.intp)
+        answer = np.zeros((rows.shape[0], self._k))
+        if hasattr(model, "predict_proba"):
+            answer[:, known] = model.predict_proba(rows)
+            if self.votes == "soft":
+                return answer
+            winner = answer.argmax(axis=1)
+        else:
+            winner = np.asarray(model.predict(rows), dtype=np.intp)
+        votes: FloatArray = np.eye(self._k)[winner]
+        return votes
+
+    @property
+    def _k(self) -> int:
+        return len(self.ensemble.classes_)
+
+
+class ForestAnswers(Answers):
+    """The trees of a forest, walked in packed form."""
+
+    @cached_property
+    def packed(self) -> PackedForest:
+        """The forest in flat arrays."""
+        return PackedForest.from_forest(self.ensemble)
+
+    def check(self, X: Any) -> Any:
+        """Return rows as float32, refused as the forest would refuse them."""
+        return self.packed.check_rows(X)
+
+    def table(self, rows: Any) -> Any:
+        """Return the float32 table of checked rows."""
+        return rows.table
+
+    def mean(
+        self, rows: Any, membership: Membership | None = None, examples: IntArray | None = None
+    ) -> FloatArray:
+        """Return scores by all trees, or by those for whom the row's example is out of bag."""
+        return self.packed.scores(rows, membership, examples, votes=self.votes, n_jobs=self.n_jobs)
+
+    def per_member(self, rows: Any) -> FloatArray:
+        """Return each tree's answers, (n, n_trees) or (n, n_trees, k)."""
+        return self.packed.tree_scores(rows, votes=self.votes, n_jobs=self.n_jobs)

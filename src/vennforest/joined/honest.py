@@ -14,9 +14,8 @@ from scipy import stats
 from vennforest._state import stored
 from vennforest._validation import FloatArray, check_count, check_option
 from vennforest.forest import Members, Membership
-from vennforest.forest.kinds import ForestAnswers
 from vennforest.forest.leaves import LeafIndex, class_weights
-from vennforest.forest.packed import Votes
+from vennforest.forest.packed import ForestAnswers, Votes
 from vennforest.joined.scorer import JoinedScorer, check_joins, thresholds_of
 from vennforest.sources.base import Drawn, Fold, TrainingData, taken_apart
 
@@ -38,11 +37,8 @@ class HonestForest:
     ----------
     grow_size : float, default=0.5
         Share of the examples that the trees are grown on, above 0 and below 1.
-    votes : {"soft", "hard"}, default="soft"
-        The mean of the trees' class frequencies, or the share of their votes.
-    n_draws : int, default=1
-        Over how many draws of a new object's bags an answer is averaged; the theorem speaks of
-        one.
+    votes, n_draws
+        As of `CalibratedClassifier`; ``n_draws`` is a number. The theorem speaks of one draw.
 
     Notes
     -----

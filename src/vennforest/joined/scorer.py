@@ -18,9 +18,9 @@ from sklearn.utils.class_weight import compute_class_weight
 from vennforest._state import stored
 from vennforest._validation import CodeArray, FloatArray, IntArray, array, number, require
 from vennforest.forest import BagsError, Members, Membership, kind_of
-from vennforest.forest.kinds import ForestAnswers
 from vennforest.forest.leaves import LeafIndex
 from vennforest.forest.membership import samples_of
+from vennforest.forest.packed import ForestAnswers
 from vennforest.joined import join_kernels
 from vennforest.joined.bounds import JoinedBlock
 from vennforest.sources.base import SampledScores, TrainingData, last_step

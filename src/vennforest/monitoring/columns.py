@@ -56,7 +56,7 @@ def column_changes(columns: Mapping[str, NDArray[Any]], row: int) -> list[Column
         _numbers(name, values, row) if values.dtype.kind in "fiub" else _texts(name, values, row)
         for name, values in columns.items()
     ]
-    corrected = _holm(np.array([one.p_value for one in found]))
+    corrected = holm(np.array([one.p_value for one in found]))
     changes = [replace(one, p_value=float(p)) for one, p in zip(found, corrected, strict=True)]
     return sorted(changes, key=lambda one: (one.p_value, -one.distance))
 
@@ -95,7 +95,7 @@ def _texts(name: str, given: NDArray[Any], row: int) -> ColumnChange:
     return ColumnChange(name, float(np.abs(shares[0] - shares[1]).sum() / 2), p, before, after)
 
 
-def _holm(p: NDArray[Any]) -> NDArray[Any]:
+def holm(p: NDArray[Any]) -> NDArray[Any]:
     """Return p-values corrected so all together are wrong as rarely as one."""
     order = np.argsort(p, kind="stable")
     steps = (len(p) - np.arange(len(p))) * p[order]

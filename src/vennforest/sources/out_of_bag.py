@@ -34,7 +34,6 @@ from vennforest._state import stored
 from vennforest._validation import (
     CodeArray,
     FloatArray,
-    InputError,
     IntArray,
     check_array,
     check_count,
@@ -163,15 +162,13 @@ Subforest = Literal["exchangeable", "random", "all", "joined"]
 """Which trees score a new object."""
 
 
-class StepsError(InputError):
-    """What stands before an ensemble treats examples out of bag otherwise than new objects."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            "estimator must treat new rows as it treats those given to fit for "
-            f'calibrate_on="oob", got one in which {reason}: use calibrate_on="cv"'
-        )
-        self.reason = reason
+def _refused_steps(reason: str) -> BagsError:
+    """Return the error of steps that treat examples out of bag otherwise than new objects."""
+    return BagsError(
+        "estimator must treat new rows as it treats those given to fit for "
+        f'calibrate_on="oob", got one in which {reason}: use calibrate_on="cv"',
+        reason,
+    )
 
 
 MOST_DRAWS = 10_000
@@ -203,16 +200,9 @@ class OutOfBag:
 
     Parameters
     ----------
-    subforest : {"exchangeable", "random", "all", "joined"}
-        ``"exchangeable"``: a new object is scored by the out-of-bag trees of a random calibration
-        example, which leaves the calibration set for it (Johansson et al. 2018, eqs. 10, 11);
-        ``"random"``: by as many trees, picked at random; ``"all"``: by every tree (Boström 2008);
-        ``"joined"``: by the trees whose bags do not contain it, after it joined the others
-        (forests).
-    votes : {"soft", "hard"}
-        The mean of the trees' class distributions, or the share of their votes.
-    n_draws : int or "all"
-        How many left-out examples an exchangeable answer is averaged over.
+    subforest, votes, n_draws
+        As of `CalibratedClassifier`: ``"exchangeable"`` are eqs. 10 and 11 of Johansson et al.
+        (2018), ``"all"`` is Boström's (2008).
     verify : bool
         Whether the leaves of a few trees are filled again from their bags. Without it scores may
         have seen their own labels, and nothing notices: for studies of such forests alone, such as
@@ -245,7 +235,8 @@ class OutOfBag:
             seen = data.X if transformer is None else transformer.transform(data.X)
         else:
             data = data.present()
-            model, transformer, ensemble, seen = _fit_ensemble(estimator, data)
+            model, seen = _fit_ensemble(estimator, data)
+            transformer, ensemble = taken_apart(model)
         members = Members(ensemble, self.votes, given["n_jobs"])
         answers = members.answers
         rows = answers.check(seen)
@@ -303,7 +294,7 @@ def _refuse(estimator: Any) -> None:
         )
     why = obstacle(estimator)
     if why is not None:
-        raise StepsError(why)
+        raise _refused_steps(why)
 
 
 _FEWER_DRAWS = 'leave class_weight and sample_weight out, or use calibrate_on="cv"'
@@ -398,15 +389,14 @@ def _calibrating(membership: Membership, data: TrainingData) -> IntArray:
     return kept
 
 
-def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, Any]:
-    """Return the fitted model, its transformers (or None), its ensemble, and what that saw.
+def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any]:
+    """Return the fitted model, and what its ensemble saw.
 
     A pipeline's transformers are fitted first, by ``fit_transform`` as in ``Pipeline.fit``: what
     they make of the training rows may differ from ``transform`` (as with a target encoder).
     """
     if not isinstance(estimator, Pipeline):
-        model = data.fit(estimator)
-        return model, None, model, data.X
+        return data.fit(estimator), data.X
     pipeline = clone(estimator)
     name, last = pipeline.steps[-1]
     params = data.all_fit_params()
@@ -431,14 +421,13 @@ def _fit_ensemble(estimator: Any, data: TrainingData) -> tuple[Any, Any, Any, An
         why = sees_labels(transformers, given)
         why = why or tells_seen_rows(transformers, last_step(last), given)
         if why is not None:
-            raise StepsError(why)
+            raise _refused_steps(why)
         seen = transformers.fit_transform(data.X, data.y, **others)
         steps = transformers.steps
     rest = attrs.evolve(data, X=seen, fit_params=own, weight_param=None)
-    model, within, ensemble, seen = _fit_ensemble(last, rest)
+    model, seen = _fit_ensemble(last, rest)
     pipeline.steps = [*steps, (name, model)]
-    steps = [*steps, (name, within)] if within is not None else steps
-    return pipeline, Pipeline(steps) if steps else None, ensemble, seen
+    return pipeline, seen
 
 
 SMALL = 25

@@ -59,10 +59,8 @@ class Partitions:
         other partitions than that of a random calibration example, which then leaves the
         calibration set (Johansson et al. 2018, eqs. 10, 11). With few partitions the first is too
         cautious, since new objects are scored by more trees than calibration examples were.
-    votes : {"soft", "hard"}, default="soft"
-        The mean of the trees' class distributions, or the share of their votes.
-    n_draws : int, default=1
-        How many left-out examples an exchangeable answer is averaged over.
+    votes, n_draws
+        As of `CalibratedClassifier`; ``n_draws`` is a number.
 
     Examples
     --------

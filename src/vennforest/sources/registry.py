@@ -125,13 +125,12 @@ def source_names() -> list[str]:
 
 def check_source(wanted: object, name: str = "calibrate_on") -> None:
     """Refuse what is neither the name of a source nor an object with a method ``folds``."""
-    if isinstance(wanted, type) and callable(getattr(wanted, "folds", None)):
+    if not callable(getattr(wanted, "folds", None)):
+        if not isinstance(wanted, str) or wanted not in source_names():
+            raise not_one_of(name, source_names(), wanted)
+    elif isinstance(wanted, type):
         own = wanted.__name__
         raise InputError(f"{name} must be an instance of a source, got {own}: use {own}()")
-    if callable(getattr(wanted, "folds", None)):
-        return
-    if not isinstance(wanted, str) or wanted not in source_names():
-        raise not_one_of(name, source_names(), wanted)
 
 
 def _folds(settings: SourceSettings, share_trees: bool) -> Folds:

@@ -41,7 +41,7 @@ def hash_rows(X: Any) -> HashArray:
         if table.dtype.kind in "fiub" or not table.size:
             bits, infinity = _bits(table)
             out = np.empty(len(table), np.uint64)
-            kernels.hash_dense(bits, infinity, out)
+            kernels.hash_cells(bits, np.empty((0, 0), bool), infinity, out)
             return out
         columns = list(table.T)
     # Cell by cell: what one row contains must not decide how another is read.
