@@ -27,14 +27,9 @@ CodeArray = NDArray[np.integer[Any]]
 
 
 def check_scores(scores: ArrayLike, name: str = "scores") -> FloatArray:
-    """Return scores as a C-contiguous float64 array of shape (n,) or (n, k).
+    """Return scores, any real numbers, as a C-contiguous float64 array of shape (n,) or (n, k).
 
-    Parameters
-    ----------
-    scores : array-like of shape (n,) or (n, k)
-        Any real numbers. float32 is widened, so calibration and new scores compare equal.
-    name : str
-        What the error message calls the argument.
+    float32 is widened, so calibration and new scores compare equal.
     """
     if issparse(scores):
         raise ValueError(f"{name} must be dense, got a sparse array: use its toarray()")
@@ -76,14 +71,9 @@ MOST_INTEGERS = 1 << 16
 
 
 def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[IntArray, NDArray[Any]]:
-    """Return each label's index in the sorted classes, and the classes.
+    """Return the index of each label (n,), of any dtype, in the sorted classes, and these (k,).
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        Labels of any dtype.
-    classes : array-like of shape (k,), optional
-        Every class, when some may be missing from ``y``; kept in sorted order.
+    ``classes`` are all of them, where some may be missing from ``y``.
     """
     y = cast("NDArray[Any]", column_or_1d(_without_nullable_type(y), warn=True))
     if y.dtype.kind in "biu" and classes is None and len(y):
@@ -268,19 +258,10 @@ def check_array(
     low: float = -math.inf,
     high: float = math.inf,
 ) -> None:
-    """Refuse anything but an array of finite numbers from ``low`` to ``high``.
+    """Refuse anything but an array of finite numbers from ``low`` to ``high``, both included.
 
-    Parameters
-    ----------
-    value : object
-    name : str
-        What the message calls it.
-    shape : tuple of int or None
-        None: any length.
-    kinds : str
-        Letters of ``dtype.kind`` that are right; ``"f"`` means float64.
-    low, high : float
-        Both included.
+    None in ``shape`` is any length; ``kinds`` are the letters of ``dtype.kind`` that are right, of
+    which ``"f"`` means float64.
     """
     # Workers of joblib are handed large arrays as maps of files.
     require(type(value) in (np.ndarray, np.memmap), f"{name} must be an array")

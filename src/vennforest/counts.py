@@ -320,11 +320,9 @@ class ScoreCounts:
     floats) are floats: the order of two parts makes no difference, that of more than two makes
     one of rounding, at most 1.2e-16 of the sum for each part.
 
-    *More than two classes.* Counts of each class against the rest are all that Venn–Abers, Platt,
-    isotonic, beta, quadratic and spline calibration need. Temperature, matrix, Boström's and
-    pooled calibration and Venn taxonomies look at all scores of an example together: for these
-    the distinct score vectors are kept (``vectors=True``), of which there may be as many as there
-    are examples.
+    *More than two classes.* Venn–Abers, Platt, isotonic, beta, quadratic and spline calibration
+    need counts of each class against the rest; the others the distinct score vectors
+    (``vectors=True``), of which there may be as many as there are examples.
 
     Examples
     --------

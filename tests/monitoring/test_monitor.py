@@ -278,7 +278,7 @@ def test_calibration_examples_are_recognised():
         ({"watch": "all"}, "watch must be one of"),
         ({"form": "sum"}, "form must be one of"),
         ({"alpha": 0}, "alpha must lie between 0 and 1, both excluded, got 0"),
-        ({"alpha": "x"}, "alpha must be a number"),
+        ({"alpha": "x"}, "alpha must lie between 0 and 1, both excluded, got 'x'"),
         ({"run_length": 1}, "run_length must be a number >= 2"),
         ({"run_length": np.inf}, "run_length must be a number >= 2"),
     ],

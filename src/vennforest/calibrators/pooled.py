@@ -222,11 +222,9 @@ class PooledCalibration(Calibrator):
     The weights maximise ``sum_i w_i log sum_m weight_m p_im + sum_m log(weight_m) / 2`` over
     examples i, a concave function, by expectation and maximisation: the second term is half an
     example that each member counts to have predicted, so with few examples the members weigh
-    alike and none is ever left out. The folds depend on which examples there are, not on their
-    order: the examples of each class, sorted by the class's score, go to the folds in turn. Where
-    there is nothing to hold out (one example) the weights are equal.
-
-    Scores of two classes are put together where they are nearly equal, from 4,096 examples on.
+    nearly the same and none is ever left out. The folds depend on which examples there are, not on
+    their order. Scores of two classes are put together where they are nearly equal, from 4,096
+    examples on.
 
     References
     ----------

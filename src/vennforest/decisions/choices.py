@@ -97,11 +97,6 @@ def decide(
     check_option(rule, Rule, "rule")
     _check_bounds(bounds)
     matrix = CostMatrix.read(costs, bounds.classes)
-    if len(matrix.costs) != len(bounds.classes):
-        raise InputError(
-            f"costs must have a row for each of {len(bounds.classes)} classes, "
-            f"got {len(matrix.costs)}"
-        )
     middle = bounds.merge("log") if p is None else check_probabilities(p)
     if middle.shape != bounds.lower.shape:
         raise InputError(f"p must have shape {bounds.lower.shape}, got {middle.shape}")

@@ -56,6 +56,13 @@ class CostMatrix:
     costs: FloatArray
     decisions: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        """Refuse costs that are not finite, and fewer than two decisions."""
+        if not np.isfinite(self.costs).all():
+            raise InputError("costs must be finite numbers, got NaN or inf")
+        if not 2 <= len(self.decisions) == self.costs.shape[1]:
+            raise InputError(f"costs must name at least two decisions, got {len(self.decisions)}")
+
     @classmethod
     def read(cls, given: Any, classes: NDArray[Any]) -> CostMatrix:
         """Return the costs that a matrix, a mapping, JSON text or a file contains.
@@ -73,6 +80,11 @@ class CostMatrix:
             If it is none of these, a class is missing or unknown, or a cost is not a finite number.
         """
         if isinstance(given, CostMatrix):
+            if len(given.costs) != len(classes):
+                raise InputError(
+                    f"costs must have a row for each of {len(classes)} classes, "
+                    f"got {len(given.costs)}"
+                )
             return given
         if isinstance(given, str | Path):
             given = _parse(given)
@@ -88,7 +100,7 @@ class CostMatrix:
                 f"costs must have a row and a column for each of {len(names)} classes "
                 f"({', '.join(names[:8])}), got shape {costs.shape}"
             )
-        return _checked(costs, names)
+        return cls(costs, tuple(names))
 
     @property
     def slack(self) -> float:
@@ -207,12 +219,4 @@ def _from_dict(given: dict[Any, Any], names: list[str]) -> CostMatrix:
         costs = np.array([[float(rows[name][key]) for key in decisions] for name in names])
     except (TypeError, ValueError):
         raise InputError("costs must be numbers, got something else among them") from None
-    return _checked(costs, decisions)
-
-
-def _checked(costs: FloatArray, decisions: list[str]) -> CostMatrix:
-    if not np.isfinite(costs).all():
-        raise InputError("costs must be finite numbers, got NaN or inf")
-    if costs.shape[1] < 2:
-        raise InputError(f"costs must name at least two decisions, got {costs.shape[1]}")
     return CostMatrix(costs, tuple(decisions))

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaincc, betainccinv
+from scipy.special import betainccinv
+from scipy.stats import binom
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from vennforest._validation import (
@@ -363,20 +364,6 @@ def _steps(scores: FloatArray, labels: NDArray[np.bool_]) -> tuple[FloatArray, I
     return ranked[last], last + 1, of_class[last]
 
 
-def at_least(k: Any, n: Any, share: Any) -> FloatArray:
-    """Return P(Bin(n, share) >= k), elementwise; k and n from 0 on."""
-    k, n = np.asarray(k, np.float64), np.asarray(n, np.float64)
-    some: FloatArray = betainc(np.maximum(k, 1), np.maximum(n - k + 1, 1), share)
-    return np.where(k <= 0, 1.0, np.where(k > n, 0.0, some))
-
-
-def at_most(k: Any, n: Any, share: Any) -> FloatArray:
-    """Return P(Bin(n, share) <= k), elementwise; k and n from 0 on."""
-    k, n = np.asarray(k, np.float64), np.asarray(n, np.float64)
-    some: FloatArray = betaincc(k + 1, np.maximum(n - k, 1), share)
-    return np.where(k >= n, 1.0, some)
-
-
 def _precise(
     scores: FloatArray, labels: NDArray[np.bool_], share: float, delta: float
 ) -> float | None:
@@ -384,7 +371,8 @@ def _precise(
     values, n, k = _steps(scores, labels)
     starts, part = _starts(len(scores), share, delta)
     found, level, nth = None, 0.0, 0
-    for value, count, p in zip(values, n.tolist(), at_least(k, n, share).tolist(), strict=True):
+    p_values = np.asarray(binom.sf(k - 1, n, share))
+    for value, count, p in zip(values, n.tolist(), p_values.tolist(), strict=True):
         while nth < len(starts) and count >= starts[nth]:
             level, nth = level + part, nth + 1
         if level and p <= level:
@@ -399,7 +387,7 @@ def _recalling(
 ) -> float | None:
     """Return the largest threshold whose recall is at least the share; None: there is none."""
     values, _, k = _steps(scores, labels)
-    sound = np.flatnonzero(at_least(k, k[-1], share) <= delta)
+    sound = np.flatnonzero(binom.sf(k - 1, k[-1], share) <= delta)
     return float(values[sound[0]]) if len(sound) else None
 
 
@@ -408,10 +396,10 @@ def _quiet(
 ) -> float | None:
     """Return the smallest threshold above which the share of others is at most this."""
     values, n, k = _steps(scores, labels)
-    sound = np.flatnonzero(at_most(n - k, len(scores), share) <= delta)
+    sound = np.flatnonzero(binom.cdf(n - k, len(scores), share) <= delta)
     if len(sound):
         return float(values[sound[-1]])
-    nobody = bool(at_most(0, len(scores), share) <= delta)
+    nobody = bool(binom.cdf(0, len(scores), share) <= delta)
     return float(np.nextafter(values[0], np.inf)) if nobody else None
 
 

@@ -215,7 +215,7 @@ def _tally(
         return None
     rows = _checked(read, before, batches, number)
     answers, membership = shipped.open()
-    X = answers.check(_named(rows.X, answers.forest.feature_names_in_.tolist()))
+    X = answers.check(_named(rows.X, answers.ensemble.feature_names_in_.tolist()))
     scores = answers.mean(X, membership, np.full(before.n, homes[number]))
     codes = np.searchsorted(classes, rows.y.astype(classes.dtype))
     counts, size = None, draws

@@ -70,17 +70,11 @@ NAMES: dict[Kind, tuple[str, ...]] = {
 class Bets:
     """Bins of a score, and bets that are fair in them.
 
-    Attributes
-    ----------
-    kind : {"scores", "share", "labels given scores"}
-        What the bets are on.
-    edges : ndarray of shape (n_bins - 1,)
-        Scores; a bin is ``[edge, next edge)``. For a share there is one bin.
-    limits : ndarray of shape (n_bins - 1,) or (n_bins,)
-        Share of objects up to each edge, or share of examples without the label in each bin, in
-        (0, 1): where p-values are cut.
-    factors : ndarray of shape (n_bets, n_bins) or (n_bets, 2 n_bins)
-        What each bet multiplies its capital by: in each bin, or in each without and with the label.
+    A bin is ``[edge, next edge)`` of ``edges`` (n_bins - 1,); for a share there is one. ``limits``
+    are where p-values are cut, in (0, 1): the share of objects up to each edge (n_bins - 1,), or of
+    examples without the label in each bin (n_bins,). ``factors`` are what each bet multiplies its
+    capital by: in each bin (n_bets, n_bins), or in each without and with the label (n_bets,
+    2 n_bins).
     """
 
     kind: Kind = attrs.field(validator=attrs.validators.in_(get_args(Kind)))

@@ -23,16 +23,10 @@ MOST_VALUES = 20
 class ColumnChange:
     """How one column differs before and after a row.
 
-    Attributes
-    ----------
-    name : str
-    distance : float
-        Kolmogorov–Smirnov distance of numbers, total variation distance of other values, in [0, 1];
-        a missing cell counts as a value.
-    p_value : float
-        That of the two-sample test, corrected by Holm's method for the number of columns.
-    before, after : str
-        The median of numbers, or the share of the value whose share has changed most.
+    ``distance`` in [0, 1] is Kolmogorov–Smirnov's of numbers, total variation of other values; a
+    missing cell counts as a value. ``p_value`` is that of the two-sample test, corrected by Holm's
+    method for the number of columns. ``before`` and ``after`` have the median of numbers, or the
+    share of the value whose share has changed most.
     """
 
     name: str

@@ -53,25 +53,13 @@ def _double(instance: Any, attribute: Any, value: Any) -> None:
 @stored("channel")
 @attrs.frozen(eq=False)
 class Channel:
-    """The evidence of one kind about one label.
+    """The evidence of one kind about one class, ``code``.
 
-    Attributes
-    ----------
-    code : int
-        The class that it is about.
-    bets : Bets
-    counts : ndarray of shape (n_bins, 2)
-        Examples so far, the reference among them, without and with the label.
-    weights : ndarray of shape (n_rates, n_bets + 1)
-        Shares of the capital at each rate of jumping, first what is not bet yet.
-    scales : ndarray of shape (n_rates,)
-        Natural logarithm of the capital.
-    sums : ndarray of shape (n_bets,)
-        Log-likelihood ratio of each bet since it last was below zero, and
-    begins : ndarray of shape (n_bets,)
-        the number of the example at which it was.
-    times : ndarray of shape (n_bets,)
-        The time of that example; NaN where none was given.
+    ``counts`` (n_bins, 2) are the examples so far, the reference among them, without and with the
+    label. ``scales`` (n_rates,) are natural logarithms of the capital at each rate of jumping, and
+    ``weights`` (n_rates, n_bets + 1) its shares, first what is not bet yet. ``sums`` (n_bets,) are
+    the log-likelihood ratio of each bet since it last was below zero, ``begins`` the number of the
+    example at which it was, and ``times`` its time, NaN where none was given.
     """
 
     code: int = attrs.field(validator=number(0, integer=True))

@@ -125,22 +125,12 @@ _integers = attrs.validators.deep_iterable(
 class Progress:
     """What a monitor knows after so many examples of a stream; see `Monitor`.
 
-    Attributes
-    ----------
-    channels, recent
-        Which ``update`` changes in place.
-    seeds : tuple of int
-        Of each channel, for what breaks ties.
-    own_reference : bool
-        Whether the reference is the model's own calibration examples.
-    log_now, log_max : float
-        Natural logarithms of the evidence now and of the largest so far.
-    reference_rows : KnownRows or None
-        Of the reference, where it was given; None: not, or equal rows say nothing.
-    excess : float
-        By how many missing labels exceed 2% of the rows lately.
-    n_compared, n_known : int
-        Rows of the stream compared with those from before it, and those that were among them.
+    ``update`` changes ``channels`` and ``recent`` in place. ``seeds`` of each channel are for what
+    breaks ties; ``own_reference``: whether the reference is the model's own calibration examples.
+    ``log_now`` and ``log_max`` are natural logarithms of the evidence now and of the largest yet.
+    ``reference_rows`` are those of the reference, where it was given; None: not, or equal rows say
+    nothing. ``excess`` is by how many missing labels exceed 2% of the rows lately. ``n_compared``
+    rows of the stream were compared with those from before it, and ``n_known`` were among them.
     """
 
     classes: NDArray[Any] = attrs.field(validator=labels)

@@ -20,16 +20,9 @@ EPSILON = float(np.finfo(np.float64).eps)
 class Predictions:
     """What was predicted and decided of rows, and what each label would make of it.
 
-    Parameters
-    ----------
-    p : ndarray of shape (m, k)
-        Predicted probabilities.
-    decided : ndarray of shape (m,)
-        The class that was decided for.
-    counted : sequence of int
-        The classes that precision, recall and AUC are of: the positive one of two, else all.
-    paid : ndarray of shape (m, k) or None
-        What the decision costs under each label.
+    Of m rows: probabilities ``p`` (m, k), the class that was ``decided`` for (m,), and what that
+    costs under each label, ``paid`` (m, k). Precision, recall and AUC are of the classes
+    ``counted``: the positive one of two, else all.
     """
 
     def __init__(

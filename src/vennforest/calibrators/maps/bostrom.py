@@ -54,9 +54,8 @@ class BostromScaling(Calibrator):
     is taken, then the smallest B. Rows still sum to 1, the winner stays the winner, so accuracy
     is unchanged, and for two classes so is the area under the ROC curve.
 
-    ``|p' - y|**2`` is a quadratic in 1 - r whose coefficients depend on p and y alone, so they
-    are summed over equal p_max first, and beyond 4,096 distinct values moved to so many places
-    (``onto_grid``): the 2,601 pairs cost the same for any number of examples.
+    ``|p' - y|**2`` is a quadratic in 1 - r whose coefficients depend on p and y alone: they are
+    summed over equal p_max first, and beyond 4,096 distinct values moved to so many places.
 
     Examples
     --------

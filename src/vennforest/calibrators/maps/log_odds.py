@@ -201,10 +201,9 @@ class PlattScaling(OneVsRestCalibrator):
         weights. ``"hard"``: 1 and 0 (Boström 2008, section 2.2.1).
     on : {"score", "logit", "auto"}, default="score"
         ``"score"``: s is the score itself, any finite number. ``"logit"``: s is the log-odds of a
-        score in [0, 1]. Scores of 0 and 1, which forests give, are moved halfway to the nearest
-        calibration score inside, by 2.2e-16 at least and 0.01 at most; new scores beyond these
-        two places count as the places. ``"auto"``, which ``method="platt"`` stands for: the
-        log-odds if all calibration scores are in [0, 1], else the score.
+        score in [0, 1]; 0 and 1, which forests give, are moved halfway to the nearest calibration
+        score inside, by 2.2e-16 at least and 0.01 at most. ``"auto"``, which ``method="platt"``
+        stands for: the log-odds if all calibration scores are in [0, 1], else the score.
 
     Notes
     -----

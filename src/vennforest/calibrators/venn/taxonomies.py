@@ -333,9 +333,7 @@ class NeighbourCells(Taxonomy):
     Notes
     -----
     A part that is to become c cells is cut into one for ``c // 2`` cells and one for the rest, at
-    the smallest calibration value with that share of the weight at or below it, or, where nothing
-    would lie above, at the largest value that leaves something. A value equal to the cut goes
-    below.
+    the smallest calibration value with that share of the weight at or below it.
     """
 
     _learns = ("n_categories_", "_coordinate", "_cut_at", "_below", "_above", "_cell")
